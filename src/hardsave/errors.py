@@ -1,0 +1,47 @@
+"""Every error that Hardsave raises.
+
+The branches say what the caller can do about it:
+
+    HardsaveError
+    ├── NotFound       the thing named is not there: look it up, then call again
+    ├── Conflict       somebody else moved first: read again, then repeat
+    ├── Corrupt        stored bytes are damaged or missing: stop, verify, repair
+    ├── Unavailable    the store cannot be used right now: free it, then repeat
+    └── Misuse         the call itself is wrong: fix it
+        └── Unstorable a value that cannot be kept as data; names its path
+
+A message names the thing and the next step.
+"""
+
+
+class HardsaveError(Exception):
+    """The root of the tree: `except HardsaveError` catches all of ours and nothing else."""
+
+
+class NotFound(HardsaveError):
+    """A checkpoint, timeline or object that was asked for does not exist."""
+
+
+class Conflict(HardsaveError):
+    """A precondition of a write no longer holds; nothing was written."""
+
+
+class Corrupt(HardsaveError):
+    """Stored bytes do not match their hash, or something acknowledged is missing."""
+
+
+class Unavailable(HardsaveError):
+    """The store cannot be reached or written: locked, full, read-only, failing."""
+
+
+class Misuse(HardsaveError):
+    """The call cannot be right, whatever the store holds."""
+
+
+class Unstorable(Misuse):
+    """A value has no stored form. `path` says where it lies, e.g. `state.messages[3].image`."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason

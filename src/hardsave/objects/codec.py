@@ -1,0 +1,227 @@
+"""One value, one encoding: msgpack, with extension types for what msgpack cannot tell apart.
+
+`encode` takes any mix of None, bool, int, float, str, bytes, list, tuple, dict, set,
+frozenset, datetime, date, time, timedelta, UUID, Decimal, Enum, dataclasses, pydantic
+models and msgspec structs. The same value gives the same bytes on every machine: integers
+take their shortest form, NaN has one bit pattern, sets are sorted by their encoding. The
+order of a dict's keys is part of its value, and comes back.
+
+Nearly everything goes through ormsgpack at the speed of C. It refuses lone surrogates,
+keys that are not strings, and deep nesting; those go through `slow`, written in Python,
+which makes the same bytes for everything both can encode (a property test says so) and
+knows the path to what nobody can encode.
+"""
+
+import datetime
+import decimal
+import enum
+import re
+import uuid
+import zoneinfo
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ormsgpack
+
+from hardsave.errors import Corrupt
+from hardsave.objects import slow, wire
+from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
+
+_OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_BIG_INT
+)
+# A float64 whose exponent is all ones: infinity or NaN. 0xcb never precedes 0x7f or 0xff
+# inside UTF-8, so text cannot match; a match inside binary data only costs time.
+_SPECIAL_FLOAT = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+
+
+class Codec:
+    """`encode` and `decode` over one registry of classes.
+
+    With `verbatim=True` decoding revives dicts and no other extension type: they are carried
+    as `wire.Verbatim`, so that what was read can be written again unchanged, values of
+    classes that nobody registered included.
+    """
+
+    def __init__(self, types: Types = DEFAULT_TYPES, *, verbatim: bool = False) -> None:
+        self.types = types
+        self._nested = frozenset({wire.MAP}) if verbatim else wire.NESTED
+        self._verbatim = verbatim
+
+    def encode(self, value: object, path: str = "state") -> bytes:
+        """The canonical bytes of `value`. `Unstorable` names the path to what has none."""
+        try:
+            data = ormsgpack.packb(value, self._default, _OPTIONS)
+        except (TypeError, RecursionError):
+            return slow.encode(value, self._parts, path)
+        if _SPECIAL_FLOAT.search(data):
+            return slow.encode(value, self._parts, path)
+        return data
+
+    def sketch(self, value: object) -> bytes:
+        """Bytes to compare with an earlier sketch: as fast as can be, perhaps not canonical.
+
+        Equal sketches mean equal values; unequal ones may still encode to the same bytes.
+        """
+        try:
+            return ormsgpack.packb(value, self._default, _OPTIONS)
+        except (TypeError, RecursionError):
+            return slow.encode(value, self._parts, "state")
+
+    def decode(self, data: bytes, refs: Sequence[Any] = ()) -> Any:
+        """The value of canonical bytes. `refs` are what its REF marks stand for, in order."""
+        try:
+            return ormsgpack.unpackb(data, ext_hook=self._reviver(refs))
+        except (ValueError, RecursionError):
+            return slow.decode(data, self._builder(refs), self._nested)
+
+    def _default(self, value: object) -> object:
+        """ormsgpack's way out for everything that is not plain JSON-like data."""
+        code, content = self._parts(value)
+        if code is None:
+            return content
+        if isinstance(content, bytes):
+            return ormsgpack.Ext(code, content)
+        if code in (wire.SET, wire.FROZENSET):
+            return ormsgpack.Ext(code, wire.array(sorted(map(self.encode, content))))
+        return ormsgpack.Ext(code, self.encode(content))
+
+    def _parts(self, value: object) -> tuple[int | None, Any]:
+        """(extension code, bytes or a value to encode inside it); code None: plain data."""
+        if isinstance(value, wire.Verbatim):
+            return value.code, value.data
+        if isinstance(value, enum.Enum):
+            name = self.types.name_of(type(value))
+            return wire.ENUM, [name, value.name, _plain(value.value)]
+        for cls, parts in _CONVERSIONS:
+            if isinstance(value, cls):
+                return parts(value)
+        fields = fields_of(value)
+        if fields is not None:
+            return wire.OBJECT, [self.types.name_of(type(value)), fields]
+        raise TypeError(_refusal(value))
+
+    def _reviver(self, refs: Sequence[Any]) -> Callable[[int, bytes], Any]:
+        build = self._builder(refs)
+
+        def revive(code: int, data: bytes) -> Any:
+            if code in self._nested:
+                return build(code, ormsgpack.unpackb(data, ext_hook=revive))
+            return build(code, data)
+
+        return revive
+
+    def _builder(self, refs: Sequence[Any]) -> Callable[[int, Any], Any]:
+        """A function from (code, content) to the value; content of nested codes is decoded."""
+        coming = iter(refs)
+        types = self.types
+
+        def build(code: int, content: Any) -> Any:
+            try:
+                if code == wire.REF:
+                    return next(coming)
+                if self._verbatim and code != wire.MAP:
+                    return wire.Verbatim(code, content)
+                if code == wire.OBJECT:
+                    return types.object_from(*content)
+                if code == wire.ENUM:
+                    return types.enum_from(*content)
+                return _REVIVALS[code](content)
+            except StopIteration:
+                raise Corrupt("an object marks more references than it lists") from None
+            except KeyError:
+                raise Corrupt(f"extension type {code} is not known to this version") from None
+            except (ValueError, TypeError, ArithmeticError) as error:
+                raise Corrupt(f"a stored value of extension type {code} is malformed") from error
+
+        return build
+
+
+def _plain(value: object) -> object:
+    """A `str` or `int` subclass member's value without its enum coat."""
+    if isinstance(value, enum.Enum):
+        return _plain(value.value)
+    return value
+
+
+def _refusal(value: object) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__} has no stored form; pass plain data instead"
+
+
+def _datetime_parts(moment: datetime.datetime) -> list[Any]:
+    zone = moment.tzinfo.key if isinstance(moment.tzinfo, zoneinfo.ZoneInfo) else None
+    return [moment.isoformat(), moment.fold, zone]
+
+
+def _revive_datetime(parts: list[Any]) -> datetime.datetime:
+    text, fold, zone = parts
+    moment = datetime.datetime.fromisoformat(text).replace(fold=fold)
+    if zone is None:
+        return moment
+    try:
+        return moment.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return moment  # a zone this machine does not know: the offset is right all the same
+
+
+def _timedelta_parts(span: datetime.timedelta) -> list[int]:
+    return [span.days, span.seconds, span.microseconds]
+
+
+def _revive_time(parts: list[Any]) -> datetime.time:
+    return datetime.time.fromisoformat(parts[0]).replace(fold=parts[1])
+
+
+def _int_bytes(number: int) -> bytes:
+    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _revive_map(flat: list[Any]) -> dict[Any, Any]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _int_parts(number: int) -> tuple[int | None, Any]:
+    number = int.__int__(number)
+    return (None, number) if -(1 << 63) <= number < 1 << 64 else (wire.INT, _int_bytes(number))
+
+
+# Order matters: datetime is a date, bool and IntEnum are ints (enums were taken out before).
+_CONVERSIONS: tuple[tuple[type, Callable[[Any], tuple[int | None, Any]]], ...] = (
+    (tuple, lambda items: (wire.TUPLE, list(items))),
+    (set, lambda items: (wire.SET, list(items))),
+    (frozenset, lambda items: (wire.FROZENSET, list(items))),
+    (datetime.datetime, lambda moment: (wire.DATETIME, _datetime_parts(moment))),
+    (datetime.date, lambda day: (wire.DATE, day.isoformat().encode())),
+    (datetime.time, lambda time: (wire.TIME, [time.isoformat(), time.fold])),
+    (datetime.timedelta, lambda span: (wire.TIMEDELTA, _timedelta_parts(span))),
+    (uuid.UUID, lambda value: (wire.UUID, value.bytes)),
+    (decimal.Decimal, lambda number: (wire.DECIMAL, str(number).encode())),
+    (int, _int_parts),
+    (str, lambda value: (None, str.__str__(value))),
+    (float, lambda value: (None, float.__float__(value))),
+    (bytes, lambda value: (None, bytes(value))),
+    (list, lambda value: (None, list(value))),
+    (dict, lambda value: (None, dict(value))),
+)
+
+_REVIVALS: dict[int, Callable[[Any], Any]] = {
+    wire.TUPLE: tuple,
+    wire.SET: set,
+    wire.FROZENSET: frozenset,
+    wire.MAP: _revive_map,
+    wire.TEXT: lambda data: str(data, "utf-8", "surrogatepass"),
+    wire.INT: lambda data: int.from_bytes(data, "big", signed=True),
+    wire.DATETIME: _revive_datetime,
+    wire.DATE: lambda data: datetime.date.fromisoformat(str(data, "ascii")),
+    wire.TIME: _revive_time,
+    wire.TIMEDELTA: lambda parts: datetime.timedelta(*parts),
+    wire.UUID: lambda data: uuid.UUID(bytes=bytes(data)),
+    wire.DECIMAL: lambda data: decimal.Decimal(str(data, "ascii")),
+}

@@ -1,0 +1,218 @@
+"""What changed between two states, reading only what differs.
+
+Two trees are compared from the top: a node that both have is equal and stays unread. What
+remains is lined up like a text diff, so that an insertion is one addition and not a change
+of everything after it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from hardsave.objects import envelope, slow
+from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.tree import Reader, Ref, Shape, Stored
+
+MAX_DEPTH = 50  # beyond it a difference is reported, not looked into
+MAX_ALIGNED = 2_000  # tokens on a side; more are paired by position
+
+
+class StatePath(tuple[Any, ...]):
+    """Keys and indexes from the state down. Reads as people write it: `messages[3].content`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        steps = (f"[{step}]" if isinstance(step, int) else slow.key_step(step) for step in self)
+        return "".join(steps).removeprefix(".") or "state"
+
+    def down(self, step: object) -> "StatePath":
+        return StatePath((*self, step))
+
+
+@dataclass
+class StateDiff:
+    """Paths; those of `removed` lead into the old state, all others into the new one."""
+
+    added: list[StatePath] = field(default_factory=list)
+    removed: list[StatePath] = field(default_factory=list)
+    changed: list[StatePath] = field(default_factory=list)
+
+
+class _Token(NamedTuple):
+    """One item, or a whole chunk of items that both sides may have."""
+
+    address: Hash
+    covers: int
+    item: Any = None  # None: a chunk that was not opened
+
+
+def diff(reader: Reader, old: Hash, new: Hash) -> StateDiff:
+    """What has to happen to the state at `old` to become the one at `new`."""
+    found = StateDiff()
+    _Comparison(reader, found).slots(Ref(old), Ref(new), StatePath())
+    return found
+
+
+class _Comparison:
+    def __init__(self, reader: Reader, found: StateDiff) -> None:
+        self._reader = reader
+        self._found = found
+
+    def slots(self, old: Any, new: Any, path: StatePath) -> None:
+        """Compare two values, each plain or a Ref."""
+        if isinstance(old, Ref) and isinstance(new, Ref) and old.address == new.address:
+            return
+        old, new = self._open(old), self._open(new)
+        if isinstance(old, Stored) or isinstance(new, Stored):
+            if _kind(old) != _kind(new) or _kind(old) is None or len(path) >= MAX_DEPTH:
+                self._found.changed.append(path)
+                return
+        elif type(old) is not type(new) or not isinstance(old, dict | list):
+            if self._encoded(old) != self._encoded(new):
+                self._found.changed.append(path)
+            return
+        if _kind(old) == "map":
+            self._maps(old, new, path)
+        else:
+            self._lists(old, new, path)
+
+    def _maps(self, old: Any, new: Any, path: StatePath) -> None:
+        before, after = self._tokens(old, new)
+        left = {token.item[0]: token.item[1] for token in before if token.item is not None}
+        right = {token.item[0]: token.item[1] for token in after if token.item is not None}
+        for key in left:
+            if key not in right:
+                self._found.removed.append(path.down(key))
+        for key, value in right.items():
+            if key not in left:
+                self._found.added.append(path.down(key))
+            elif len(path) < MAX_DEPTH:
+                self.slots(left[key], value, path.down(key))
+            elif self._encoded(left[key]) != self._encoded(value):
+                self._found.changed.append(path.down(key))
+
+    def _lists(self, old: Any, new: Any, path: StatePath) -> None:
+        before, after = self._tokens(old, new)
+        for low, high, from_, to in _edits(before, after):
+            old_at = sum(token.covers for token in before[:low])
+            new_at = sum(token.covers for token in after[:from_])
+            gone = _flat(before[low:high])
+            came = _flat(after[from_:to])
+            pairs = min(len(gone), len(came))
+            for number in range(pairs):
+                self._pair(gone[number], came[number], path.down(new_at + number))
+            self._found.removed += [path.down(old_at + n) for n in range(pairs, len(gone))]
+            self._found.added += [path.down(new_at + n) for n in range(pairs, len(came))]
+
+    def _pair(self, old: Any, new: Any, path: StatePath) -> None:
+        if old is None or new is None or len(path) >= MAX_DEPTH:
+            self._found.changed.append(path)  # one of them lies in a chunk that has moved
+        else:
+            self.slots(old[0], new[0], path)
+
+    # Taking containers apart
+
+    def _tokens(self, old: Any, new: Any) -> tuple[list[_Token], list[_Token]]:
+        """Both sides as tokens, with every chunk opened that the other side does not have."""
+        before, after = self._parts(old), self._parts(new)
+        while True:
+            shared = {token.address for token in before} & {token.address for token in after}
+            wanted = [
+                token.address
+                for token in (*before, *after)
+                if token.item is None and token.address not in shared
+            ]
+            if not wanted:
+                return before, after
+            found = self._reader.fetch(wanted)
+            stride = 2 if _kind(old) == "map" else 1
+            before = self._expanded(before, shared, found, stride)
+            after = self._expanded(after, shared, found, stride)
+
+    def _parts(self, value: Any) -> list[_Token]:
+        if not isinstance(value, Stored):
+            flat = (
+                [part for item in value.items() for part in item]
+                if isinstance(value, dict)
+                else value
+            )
+            return self._items(flat, 2 if isinstance(value, dict) else 1)
+        tokens: list[_Token] = []
+        for counts, refs in reversed(list(self._reader.edges(value))):
+            tokens += [_Token(ref, n) for n, ref in zip(counts, refs, strict=True)]
+        return tokens + self._items(value.items, value.shape.stride)
+
+    def _expanded(
+        self, tokens: list[_Token], shared: set[Hash], found: Any, stride: int
+    ) -> list[_Token]:
+        opened: list[_Token] = []
+        for token in tokens:
+            if token.item is not None or token.address in shared:
+                opened.append(token)
+                continue
+            kind, refs, payload = envelope.unseal(found[token.address])
+            parts = self._reader.codec.decode(payload, [Ref(ref) for ref in refs])
+            if kind == envelope.NODE:
+                opened += [_Token(ref, n) for n, ref in zip(parts, refs, strict=True)]
+            else:
+                opened += self._items(parts, stride)
+        return opened
+
+    def _items(self, flat: Sequence[Any], stride: int) -> list[_Token]:
+        items = [tuple(flat[at : at + stride]) for at in range(0, len(flat), stride)]
+        return [_Token(self._address(item), 1, item) for item in items]
+
+    def _address(self, item: tuple[Any, ...]) -> Hash:
+        """What an item is compared by: never equal to the address of a chunk."""
+        parts = [b"r" + p.address if isinstance(p, Ref) else b"v" + self._encoded(p) for p in item]
+        return digest(b"item" + b"".join(parts))
+
+    def _open(self, value: Any) -> Any:
+        return self._reader.open(value.address) if isinstance(value, Ref) else value
+
+    def _encoded(self, value: Any) -> bytes:
+        if isinstance(value, Ref):
+            return value.address
+        return self._reader.codec.encode(value)
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, Stored):
+        if value.shape in (Shape.MAP, Shape.OBJECT):
+            return "map"
+        return "list" if value.shape in (Shape.LIST, Shape.TUPLE) else None
+    return "map" if isinstance(value, dict) else "list" if isinstance(value, list | tuple) else None
+
+
+def _flat(tokens: Sequence[_Token]) -> list[tuple[Any, ...] | None]:
+    """One entry per item; None for those inside a chunk that was not opened."""
+    items: list[tuple[Any, ...] | None] = []
+    for token in tokens:
+        items += [token.item] if token.item is not None else [None] * token.covers
+    return items
+
+
+def _edits(before: list[_Token], after: list[_Token]) -> list[tuple[int, int, int, int]]:
+    """(old from, old to, new from, new to) of every stretch that differs."""
+    old = [token.address for token in before]
+    new = [token.address for token in after]
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    low, high = start, len(old) - end
+    from_, to = start, len(new) - end
+    if low == high and from_ == to:
+        return []
+    if max(high - low, to - from_) > MAX_ALIGNED:
+        return [(low, high, from_, to)]
+    matcher = SequenceMatcher(None, old[low:high], new[from_:to], autojunk=False)
+    return [
+        (low + a, low + b, from_ + c, from_ + d)
+        for kind, a, b, c, d in matcher.get_opcodes()
+        if kind != "equal"
+    ]

@@ -1,0 +1,75 @@
+"""What every object looks like from outside: kind, references, payload.
+
+    byte 0      kind
+    varint      how many references follow (LEB128)
+    20 × n      the hashes this object refers to, in document order
+    rest        the payload, which only readers of this kind understand
+
+The references stand outside the payload, so whoever walks, verifies or exports a store
+needs to know no kinds. The high half of the kind byte is the version of the format.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hardsave.errors import Corrupt
+from hardsave.objects.hashing import HASH_BYTES, Hash, digest
+
+VALUE = 0x11  # one value, inline
+SEQUENCE = 0x12  # the root of a list, map, tuple, set or object that was split
+LEAF = 0x13  # a closed run of a sequence's items
+NODE = 0x14  # a closed run of leaves or nodes
+EDGE = 0x15  # the open right edge of one level above the items
+
+
+class Envelope(NamedTuple):
+    kind: int
+    refs: tuple[Hash, ...]
+    payload: bytes
+
+
+def seal(kind: int, refs: Sequence[Hash], payload: bytes) -> bytes:
+    """The bytes of an object."""
+    count = len(refs)
+    if count < 0x80:
+        return b"%c%c%b%b" % (kind, count, b"".join(refs), payload)
+    return bytes((kind,)) + _varint(count) + b"".join(refs) + payload
+
+
+def unseal(data: bytes) -> Envelope:
+    """The parts of an object. Damage is `Corrupt`, whatever shape it takes."""
+    if len(data) < 2:
+        raise Corrupt("an object is shorter than its header; run verify")
+    count, start = _read_varint(data)
+    end = start + count * HASH_BYTES
+    if end > len(data):
+        raise Corrupt("an object's references run past its end; run verify")
+    refs = tuple(data[at : at + HASH_BYTES] for at in range(start, end, HASH_BYTES))
+    return Envelope(data[0], refs, data[end:])
+
+
+def checked(expected: Hash, data: bytes) -> bytes:
+    """`data`, or `Corrupt` if it is not what `expected` names."""
+    if digest(data) != expected:
+        raise Corrupt(f"object {expected.hex()} does not match its hash; run verify")
+    return data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _read_varint(data: bytes) -> tuple[int, int]:
+    number = shift = 0
+    for at in range(1, min(len(data), 6)):
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at + 1
+        shift += 7
+    raise Corrupt("an object's reference count is malformed; run verify")

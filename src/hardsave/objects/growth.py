@@ -1,0 +1,184 @@
+"""Adding to a stored state without reading it: lists grow, other keys are replaced.
+
+Of the state itself all keys are known, of a list in it only the right edges (see `levels`),
+so an append costs what is added, however long the list has become. What is read is read
+verbatim: values of classes that nobody registered are carried on as they are.
+
+Like a `Shadow`, a `Growth` describes what would be stored: throw it away if the commit fails.
+"""
+
+from typing import Any
+
+from hardsave.errors import Misuse
+from hardsave.objects import envelope, wire
+from hardsave.objects.hashing import Hash
+from hardsave.objects.levels import Entry, Levels, Out
+from hardsave.objects.tree import (
+    INLINE_BYTES,
+    SPLIT_BYTES,
+    Builder,
+    Columns,
+    Reader,
+    Ref,
+    Shape,
+    Stored,
+)
+
+_NOT_A_DICT = "append needs a state that is a dict; use save for anything else"
+_LIST_HEAD = Builder.head(Shape.LIST, None)
+_MAP_HEAD = Builder.head(Shape.MAP, None)
+
+
+class Growth:
+    """The state at `root` (None: none yet), ready to grow. `reader` reads verbatim."""
+
+    def __init__(self, builder: Builder, reader: Reader, root: Hash | None) -> None:
+        self._builder = builder
+        self._reader = reader
+        self._small: dict[Any, Any] | None = None  # the whole state, while it is not split
+        self._top: Levels | None = None  # its entries, once it is
+        self._places: dict[bytes, int] = {}  # where a key stands, by its encoding
+        self._lists: dict[bytes, Levels] = {}  # the split lists seen so far
+        stored = {} if root is None else reader.open(root)
+        if isinstance(stored, Stored) and stored.shape is Shape.MAP:
+            self._top = self._resumed_map(stored)
+        elif isinstance(stored, dict):
+            self._small = stored
+        else:
+            raise Misuse(_NOT_A_DICT)
+
+    def append(self, delta: dict[Any, Any]) -> tuple[Hash, Out]:
+        """The address of the grown state, and the objects that may be new."""
+        out = Out()
+        self._builder.check_sizes(delta, "state")
+        if self._top is None:
+            return self._append_small(delta, out), out
+        for key, value in delta.items():
+            self._put(self._top, key, value, out)
+        if self._has_shrunk(self._top, out):
+            return self._joined(self._top, out), out
+        return self._top.root(_MAP_HEAD, out), out
+
+    def _append_small(self, delta: dict[Any, Any], out: Out) -> Hash:
+        """A state that is not split is cheap enough to make anew."""
+        grown = dict(self._small or {})
+        verbatim = self._reader.codec
+        for key, value in delta.items():
+            name = verbatim.decode(verbatim.encode(key))  # the key as it was read
+            stored = grown.get(name)
+            both = isinstance(stored, list) and isinstance(value, list)
+            grown[name] = [*stored, *value] if both else value  # type: ignore[misc] # narrowed by both
+        return self._start(grown, out)
+
+    def _start(self, state: dict[Any, Any], out: Out) -> Hash:
+        """Hold `state` as small or split, whichever it is."""
+        slot = self._builder.slot(state, out, "state", 0)
+        if slot.ref is not None and out[slot.ref][0] == envelope.SEQUENCE:
+            here = self._with(out)
+            stored = here.open(slot.ref)
+            self._small, self._top = None, self._resumed_map(stored, here)
+        else:
+            here = self._with(out)
+            self._top = None
+            self._places.clear()
+            self._small = here.codec.decode(slot.data if slot.ref is None else out[slot.ref][2:])
+        return self._builder.as_object(slot, out)
+
+    # A split state
+
+    def _put(self, top: Levels, key: Any, value: Any, out: Out) -> None:
+        path = "state" + Columns(Shape.MAP, None, [key], [value]).step(0)
+        name = self._builder.codec.encode(key, path)
+        at = self._place(top, name)
+        known = self._known_list(top, name, at, out) if isinstance(value, list) else None
+        self._lists.pop(name, None)
+        if isinstance(known, Levels):
+            columns = Columns(Shape.LIST, None, None, value)
+            known.append(self._builder.entries(columns, 0, len(value), out, path, 1), out)
+            self._lists[name] = known
+            slot = Entry(wire.REF_MARK, known.root(_LIST_HEAD, out))
+        else:
+            slot = self._builder.slot(
+                [*(known or []), *value] if isinstance(value, list) else value, out, path, 1
+            )
+        entry = Entry(name + slot.data, slot.ref)
+        if at is None:
+            self._places[name] = top.count
+            top.append([entry], out)
+        else:
+            top.splice(at, at + 1, [entry], out)
+
+    def _place(self, top: Levels, name: bytes) -> int | None:
+        """Where a key stands. Encodings are self-delimiting: the right prefix is the key."""
+        if name not in self._places:
+            for at in range(top.count):
+                if top.entry(at).data.startswith(name):
+                    self._places[name] = at
+                    break
+        return self._places.get(name)
+
+    def _known_list(
+        self, top: Levels, name: bytes, at: int | None, out: Out
+    ) -> Levels | list[Any] | None:
+        """The stored list under a key: its edges, or the list itself if it is small."""
+        if name in self._lists or at is None:
+            return self._lists.get(name)
+        entry = top.entry(at)
+        here = self._with(out)
+        if entry.ref is None:
+            found = here.codec.decode(entry.data[len(name) :])
+        else:
+            found = here.open(entry.ref)
+        if isinstance(found, Stored):
+            return self._resumed_list(found, here) if found.shape is Shape.LIST else None
+        return found if isinstance(found, list) else None
+
+    def _has_shrunk(self, top: Levels, out: Out) -> bool:
+        """Whether replacing a value may have left a state too small to stay split."""
+        if self._lists or top.count > SPLIT_BYTES:
+            return False
+        entries = [top.entry(at) for at in range(top.count)]
+        refs = [entry.ref for entry in entries if entry.ref is not None]
+        size = sum(len(entry.data) for entry in entries)
+        if size + len(refs) * INLINE_BYTES > SPLIT_BYTES:
+            return False
+        found = self._with(out).fetch(refs)
+        return size + sum(len(found[ref]) for ref in refs) <= SPLIT_BYTES + 8 * (len(refs) + 1)
+
+    def _joined(self, top: Levels, out: Out) -> Hash:
+        """The same state again, in the form that its size asks for."""
+        return self._start(self._with(out).load(top.root(_MAP_HEAD, out)), out)
+
+    # Reading what is there
+
+    def _with(self, out: Out) -> Reader:
+        """A reader that also sees the objects of this append."""
+        fetch = self._reader.fetch
+        return Reader(
+            self._reader.codec,
+            lambda wanted: {**fetch([ref for ref in wanted if ref not in out]), **out},
+        )
+
+    def _resumed_map(self, stored: Stored, reader: Reader | None = None) -> Levels:
+        """All entries of a stored map."""
+        flat = (reader or self._reader).items(stored, 0, stored.length)
+        keys = map(self._builder.codec.encode, flat[::2])
+        slots = map(self._slot_again, flat[1::2])
+        entries = [Entry(key + slot.data, slot.ref) for key, slot in zip(keys, slots, strict=True)]
+        levels = Levels(2, full=True)
+        levels.append(entries, Out())
+        self._places.clear()
+        return levels
+
+    def _resumed_list(self, stored: Stored, reader: Reader) -> Levels:
+        """The right edges of a stored list."""
+        tails = [[self._slot_again(item) for item in stored.items]]
+        for counts, refs in reader.edges(stored):
+            tails.append([Entry(b"", ref, n) for n, ref in zip(counts, refs, strict=True)])
+        return Levels.resumed(1, stored.length, tails)
+
+    def _slot_again(self, item: object) -> Entry:
+        """The entry that a stored item was read from."""
+        if isinstance(item, Ref):
+            return Entry(wire.REF_MARK, item.address)
+        return Entry(self._builder.codec.encode(item), None)

@@ -1,0 +1,238 @@
+"""A sequence as a Merkle tree whose shape depends on its content alone.
+
+Level 0 holds the items, level k+1 one entry for each closed chunk of level k. A chunk ends
+after an entry whose own bytes say so (about one in four references, or every kilobyte of
+small values), so removing, inserting or changing an item disturbs the chunks around it and
+the path above them, and everything else keeps its hash. What lies after the last closed
+chunk of a level is its open edge.
+
+The root holds the open items and points to the edge of level 1, which points to the edge
+of level 2, and so on: an append rewrites the levels it touches, usually only the lowest.
+
+`Levels` keeps either all entries (`full`), so that any part can be replaced, or the edges
+alone, which is all that appending needs.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+from zlib import crc32
+
+from hardsave.objects import envelope, wire
+from hardsave.objects.hashing import Hash, digest
+
+REF_WEIGHT = 256
+MEAN_WEIGHT = 1024  # a chunk's mean: four references, or 1 KiB of inline values
+MAX_WEIGHT = 8 * MEAN_WEIGHT  # content that never says "cut here" is cut here
+MIN_ENTRIES = 2  # so that every level is at most half as long as the one below
+
+
+class Entry(NamedTuple):
+    """One entry of a level.
+
+    At level 0 `data` is the item's encoding (key and value for maps), with a REF mark where
+    the value is an object of its own; above, `data` is empty. `covers` is how many items lie
+    beneath it.
+    """
+
+    data: bytes
+    ref: Hash | None
+    covers: int = 1
+
+
+class Out(dict[Hash, bytes]):
+    """Objects made, by hash, and all that they refer to."""
+
+    def __init__(self) -> None:
+        self.refs: set[Hash] = set()
+
+    def put(self, kind: int, refs: Sequence[Hash], payload: bytes) -> Hash:
+        data = envelope.seal(kind, refs, payload)
+        address = digest(data)
+        self[address] = data
+        self.refs.update(refs)
+        return address
+
+
+class _Level:
+    """Known entries, and the lengths of the closed chunks at their front."""
+
+    __slots__ = ("closed", "cuts", "edge", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.cuts: list[int] = []
+        self.closed = 0  # the sum of cuts
+        self.edge: tuple[Hash | None, Hash] | None = None  # (next edge, own hash) when written
+
+    @property
+    def tail(self) -> list[Entry]:
+        return self.entries[self.closed :]
+
+
+def weight(entry: Entry) -> int:
+    return REF_WEIGHT if entry.ref is not None else len(entry.data)
+
+
+def ends_chunk(entry: Entry) -> bool:
+    """Whether the content of `entry` asks for a boundary after it."""
+    if entry.ref is not None:
+        return entry.ref[0] < 256 * REF_WEIGHT // MEAN_WEIGHT
+    return crc32(entry.data) % MEAN_WEIGHT < len(entry.data)
+
+
+def chunk_end(entries: Sequence[Entry], start: int) -> int | None:
+    """The end of the chunk that begins at `start`; None while it is still open."""
+    total = 0
+    for at in range(start, len(entries)):
+        entry = entries[at]
+        total += weight(entry)
+        if at - start + 1 >= MIN_ENTRIES and (total >= MAX_WEIGHT or ends_chunk(entry)):
+            return at + 1
+    return None
+
+
+class Levels:
+    """A sequence of `stride` values per item (1 for lists, 2 for maps)."""
+
+    def __init__(self, stride: int, *, full: bool) -> None:
+        self.stride = stride
+        self.full = full
+        self.count = 0
+        self._levels = [_Level()]
+
+    @classmethod
+    def resumed(cls, stride: int, count: int, tails: Iterable[list[Entry]]) -> "Levels":
+        """The edges of a stored sequence, lowest first: enough to append."""
+        levels = cls(stride, full=False)
+        levels.count = count
+        levels._levels = []
+        for tail in tails:
+            level = _Level()
+            level.entries = tail
+            levels._levels.append(level)
+        return levels
+
+    def entry(self, at: int) -> Entry:
+        return self._levels[0].entries[at]
+
+    def append(self, new: Sequence[Entry], out: Out) -> None:
+        """Add items at the end."""
+        self.count += len(new)
+        number = 0
+        while new:
+            level = self._level(number)
+            level.entries.extend(new)
+            level.edge = None
+            new = self._close(level, number, out)
+            number += 1
+
+    def splice(self, low: int, high: int, new: Sequence[Entry], out: Out) -> None:
+        """Replace items `low` to `high`. Only for `full` ones."""
+        assert self.full, "the edges alone cannot be spliced"
+        self.count += len(new) - (high - low)
+        number = 0
+        while high > low or new:
+            level = self._level(number)
+            low, high, new = self._rechunk(level, number, low, high, new, out)
+            number += 1
+        while len(self._levels) > 1 and not self._levels[-1].entries:
+            self._levels.pop()
+
+    def root(self, head: bytes, out: Out) -> Hash:
+        """Write the open edges; the address of the whole. `head` opens the root's payload."""
+        following: Hash | None = None
+        for level in self._levels[:0:-1]:
+            following = self._edge(level, following, out)
+        level = self._levels[0]
+        if level.edge is None or level.edge[0] != following:
+            items = level.tail
+            refs = [entry.ref for entry in items if entry.ref is not None]
+            payload = (
+                head
+                + wire.integer(self.count)
+                + (b"\xc3" if following else b"\xc2")
+                + wire.array_header(len(items) * self.stride)
+                + b"".join([entry.data for entry in items])
+            )
+            refs += [following] if following else []
+            level.edge = following, out.put(envelope.SEQUENCE, refs, payload)
+        return level.edge[1]
+
+    def _level(self, number: int) -> _Level:
+        if number == len(self._levels):
+            self._levels.append(_Level())
+        return self._levels[number]
+
+    def _close(self, level: _Level, number: int, out: Out) -> list[Entry]:
+        """Close what can be closed at the end of a level; the entries of the level above."""
+        made: list[Entry] = []
+        while (end := chunk_end(level.entries, level.closed)) is not None:
+            made.append(self._chunk(level.entries[level.closed : end], number, out))
+            level.cuts.append(end - level.closed)
+            level.closed = end
+        if not self.full:
+            del level.entries[: level.closed]
+            level.cuts.clear()
+            level.closed = 0
+        return made
+
+    def _rechunk(
+        self, level: _Level, number: int, low: int, high: int, new: Sequence[Entry], out: Out
+    ) -> tuple[int, int, list[Entry]]:
+        """Splice one level; what has to be spliced into the level above."""
+        ends = list(accumulate(level.cuts))
+        first = _first_beyond(ends, low)
+        start = ends[first - 1] if first else 0
+        level.entries[low:high] = new
+        level.edge = None
+        grown = len(new) - (high - low)
+        made: list[Entry] = []
+        sizes: list[int] = []
+        last = first
+        while True:
+            # In step with the old chunks again: past the change, and at an old boundary.
+            while last < len(ends) and ends[last] + grown <= start:
+                last += 1
+            old_boundary = start - grown == (ends[last - 1] if last else 0)
+            if start >= low + len(new) and old_boundary:
+                break
+            end = chunk_end(level.entries, start)
+            if end is None:
+                last = len(ends)
+                break
+            made.append(self._chunk(level.entries[start:end], number, out))
+            sizes.append(end - start)
+            start = end
+        level.cuts[first:last] = sizes
+        level.closed = sum(level.cuts)
+        return first, last, made
+
+    def _chunk(self, entries: Sequence[Entry], number: int, out: Out) -> Entry:
+        refs = [entry.ref for entry in entries if entry.ref is not None]
+        if number == 0:
+            payload = wire.array_header(len(entries) * self.stride) + b"".join(
+                [entry.data for entry in entries]
+            )
+            return Entry(b"", out.put(envelope.LEAF, refs, payload), len(entries))
+        counts = [entry.covers for entry in entries]
+        payload = wire.array([wire.integer(count) for count in counts])
+        return Entry(b"", out.put(envelope.NODE, refs, payload), sum(counts))
+
+    def _edge(self, level: _Level, following: Hash | None, out: Out) -> Hash:
+        if level.edge is None or level.edge[0] != following:
+            tail = level.tail
+            counts = wire.array([wire.integer(entry.covers) for entry in tail])
+            refs = [entry.ref for entry in tail if entry.ref is not None]
+            refs += [following] if following else []
+            flag = b"\xc3" if following else b"\xc2"
+            level.edge = following, out.put(envelope.EDGE, refs, b"\x92" + flag + counts)
+        return level.edge[1]
+
+
+def _first_beyond(ends: list[int], low: int) -> int:
+    """The number of the chunk that holds entry `low`: the first that ends beyond it."""
+    for number, end in enumerate(ends):
+        if end > low:
+            return number
+    return len(ends)

@@ -1,0 +1,248 @@
+"""The codec in Python: for what ormsgpack refuses, and for telling where a value went wrong.
+
+Nothing here recurses, so depth costs memory and not the interpreter's stack.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from hardsave.errors import Corrupt, Unstorable
+from hardsave.objects import wire
+
+MAX_DEPTH = 10_000
+
+Parts = Callable[[object], tuple[int | None, Any]]
+"""(extension code, content as bytes or as a value); no code: the content is plain data."""
+
+_NAN = b"\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"
+
+
+class _Frame(NamedTuple):
+    """A container being written: its children still to come, and what to do at its end."""
+
+    children: Iterator[tuple[str, object]]
+    done: list[bytes]
+    close: Callable[[list[bytes]], bytes]
+    step: str
+
+
+def encode(value: object, parts: Parts, path: str) -> bytes:
+    """The canonical bytes of `value`, or `Unstorable` with the path to what has none."""
+    stack = [_Frame(iter([("", value)]), [], lambda done: done[0], path)]
+    while True:
+        frame = stack[-1]
+        child = next(frame.children, None)
+        if child is None:
+            stack.pop()
+            data = frame.close(frame.done)
+            if not stack:
+                return data
+            stack[-1].done.append(data)
+            continue
+        step, item = child
+        if len(stack) > MAX_DEPTH:
+            raise Unstorable(
+                _path(stack, step), f"nested more than {MAX_DEPTH} deep, or contains itself"
+            )
+        try:
+            data_or_frame = _begin(item, parts, step)
+        except (TypeError, OverflowError) as error:
+            raise Unstorable(_path(stack, step), str(error)) from None
+        if isinstance(data_or_frame, bytes):
+            frame.done.append(data_or_frame)
+        else:
+            stack.append(data_or_frame)
+
+
+def _begin(item: object, parts: Parts, step: str) -> bytes | _Frame:
+    """A scalar's bytes, or the frame of a container."""
+    scalar = _scalar(item)
+    if scalar is not None:
+        return scalar
+    if type(item) is list:
+        return _Frame(_numbered(item), [], wire.array, step)
+    if type(item) is dict:
+        return _map_frame(item, step)
+    code, content = parts(item)
+    if code is None:
+        return _begin(content, parts, step)
+    if isinstance(content, bytes):
+        return wire.ext(code, content)
+    ordered = sorted if code in (wire.SET, wire.FROZENSET) else list
+
+    def close(done: list[bytes]) -> bytes:
+        return wire.ext(code, wire.array(ordered(done)))
+
+    steps = (("", child) for child in content) if code == wire.OBJECT else _numbered(content)
+    return _Frame(iter(steps), [], close, step)
+
+
+def _scalar(item: object) -> bytes | None:
+    if item is None:
+        return b"\xc0"
+    kind = type(item)
+    if kind is bool:
+        return b"\xc3" if item else b"\xc2"
+    if isinstance(item, str) and kind is str:
+        try:
+            return wire.text(item)
+        except UnicodeEncodeError:
+            return wire.ext(wire.TEXT, item.encode("utf-8", "surrogatepass"))
+    if isinstance(item, int) and kind is int and -(1 << 63) <= item < 1 << 64:
+        return wire.integer(item)
+    if isinstance(item, float) and kind is float:
+        return struct.pack(">Bd", 0xCB, item) if item == item else _NAN
+    if isinstance(item, bytes | bytearray | memoryview) and kind in _BINARY:
+        return wire.binary(bytes(item))
+    return None
+
+
+def _map_frame(item: dict[Any, Any], step: str) -> _Frame:
+    def close(done: list[bytes]) -> bytes:
+        if all(_is_plain_text(key) for key in done[::2]):
+            return wire.map_header(len(done) // 2) + b"".join(done)
+        return wire.ext(wire.MAP, wire.array(done))
+
+    return _Frame(_keyed(item), [], close, step)
+
+
+def _is_plain_text(key: bytes) -> bool:
+    return 0xA0 <= key[0] <= 0xBF or 0xD9 <= key[0] <= 0xDB
+
+
+def _numbered(items: list[Any]) -> Iterator[tuple[str, object]]:
+    return ((f"[{at}]", item) for at, item in enumerate(items))
+
+
+def _keyed(item: dict[Any, Any]) -> Iterator[tuple[str, object]]:
+    for key, value in item.items():
+        step = key_step(key)
+        yield f"{step} (the key)", key
+        yield step, value
+
+
+def key_step(key: object) -> str:
+    """How a key reads inside a path: `.name` where it can, `['odd name']` where it must."""
+    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+
+
+def _path(stack: list[_Frame], step: str) -> str:
+    steps = [frame.step for frame in stack] + [step]
+    if len(steps) > 50:
+        steps = [*steps[:20], "…"]
+    return "".join(steps)
+
+
+_BINARY = (bytes, bytearray, memoryview)
+
+
+class _Open(NamedTuple):
+    """A container being read: how many items it still wants, and what they become."""
+
+    wanted: int
+    items: list[Any]
+    close: Callable[[list[Any]], Any]
+
+
+Build = Callable[[int, Any], Any]
+
+
+def decode(data: bytes, build: Build, nested: frozenset[int] = wire.NESTED) -> Any:
+    """The value of canonical bytes; `build` makes the values of extension types."""
+    reader = _Reader(data, nested)
+    result: list[Any] = []
+    stack = [_Open(1, result, lambda items: items[0])]
+    while stack:
+        frame = stack[-1]
+        if len(frame.items) == frame.wanted:
+            stack.pop()
+            if stack:
+                stack[-1].items.append(frame.close(frame.items))
+            continue
+        item = reader.item(build)
+        if isinstance(item, _Open):
+            stack.append(item)
+        else:
+            frame.items.append(item)
+    if reader.at != len(data):
+        raise Corrupt("bytes are left over after a stored value")
+    return result[0]
+
+
+class _Reader:
+    """A cursor over msgpack bytes. Running off the end is `Corrupt`."""
+
+    def __init__(self, data: bytes, nested: frozenset[int]) -> None:
+        self.data = data
+        self.nested = nested
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        chunk = self.data[self.at : self.at + size]
+        if len(chunk) != size:
+            raise Corrupt("a stored value ends too early")
+        self.at += size
+        return chunk
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+
+    def item(self, build: Build) -> Any:
+        first = self.take(1)[0]
+        if first < 0x80:
+            return first
+        if first < 0x90:
+            return _open_map(first & 0x0F)
+        if first < 0xA0:
+            return _Open(first & 0x0F, [], list)
+        if first < 0xC0:
+            return self.text(first & 0x1F)
+        if first >= 0xE0:
+            return first - 0x100
+        return self._marked(first, build)
+
+    def text(self, size: int) -> str:
+        try:
+            return str(self.take(size), "utf-8")
+        except UnicodeDecodeError as error:
+            raise Corrupt("a stored text is not UTF-8") from error
+
+    def _marked(self, first: int, build: Build) -> Any:
+        if first in _CONSTANTS:
+            return _CONSTANTS[first]
+        if first in _NUMBERS:
+            return self.number(_NUMBERS[first])
+        if 0xD4 <= first <= 0xD8:
+            return self._extension(1 << (first - 0xD4), build)
+        if first not in _SIZES:
+            raise Corrupt(f"byte {first:#x} begins no stored value")
+        size = self.number(_SIZES[first])
+        if first <= 0xC6:
+            return self.take(size)
+        if first <= 0xC9:
+            return self._extension(size, build)
+        if first <= 0xDB:
+            return self.text(size)
+        return _Open(size, [], list) if first <= 0xDD else _open_map(size)
+
+    def _extension(self, size: int, build: Build) -> Any:
+        code = self.number(">b")
+        if code in self.nested:
+            return _Open(1, [], lambda items: build(code, items[0]))
+        return build(code, self.take(size))
+
+
+def _open_map(pairs: int) -> _Open:
+    return _Open(pairs * 2, [], lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)))
+
+
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+_NUMBERS = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
+    0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+_SIZES = {
+    0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xC7: ">B", 0xC8: ">H", 0xC9: ">I",
+    0xD9: ">B", 0xDA: ">H", 0xDB: ">I", 0xDC: ">H", 0xDD: ">I", 0xDE: ">H", 0xDF: ">I",
+}  # fmt: skip

@@ -1,0 +1,317 @@
+"""From a value to objects, and back.
+
+A value whose encoding is short stands inside its parent. A longer one is an object of its
+own, and a container longer than `SPLIT_BYTES` is split: each of its items again stands
+inside or is an object, and `Levels` joins them. So the same state always has the same
+address, and two states share whatever they have in common.
+"""
+
+import enum
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hardsave.errors import Corrupt, Unstorable
+from hardsave.objects import envelope, slow, wire
+from hardsave.objects.codec import Codec
+from hardsave.objects.hashing import Hash
+from hardsave.objects.levels import Entry, Levels, Out
+from hardsave.objects.types import fields_of
+
+INLINE_BYTES = 128
+SPLIT_BYTES = 2048
+MAX_TREE_DEPTH = 32  # containers nested deeper than this are no longer split
+
+Fetch = Callable[[Collection[Hash]], Mapping[Hash, bytes]]
+"""Objects by hash, each checked against it. A missing one is `Corrupt`."""
+
+
+class Shape(enum.IntEnum):
+    """What a split container was. Part of the format."""
+
+    LIST = 0
+    TUPLE = 1
+    SET = 2
+    FROZENSET = 3
+    MAP = 4
+    OBJECT = 5
+
+    @property
+    def stride(self) -> int:
+        return 2 if self in (Shape.MAP, Shape.OBJECT) else 1
+
+
+class Columns(NamedTuple):
+    """A container taken apart: `keys` only where it has any."""
+
+    shape: Shape
+    name: str | None
+    keys: list[Any] | None
+    values: list[Any]
+
+    def step(self, at: int) -> str:
+        """How item `at` reads inside a path."""
+        return f"[{at}]" if self.keys is None else slow.key_step(self.keys[at])
+
+
+class Builder:
+    """Makes the objects of values. `max_value_bytes` bounds a single text or bytes value."""
+
+    def __init__(self, codec: Codec, max_value_bytes: int) -> None:
+        self.codec = codec
+        self.max_value_bytes = max_value_bytes
+
+    def slot(self, value: object, out: Out, path: str, depth: int) -> Entry:
+        """How `value` appears inside its parent; its own objects go to `out`."""
+        if not (isinstance(value, _SIZED) and len(value) > SPLIT_BYTES):
+            data = self.codec.encode(value, path)
+            if len(data) <= INLINE_BYTES:
+                return Entry(data, None)
+            if len(data) <= SPLIT_BYTES:
+                return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), data))
+        columns = self.columns(value) if depth < MAX_TREE_DEPTH else None
+        if columns is None:
+            data = self.codec.encode(value, path)
+            return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), data))
+        return Entry(wire.REF_MARK, self.sequence(columns, out, path, depth).ref)
+
+    def root(self, value: object, out: Out) -> Hash:
+        """The address of a whole state."""
+        return self.as_object(self.slot(value, out, "state", 0), out)
+
+    @staticmethod
+    def as_object(slot: Entry, out: Out) -> Hash:
+        """The address of what a slot holds, as an object of its own however short it is."""
+        return slot.ref if slot.ref is not None else out.put(envelope.VALUE, (), slot.data)
+
+    def sequence(self, columns: Columns, out: Out, path: str, depth: int) -> "Built":
+        """A split container, with all that is needed to change it later."""
+        levels = Levels(columns.shape.stride, full=True)
+        levels.append(self.entries(columns, 0, len(columns.values), out, path, depth), out)
+        return Built(levels, levels.root(self.head(columns.shape, columns.name), out))
+
+    def entries(
+        self, columns: Columns, low: int, high: int, out: Out, path: str, depth: int
+    ) -> list[Entry]:
+        """The entries of items `low` to `high`."""
+        return [
+            self.entry(columns, at, self.slot(item, out, path + columns.step(at), depth + 1))
+            for at, item in enumerate(columns.values[low:high], low)
+        ]
+
+    def entry(self, columns: Columns, at: int, slot: Entry) -> Entry:
+        """Item `at` of a container whose value appears as `slot`."""
+        if columns.keys is None:
+            return slot
+        return Entry(self.codec.encode(columns.keys[at]) + slot.data, slot.ref)
+
+    @staticmethod
+    def head(shape: Shape, name: str | None) -> bytes:
+        """How a sequence's payload begins."""
+        return b"\x95" + wire.integer(shape) + (b"\xc0" if name is None else wire.text(name))
+
+    def columns(self, value: object) -> Columns | None:
+        """A container's parts; None for everything that is not one."""
+        if isinstance(value, enum.Enum):
+            return None
+        if isinstance(value, dict):
+            return Columns(Shape.MAP, None, list(value), list(value.values()))
+        if isinstance(value, list):
+            return Columns(Shape.LIST, None, None, list(value))
+        if isinstance(value, tuple):
+            return Columns(Shape.TUPLE, None, None, list(value))
+        if isinstance(value, set | frozenset):
+            shape = Shape.SET if isinstance(value, set) else Shape.FROZENSET
+            return Columns(shape, None, None, sorted(value, key=self.codec.encode))
+        if isinstance(value, str | bytes | int | float | None):
+            return None
+        fields = fields_of(value)
+        if fields is None:
+            return None
+        name = self.codec.types.name_of(type(value))
+        return Columns(Shape.OBJECT, name, list(fields), list(fields.values()))
+
+    def check_sizes(self, value: object, path: str) -> None:
+        """Refuse a text or bytes value above the cap before a single byte is encoded."""
+        limit = self.max_value_bytes
+        open_containers: list[tuple[object, Iterator[tuple[int, object]]]]
+        open_containers = [([value], enumerate([value]))]
+        places = [0]
+        while open_containers:
+            for places[-1], item in open_containers[-1][1]:
+                kind = type(item)
+                if kind is str or kind is bytes:
+                    # A character takes up to four bytes: count exactly only when it matters.
+                    if len(item) * 4 > limit and _encoded_size(item) > limit:  # type: ignore[arg-type] # narrowed by kind
+                        where = path + self._steps(open_containers[1:], places[1:])
+                        raise Unstorable(where, f"longer than max_value_bytes ({limit})")
+                elif kind is list:
+                    open_containers.append((item, enumerate(item)))  # type: ignore[arg-type] # narrowed by kind
+                    break
+                elif kind is dict:
+                    open_containers.append((item, enumerate(item.values())))  # type: ignore[attr-defined] # narrowed by kind
+                    break
+            else:
+                open_containers.pop()
+                places.pop()
+                continue
+            places.append(0)
+            if len(places) > slow.MAX_DEPTH:
+                return  # the encoder refuses it, and knows the path
+
+    def _steps(self, containers: Sequence[tuple[object, object]], places: list[int]) -> str:
+        parts = [self.columns(container) for container, _ in containers]
+        return "".join(part.step(place) for part, place in zip(parts, places, strict=True) if part)
+
+
+_SIZED = (dict, list, tuple, set, frozenset)
+
+
+def _encoded_size(item: object) -> int:
+    if isinstance(item, str):
+        return len(item) if item.isascii() else len(item.encode("utf-8", "surrogatepass"))
+    return len(item) if isinstance(item, bytes) else 0
+
+
+class Built(NamedTuple):
+    levels: Levels
+    ref: Hash
+
+
+class Ref(NamedTuple):
+    """A value that is an object of its own, not read yet."""
+
+    address: Hash
+
+
+class Stored(NamedTuple):
+    """The root of a split container as it lies in its object."""
+
+    shape: Shape
+    name: str | None
+    length: int
+    items: list[Any]  # the open items, flat; Ref where a value is an object
+    edge: Hash | None
+
+
+class Reader:
+    """Reads values through `fetch`, as much of them as is asked for."""
+
+    def __init__(self, codec: Codec, fetch: Fetch) -> None:
+        self.codec = codec
+        self.fetch = fetch
+
+    def load(self, address: Hash) -> Any:
+        """A whole value as plain Python data."""
+        return self._value(self.fetch([address])[address])
+
+    def open(self, address: Hash) -> Any:
+        """A plain value, or `Stored` if it was split."""
+        return self._parsed(self.fetch([address])[address])
+
+    def items(self, stored: Stored, low: int, high: int) -> list[Any]:
+        """Items `low` to `high` of a split container, flat, values that are objects as Ref."""
+        stride = stored.shape.stride
+        first_open = stored.length - len(stored.items) // stride
+        flat: list[Any] = []
+        if low < first_open:
+            leaves, skipped = self._leaves(stored, first_open, low, min(high, first_open))
+            for data in leaves:
+                flat += self._flat(data)
+            flat = flat[(low - skipped) * stride : (min(high, first_open) - skipped) * stride]
+        if high > first_open:
+            flat += stored.items[max(low - first_open, 0) * stride : (high - first_open) * stride]
+        if len(flat) != (high - low) * stride:
+            raise Corrupt("a stored sequence is shorter than it says; run verify")
+        return flat
+
+    def resolve(self, items: list[Any]) -> list[Any]:
+        """`items` with every Ref replaced by its whole value."""
+        wanted = [item.address for item in items if type(item) is Ref]
+        if not wanted:
+            return items
+        found = self.fetch(wanted)
+        return [self._value(found[item.address]) if type(item) is Ref else item for item in items]
+
+    def edges(self, stored: Stored) -> Iterator[tuple[list[int], list[Hash]]]:
+        """The open edges above the items, lowest first: counts and addresses."""
+        address = stored.edge
+        while address is not None:
+            found = envelope.unseal(self.fetch([address])[address])
+            if found.kind != envelope.EDGE:
+                raise Corrupt(f"object {address.hex()} is not an edge; run verify")
+            higher, counts = self.codec.decode(found.payload)
+            yield counts, list(found.refs[: len(counts)])
+            address = found.refs[-1] if higher else None
+
+    def assemble(self, stored: Stored, items: list[Any]) -> Any:
+        """The container itself from all of its resolved items."""
+        match stored.shape:
+            case Shape.LIST:
+                return items
+            case Shape.MAP:
+                return dict(zip(items[::2], items[1::2], strict=True))
+            case Shape.OBJECT:
+                fields = dict(zip(items[::2], items[1::2], strict=True))
+                return self.codec.types.object_from(stored.name or "", fields)
+            case Shape.TUPLE:
+                return tuple(items)
+            case Shape.SET:
+                return set(items)
+            case Shape.FROZENSET:
+                return frozenset(items)
+
+    def _value(self, data: bytes) -> Any:
+        parsed = self._parsed(data)
+        if not isinstance(parsed, Stored):
+            return parsed
+        return self.assemble(parsed, self.resolve(self.items(parsed, 0, parsed.length)))
+
+    def _parsed(self, data: bytes) -> Any:
+        if data[:2] == _PLAIN_VALUE:  # the common case, without taking the envelope apart
+            return self.codec.decode(data[2:])
+        kind, refs, payload = envelope.unseal(data)
+        if kind != envelope.SEQUENCE:
+            raise Corrupt(f"an object of kind {kind:#x} stands where a value should; run verify")
+        parts = self.codec.decode(payload, [Ref(ref) for ref in refs])
+        shape, name, count, higher, items = parts
+        return Stored(Shape(shape), name, count, items, refs[-1] if higher else None)
+
+    def _flat(self, leaf: bytes) -> list[Any]:
+        kind, refs, payload = envelope.unseal(leaf)
+        if kind != envelope.LEAF:
+            raise Corrupt(f"an object of kind {kind:#x} stands where a leaf should; run verify")
+        items: list[Any] = self.codec.decode(payload, [Ref(ref) for ref in refs])
+        return items
+
+    def _leaves(self, stored: Stored, end: int, low: int, high: int) -> tuple[list[bytes], int]:
+        """The leaves over items `low` to `high`, and how many items lie before the first."""
+        edges: list[tuple[int, list[int], list[Hash]]] = []
+        for counts, refs in self.edges(stored):
+            end -= sum(counts)
+            edges.append((end, counts, refs))
+            if end <= low:
+                break
+        frontier: list[tuple[int, int, Hash]] = []
+        for start, counts, refs in reversed(edges):
+            below: list[tuple[int, int, Hash]] = []
+            nodes = self.fetch([ref for _, _, ref in frontier])
+            for at, _, ref in frontier:
+                found = envelope.unseal(nodes[ref])
+                if found.kind != envelope.NODE:
+                    raise Corrupt(f"object {ref.hex()} is not a node; run verify")
+                below += _placed(at, self.codec.decode(found.payload), found.refs)
+            below += _placed(start, counts, refs)
+            frontier = [part for part in below if part[0] < high and part[0] + part[1] > low]
+        found_leaves = self.fetch([ref for _, _, ref in frontier])
+        return [found_leaves[ref] for _, _, ref in frontier], frontier[0][0] if frontier else low
+
+
+def _placed(
+    start: int, counts: Sequence[int], refs: Sequence[Hash]
+) -> Iterator[tuple[int, int, Hash]]:
+    for count, ref in zip(counts, refs, strict=True):
+        yield start, count, ref
+        start += count
+
+
+_PLAIN_VALUE = bytes((envelope.VALUE, 0))

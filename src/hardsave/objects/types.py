@@ -1,0 +1,180 @@
+"""Which classes may come back as themselves.
+
+Stored bytes only ever carry a class's *name*. A class is built on reading when the caller
+registered it, or asked for it with `type=`; otherwise its fields come back as plain data.
+Nothing here imports by name, and neither pydantic nor msgspec is imported at all: their
+models are recognised by the attributes that they document.
+"""
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from hardsave.errors import Misuse
+
+
+class Types:
+    """A registry of classes by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, type] = {}
+        self._names: dict[type, str] = {}
+
+    def register(self, cls: type, name: str | None = None) -> None:
+        """Let `cls` come back as itself. Registering the same pair again changes nothing."""
+        if fields_of_class(cls) is None and not issubclass(cls, enum.Enum):
+            raise Misuse(
+                f"{cls!r} cannot be registered: only dataclasses, enums, "
+                "pydantic models and msgspec structs have a stored form"
+            )
+        name = name or default_name(cls)
+        if self._by_name.get(name, cls) is not cls:
+            raise Misuse(f"the name {name!r} is taken by {self._by_name[name]!r}")
+        self._by_name[name] = cls
+        self._names[cls] = name
+
+    def name_of(self, cls: type) -> str:
+        return self._names.get(cls) or default_name(cls)
+
+    def object_from(self, name: str, fields: dict[str, Any]) -> Any:
+        """The registered class filled with `fields`, or `fields` as they are."""
+        cls = self._by_name.get(name)
+        if cls is None or issubclass(cls, enum.Enum):
+            return fields
+        return build(cls, fields)
+
+    def enum_from(self, name: str, member: str, value: Any) -> Any:
+        """The registered enum's member, or its plain value."""
+        cls = self._by_name.get(name)
+        if cls is None or not issubclass(cls, enum.Enum):
+            return value
+        try:
+            return cls[member] if member in cls.__members__ else cls(value)
+        except ValueError as error:
+            raise Misuse(
+                f"{cls.__qualname__} has no member {member!r}; it was stored with one"
+            ) from error
+
+
+DEFAULT_TYPES = Types()
+
+
+def default_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def fields_of_class(cls: type) -> tuple[str, ...] | None:
+    """The field names of a dataclass, pydantic model or msgspec struct; else None."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    if hasattr(cls, "__pydantic_fields__"):
+        return tuple(cls.__pydantic_fields__)
+    if hasattr(cls, "__struct_fields__"):
+        return tuple(cls.__struct_fields__)
+    return None
+
+
+def fields_of(value: object) -> dict[str, Any] | None:
+    """The fields of an instance as a plain dict, one level deep; None if it has none."""
+    names = fields_of_class(type(value))
+    if names is None:
+        return None
+    fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    fields.update(getattr(value, "__pydantic_extra__", None) or {})
+    return fields
+
+
+def build(cls: type, fields: Mapping[str, Any]) -> Any:
+    """An instance of `cls` from its stored fields, each shaped to its annotation."""
+    hints = _hints(cls)
+    shaped = {
+        name: convert(value, hints[name]) if name in hints else value
+        for name, value in fields.items()
+    }
+    try:
+        if hasattr(cls, "__pydantic_fields__"):
+            return _build_pydantic(cls, shaped)
+        if dataclasses.is_dataclass(cls):
+            return _build_dataclass(cls, shaped)
+        return cls(**shaped)
+    except Exception as error:
+        raise Misuse(
+            f"stored fields {sorted(fields)} do not make a {cls.__qualname__}: {error}; "
+            "load without a type to get plain data"
+        ) from error
+
+
+def convert(value: Any, wanted: Any) -> Any:
+    """Plain data in the shape of the annotation `wanted`; unknown annotations change nothing."""
+    if wanted is Any or wanted is None or isinstance(wanted, typing.TypeVar):
+        return value
+    origin = typing.get_origin(wanted)
+    if origin is not None:
+        return _convert_generic(value, origin, typing.get_args(wanted))
+    if not isinstance(wanted, type) or isinstance(value, wanted):
+        return value
+    if issubclass(wanted, enum.Enum):
+        return wanted(value)
+    if isinstance(value, Mapping) and fields_of_class(wanted) is not None:
+        return build(wanted, value)
+    return value
+
+
+def _convert_generic(value: Any, origin: Any, args: tuple[Any, ...]) -> Any:
+    if origin in (typing.Union, types.UnionType):
+        return _convert_union(value, args)
+    if origin is typing.Annotated:
+        return convert(value, args[0])
+    if isinstance(value, list | set | frozenset) and args:
+        return type(value)(convert(item, args[0]) for item in value)
+    if isinstance(value, tuple) and args:
+        if len(args) == 2 and args[1] is Ellipsis:
+            return tuple(convert(item, args[0]) for item in value)
+        if len(args) == len(value):
+            return tuple(map(convert, value, args))
+    if isinstance(value, dict) and len(args) == 2:
+        return {convert(key, args[0]): convert(item, args[1]) for key, item in value.items()}
+    return value
+
+
+def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
+    """The first member that `value` already is, else the first that it can become."""
+    plain = [arg for arg in args if isinstance(arg, type)]
+    if value is None or any(isinstance(value, arg) for arg in plain):
+        return value
+    for arg in args:
+        try:
+            shaped = convert(value, arg)
+        except (Misuse, ValueError, TypeError):
+            continue
+        if shaped is not value:
+            return shaped
+    return value
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except (NameError, TypeError):
+        return {}  # an annotation that only its author can resolve: fields stay plain
+
+
+def _build_pydantic(cls: Any, fields: dict[str, Any]) -> Any:
+    try:
+        return cls.model_validate(fields, by_name=True, by_alias=False)
+    except TypeError:  # pydantic before 2.11 knows no by_name
+        return cls.model_validate(fields)
+
+
+def _build_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
+    takes = {field.name: field.init for field in dataclasses.fields(cls)}
+    if unknown := fields.keys() - takes.keys():
+        raise TypeError(f"no field {', '.join(sorted(unknown))}")
+    instance = cls(**{name: value for name, value in fields.items() if takes[name]})
+    for name, value in fields.items():
+        if not takes[name]:
+            object.__setattr__(instance, name, value)
+    return instance
