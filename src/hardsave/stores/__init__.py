@@ -1,0 +1,1 @@
+"""Where everything lives. `base` is the contract; each store is one room."""

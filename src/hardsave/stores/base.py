@@ -1,0 +1,150 @@
+"""The contract of a store: one way to write, a handful of reads.
+
+A store keeps, for each user separately: objects by hash, checkpoints, timelines and the
+log. `user=None` is a user like any other, not all of them.
+
+Writing
+    `commit(batch)` is all or nothing. When it returns, the batch is durable to the degree
+    that the store was opened with. It may be repeated: a batch whose event is already there
+    is recognised before anything else and answers as it did the first time. Commits are
+    ordered; each gets the next number, across all users.
+
+Raised
+    `Conflict`     a timeline is no longer where the batch expects it: nothing was written
+    `ObjectsGone`  (a Conflict) an object that the batch points at is not stored any more
+    `Unavailable`  the store cannot be used now. Whether the batch was written is *unknown*
+                   to the caller, who repeats it or gives up
+    `Corrupt`      stored bytes are damaged
+
+Reading
+    A read sees every commit that returned before it began. Pages are cut by key, never by
+    offset; no read counts rows to find its place.
+
+Objects
+    Storing an object that is there already changes nothing. An object is never stored
+    before those it refers to: they are in the same batch, or `requires` names them.
+    Stores do not look inside objects, and do not check hashes: the reader above does.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from hardsave.errors import Conflict
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+
+Durability = Literal["power", "process"]
+"""What a commit that has returned survives: a power loss, or only the death of its process."""
+
+
+class ObjectsGone(Conflict):
+    """Objects that a batch relies on are no longer stored. Store them again, and repeat."""
+
+
+class Move(NamedTuple):
+    """A timeline goes from `expect` (None: it does not exist) to `become`."""
+
+    expect: TimelineRecord | None
+    become: TimelineRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one commit writes, and what must still hold for it to be written.
+
+    `event` is the checkpoint saved, or the log entry of what was done; its id is the id of
+    the batch. `move` holds if head and last number of its timeline are as expected.
+    """
+
+    user: str | None
+    event: CheckpointRecord | LogRecord
+    move: Move | None = None
+    objects: Mapping[Hash, bytes] = field(default_factory=dict)
+    requires: Collection[Hash] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Checkpoints of one timeline, newest first. Every condition narrows; None does not."""
+
+    timeline: str
+    limit: int
+    before_seq: int | None = None  # the cursor: only numbers below it
+    seq: int | None = None
+    name: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    since: int | None = None  # microseconds, inclusive
+    until: int | None = None  # microseconds, inclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a user has stored. `disk_bytes` is the whole store's."""
+
+    timelines: int
+    checkpoints: int
+    objects: int
+    disk_bytes: int
+
+
+class Store(Protocol):
+    """See the module's docstring for what every method promises."""
+
+    def commit(self, batch: Batch) -> int:
+        """Write a batch; the number of its commit."""
+
+    def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        """The objects found. What is not there is left out. May hold more than was asked for."""
+
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        """Those of `hashes` that are not stored."""
+
+    def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
+        """Where a timeline stands; None if it does not exist."""
+
+    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+        """Timelines by name, those after the name `after`."""
+
+    def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
+        """One checkpoint by its whole id."""
+
+    def checkpoints_between(
+        self, user: str | None, low: Id, high: Id, limit: int
+    ) -> list[CheckpointRecord]:
+        """Checkpoints whose id lies between two ids, both included."""
+
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        """A page of a timeline's checkpoints, newest first."""
+
+    def count(self, user: str | None, timeline: str) -> int:
+        """How many checkpoints a timeline has."""
+
+    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+        """Log entries in the order of their commits, those after commit `after`."""
+
+    def stats(self, user: str | None) -> Stats:
+        """How much is stored."""
+
+    def verify(self) -> Sequence[str]:
+        """What is wrong with the store's own structure, one line each; empty if nothing."""
+
+    def close(self) -> None:
+        """Release everything. A second call does nothing; any other call is `Misuse`."""
+
+
+def position(record: TimelineRecord | None) -> tuple[Id | None, int] | None:
+    """What a move's expectation is compared by."""
+    return None if record is None else (record.head, record.last_seq)
+
+
+def conflict_message(
+    name: str, standing: TimelineRecord | None, expect: TimelineRecord | None
+) -> str:
+    """What to say when a timeline is not where a batch expects it."""
+    if standing is None:
+        return f"timeline {name!r} does not exist any more"
+    if expect is None:
+        return f"timeline {name!r} exists already"
+    return f"timeline {name!r} has moved on to number {standing.last_seq}: another writer saved"

@@ -1,0 +1,177 @@
+"""Opening the file: page checksums, pragmas that are checked to hold, errors in our words.
+
+Every page carries a checksum, kept by SQLite's own checksum VFS, which comes with apsw. A
+bit that flips on disk is an error at the next read of its page, not a row that is quietly
+wrong or gone. Any SQLite tool can still read the file.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from hardsave.errors import Corrupt, HardsaveError, Misuse, Unavailable
+from hardsave.stores.base import Durability
+
+BUSY_SECONDS = 30.0
+CHECKSUM_VFS = "cksmvfs"
+CHECKSUM_BYTES = 8
+APPLICATION_ID = 0x48534156  # "HSAV"
+
+_log = logging.getLogger(__name__)
+_loading = threading.Lock()
+
+
+def connect(path: str, durability: Durability, *, create: bool) -> apsw.Connection:
+    """A connection whose pragmas are known to be in force."""
+    load_checksums()
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    with in_our_words(path):
+        connection = apsw.Connection(path, flags=flags, vfs=CHECKSUM_VFS)
+        try:
+            _configure(connection, durability, create=create)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def look(path: str) -> tuple[int, int, int]:
+    """(application id, schema version, number of tables) without changing a byte."""
+    load_checksums()
+    with in_our_words(path):
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=CHECKSUM_VFS)
+        try:
+            connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            application = connection.pragma("application_id")
+            version = connection.pragma("user_version")
+            tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+        finally:
+            connection.close()
+    return int(application), int(version), int(tables)
+
+
+def load_checksums() -> None:
+    """Make the checksum VFS known to SQLite, once per process, and change no default."""
+    with _loading:
+        names = apsw.vfs_names()
+        if CHECKSUM_VFS in names:
+            return
+        library = _checksum_library()
+        default = names[0]
+        connection = apsw.Connection(":memory:")
+        try:
+            connection.enable_load_extension(True)
+            connection.load_extension(str(library))
+        except apsw.Error as error:
+            raise Unavailable(f"SQLite's checksum VFS at {library} cannot be loaded") from error
+        finally:
+            connection.close()
+        apsw.set_default_vfs(default)
+
+
+def _checksum_library() -> Path:
+    folder = Path(apsw.__file__).parent / "sqlite_extra_binaries"
+    for suffix in (".so", ".dylib", ".dll"):
+        library = folder / f"cksumvfs{suffix}"
+        if library.exists():
+            return library
+    raise Unavailable(
+        f"this apsw ({apsw.apsw_version()}) comes without SQLite's checksum VFS; "
+        "install the apsw wheel from the package index"
+    )
+
+
+def _configure(connection: apsw.Connection, durability: Durability, *, create: bool) -> None:
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    if create:
+        connection.reserve_bytes(None, CHECKSUM_BYTES)
+        _pragma(connection, "auto_vacuum", 2)  # incremental; only before the first table
+    _pragma(connection, "journal_mode", "wal")
+    _pragma(connection, "synchronous", 2 if durability == "power" else 1)
+    _pragma(connection, "foreign_keys", 1)
+    _pragma(connection, "cell_size_check", 1)
+    _pragma(connection, "mmap_size", 0)
+    if sys.platform == "darwin":  # fsync does not reach the platter there
+        _pragma(connection, "fullfsync", 1)
+        _pragma(connection, "checkpoint_fullfsync", 1)
+
+
+def _pragma(connection: apsw.Connection, name: str, wanted: int | str) -> None:
+    """Set a pragma, and see that it took effect: SQLite ignores what it cannot do."""
+    connection.pragma(name, wanted)
+    got = connection.pragma(name)
+    if got != wanted:
+        raise Unavailable(f"SQLite keeps {name} at {got!r} instead of {wanted!r}")
+
+
+def check_pages_are_checked(connection: apsw.Connection, path: str) -> None:
+    """A file without room for checksums is not ours, or its header is damaged."""
+    if connection.reserve_bytes(None, -1) != CHECKSUM_BYTES:
+        raise Corrupt(f"{path} has lost its page checksums; its header is damaged")
+
+
+@contextlib.contextmanager
+def in_our_words(path: str) -> Iterator[None]:
+    """Translate SQLite's errors."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise translated(error, path) from error
+
+
+def translated(error: apsw.Error, path: str) -> HardsaveError:
+    """An error of our own tree for one of SQLite's."""
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError) or _is_bad_checksum(error):
+        return Corrupt(f"{path} is damaged ({error}); restore it from a backup")
+    if isinstance(error, apsw.FullError):
+        return Unavailable(f"no space left for {path}; free some and repeat")
+    if isinstance(error, apsw.BusyError):
+        return Unavailable(f"{path} is locked by another program ({error}); close it and repeat")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
+        return Unavailable(f"{path} cannot be opened for writing ({error})")
+    if isinstance(error, apsw.IOError):
+        return Unavailable(f"the disk fails under {path} ({error})")
+    if isinstance(error, apsw.ConnectionClosedError):
+        return Misuse("this store is closed; open it again")
+    return Unavailable(f"SQLite cannot use {path}: {error}")
+
+
+def _is_bad_checksum(error: apsw.Error) -> bool:
+    code = getattr(error, "extendedresult", 0)
+    return code in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS)
+
+
+def refuse_network_file_system(path: str) -> None:
+    """WAL needs shared memory between processes, which network file systems do not have."""
+    kind = _file_system(os.path.dirname(os.path.abspath(path)))
+    if kind in _NETWORK:
+        raise Misuse(f"{path} lies on a network file system ({kind}); use a local disk")
+
+
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "afpfs", "webdav"}
+
+
+def _file_system(folder: str) -> str | None:
+    """The type of the file system under `folder`, where the kernel says (Linux)."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return None
+    real = os.path.realpath(folder)
+    best, kind = "", None
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        mount = left.split()[4].replace("\\040", " ")
+        inside = mount == "/" or real == mount or real.startswith(mount + "/")
+        if inside and len(mount) >= len(best):
+            best, kind = mount, right.split()[0]
+    return kind

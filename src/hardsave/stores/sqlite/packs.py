@@ -1,0 +1,104 @@
+"""Objects compressed together: the unit of storage.
+
+directory   20 × n bytes of hashes, then 4 × n bytes of lengths (little-endian)
+body        the objects one after the other, as one zstd frame
+"""
+
+import struct
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from hardsave.errors import Corrupt
+from hardsave.objects.hashing import HASH_BYTES, Hash
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
+_LEVEL = 1
+_ENTRY = HASH_BYTES + 4
+_contexts = threading.local()
+
+
+class Pack(NamedTuple):
+    size: int
+    directory: bytes
+    body: bytes
+
+
+def pack(
+    objects: Iterable[tuple[Hash, bytes]], target: int | None = TARGET_BYTES
+) -> Iterator[Pack]:
+    """Packs of the given objects, in order; a single one if there is no `target` size."""
+    batch: list[tuple[Hash, bytes]] = []
+    size = 0
+    for item in objects:
+        batch.append(item)
+        size += len(item[1])
+        if target is not None and size >= target:
+            yield _packed(batch, size)
+            batch, size = [], 0
+    if batch:
+        yield _packed(batch, size)
+
+
+def _packed(batch: list[tuple[Hash, bytes]], size: int) -> Pack:
+    hashes = b"".join([address for address, _ in batch])
+    lengths = struct.pack(f"<{len(batch)}I", *[len(data) for _, data in batch])
+    return Pack(size, hashes + lengths, compress(b"".join([data for _, data in batch])))
+
+
+def unpack(directory: bytes, body: bytes, size: int) -> dict[Hash, bytes]:
+    """The objects of a pack. Their hashes are for the reader to check."""
+    found = list(listed(directory))
+    data = decompress(body, size)
+    objects: dict[Hash, bytes] = {}
+    at = 0
+    for address, length in found:
+        objects[address] = data[at : at + length]
+        at += length
+    if at != len(data):
+        raise Corrupt("a pack's directory does not match its body; run verify")
+    return objects
+
+
+def listed(directory: bytes) -> Iterator[tuple[Hash, int]]:
+    """(hash, length) of every object in a pack."""
+    count, rest = divmod(len(directory), _ENTRY)
+    if rest:
+        raise Corrupt("a pack's directory is cut short; run verify")
+    lengths = struct.unpack_from(f"<{count}I", directory, count * HASH_BYTES)
+    for at, length in enumerate(lengths):
+        yield directory[at * HASH_BYTES : (at + 1) * HASH_BYTES], length
+
+
+def holds(directory: bytes, address: Hash) -> bool:
+    """Whether a pack lists `address`."""
+    end = len(directory) // _ENTRY * HASH_BYTES
+    at = directory.find(address, 0, end)
+    while at % HASH_BYTES and at != -1:
+        at = directory.find(address, at + 1, end)
+    return at != -1
+
+
+def compress(data: bytes) -> bytes:
+    context = getattr(_contexts, "compressor", None)
+    if context is None:
+        context = _contexts.compressor = zstd.ZstdCompressor(level=_LEVEL)
+    frame: bytes = context.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+    return frame
+
+
+def decompress(body: bytes, size: int) -> bytes:
+    """At most `size` bytes, whatever the frame claims."""
+    try:
+        data: bytes = zstd.ZstdDecompressor().decompress(body, max_length=size + 1)
+    except zstd.ZstdError as error:
+        raise Corrupt(f"a pack cannot be decompressed ({error}); run verify") from error
+    if len(data) != size:
+        raise Corrupt("a pack is not as long as it says; run verify")
+    return data

@@ -1,0 +1,96 @@
+"""The tables, and how older files become newer ones.
+
+`user_version` counts the migrations that a file has been through. They run inside one
+transaction, under the writer's lock. A file from a newer version is refused untouched.
+"""
+
+import apsw
+
+from hardsave.errors import Misuse
+from hardsave.stores.sqlite.connection import APPLICATION_ID
+
+MIGRATIONS = (
+    """
+    CREATE TABLE users (
+        id         INTEGER PRIMARY KEY,          -- 0 is the user None
+        name       TEXT UNIQUE
+    );
+    CREATE TABLE timelines (
+        id         INTEGER PRIMARY KEY,
+        user       INTEGER NOT NULL REFERENCES users (id),
+        name       TEXT NOT NULL,
+        head       BLOB,                         -- a checkpoint's id
+        last_seq   INTEGER NOT NULL,             -- the highest number ever given out
+        created_at INTEGER NOT NULL,             -- microseconds since 1970, UTC
+        origin     BLOB,                         -- the checkpoint it was forked from
+        UNIQUE (user, name)
+    );
+    CREATE TABLE checkpoints (
+        number      INTEGER PRIMARY KEY,         -- of the commit; shared with log
+        user        INTEGER NOT NULL REFERENCES users (id),
+        id          BLOB NOT NULL,
+        timeline    INTEGER NOT NULL REFERENCES timelines (id),
+        seq         INTEGER NOT NULL,
+        parent      BLOB,
+        created_at  INTEGER NOT NULL,
+        name        TEXT,
+        kind        TEXT NOT NULL,
+        status      TEXT NOT NULL,
+        description TEXT NOT NULL,
+        metadata    BLOB NOT NULL,
+        root        BLOB NOT NULL                -- the hash of the state
+    );
+    CREATE UNIQUE INDEX checkpoints_by_id ON checkpoints (user, id);
+    CREATE UNIQUE INDEX checkpoints_by_seq ON checkpoints (timeline, seq);
+    CREATE INDEX checkpoints_by_name ON checkpoints (timeline, name, seq) WHERE name IS NOT NULL;
+    CREATE TABLE log (
+        number     INTEGER PRIMARY KEY,
+        user       INTEGER NOT NULL REFERENCES users (id),
+        id         BLOB NOT NULL,
+        timeline   TEXT,
+        kind       TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        data       BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX log_by_id ON log (user, id);
+    CREATE TABLE packs (
+        id         INTEGER PRIMARY KEY,          -- user * 2^40 + a rising number
+        size       INTEGER NOT NULL,             -- of its objects, uncompressed
+        directory  BLOB NOT NULL,                -- their hashes, then their lengths
+        body       BLOB NOT NULL                 -- their bytes, one zstd frame
+    );
+    CREATE TABLE objects (
+        user       INTEGER NOT NULL,
+        prefix     INTEGER NOT NULL,             -- the first 63 bits of the hash
+        pack       INTEGER NOT NULL,             -- it lies in the first pack with id >= pack
+        PRIMARY KEY (user, prefix, pack)
+    ) WITHOUT ROWID;
+    INSERT INTO users (id, name) VALUES (0, NULL);
+    """,
+)
+
+VERSION = len(MIGRATIONS)
+
+
+def check_is_ours(path: str, application: int, version: int, tables: int) -> None:
+    """Refuse a database that is not a store, or one from a newer Hardsave."""
+    if application == 0 and version == 0 and tables == 0:
+        return  # just created, perhaps by a process that died right after
+    if application != APPLICATION_ID:
+        raise Misuse(f"{path} is a database of another program; choose another path")
+    if version > VERSION:
+        raise Misuse(
+            f"{path} was written by a newer Hardsave (schema {version}, this one knows "
+            f"{VERSION}); upgrade Hardsave to open it"
+        )
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the file up to this version. The caller holds the writer's lock."""
+    if connection.pragma("user_version") == VERSION:
+        return
+    with connection:
+        for number in range(int(connection.pragma("user_version")), VERSION):
+            connection.execute(MIGRATIONS[number])
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", VERSION)

@@ -1,0 +1,413 @@
+"""The contract of `stores.base` on one SQLite file."""
+
+import contextlib
+import logging
+import os
+import weakref
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hardsave.errors import Corrupt, Misuse, Unavailable
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.stores.base import Batch, Durability, Query, Stats
+from hardsave.stores.sqlite import packs, schema
+from hardsave.stores.sqlite.cache import PackCache
+from hardsave.stores.sqlite.connection import (
+    BUSY_SECONDS,
+    check_pages_are_checked,
+    connect,
+    in_our_words,
+    look,
+    refuse_network_file_system,
+)
+from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.merge import Merger
+from hardsave.stores.sqlite.writer import USER_SHIFT, Writer, prefix
+
+_log = logging.getLogger(__name__)
+
+_CHECKPOINT = """
+    SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
+           c.name, c.kind, c.status, c.description, c.metadata, c.root
+    FROM checkpoints AS c JOIN timelines AS t ON t.id = c.timeline
+"""
+_TIMELINE = "SELECT name, head, last_seq, created_at, origin FROM timelines"
+
+
+class SqliteStore:
+    """See `stores.base` for the contract. Threads share one instance; processes open their own."""
+
+    def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "power") -> None:
+        self.path = os.path.abspath(path)
+        self._durability = durability
+        self._closed = False
+        self._is_inherited = False  # in a forked child, until it opens its own
+        self._start()
+        _opened.add(self)
+
+    def _start(self) -> None:
+        """Open the file, and everything that belongs to this process alone."""
+        self._lock = FileLock(self.path + "-lock")
+        self._mark = Mark(self.path + "-mark")
+        self._free: list[apsw.Connection] = []
+        self._cache = PackCache()
+        self._users: dict[str | None, int] = {None: 0}
+        try:
+            _prepare(self.path, self._durability, self._lock, self._mark)
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be opened: {error}") from error
+        self._writer = Writer(self.path, self._durability, self._lock, self._mark)
+        self._merger = Merger(self._writer, self._connect)
+
+    def commit(self, batch: Batch) -> int:
+        self._check_open()
+        number = self._writer.commit(batch)
+        if batch.objects:
+            self._merger.saw(self._user(batch.user), 1)
+        return number
+
+    def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        found: dict[Hash, bytes] = {}
+        if not hashes:
+            return found
+        with self._reading() as connection, _snapshot(connection):
+            number = self._user(user, connection)
+            for address in hashes:
+                if address not in found:
+                    self._read_pack_of(connection, number, address, found)
+        return found
+
+    def _read_pack_of(
+        self, connection: apsw.Connection, user: int, address: Hash, found: dict[Hash, bytes]
+    ) -> None:
+        """Add the objects of the pack that holds `address`, if one does."""
+        for pack in _packs_of(connection, user, address):
+            objects = self._load(connection, pack)
+            if address in objects:
+                found.update(objects)
+                return
+
+    def _load(self, connection: apsw.Connection, pack: int) -> dict[Hash, bytes]:
+        """The pack that an index row means: the first at or above its id."""
+        key = connection.execute(
+            "SELECT id, size FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
+        ).fetchone()
+        if key is None:
+            return {}
+        objects = self._cache.get(key)
+        if objects is None:
+            row = connection.execute(
+                "SELECT directory, body, size FROM packs WHERE id = ?", (key[0],)
+            ).fetchone()
+            objects = packs.unpack(*row) if row else {}
+            self._cache.put(key, objects)
+        return objects
+
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        with self._reading() as connection, _snapshot(connection):
+            number = self._user(user, connection)
+            return {
+                address for address in hashes if not self._is_stored(connection, number, address)
+            }
+
+    def _is_stored(self, connection: apsw.Connection, user: int, address: Hash) -> bool:
+        """Whole hashes decide: 63 bits can be made to collide on purpose."""
+        for pack in _packs_of(connection, user, address):
+            row = connection.execute(
+                "SELECT directory FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
+            ).fetchone()
+            if row is not None and packs.holds(row[0], address):
+                return True
+        return False
+
+    def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
+        row = self._row(f"{_TIMELINE} WHERE user = ? AND name = ?", user, name)
+        return None if row is None else TimelineRecord(*row)
+
+    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+        sql = f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) ORDER BY name LIMIT ?3"
+        return [TimelineRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
+        row = self._row(f"{_CHECKPOINT} WHERE c.user = ? AND c.id = ?", user, id)
+        return None if row is None else CheckpointRecord(*row)
+
+    def checkpoints_between(
+        self, user: str | None, low: Id, high: Id, limit: int
+    ) -> list[CheckpointRecord]:
+        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.id BETWEEN ? AND ? ORDER BY c.id LIMIT ?"
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, low, high, limit)]
+
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        conditions = ["t.user = ? AND t.name = ?"]
+        values: list[Any] = [query.timeline]
+        for column, value in (
+            ("c.seq < ?", query.before_seq),
+            ("c.seq = ?", query.seq),
+            ("c.name = ?", query.name),
+            ("c.kind = ?", query.kind),
+            ("c.status = ?", query.status),
+            ("c.created_at >= ?", query.since),
+            ("c.created_at <= ?", query.until),
+        ):
+            if value is not None:
+                conditions.append(column)
+                values.append(value)
+        sql = f"{_CHECKPOINT} WHERE {' AND '.join(conditions)} ORDER BY c.seq DESC LIMIT ?"
+        make = CheckpointRecord._make
+        return [make(row) for row in self._rows(sql, user, *values, query.limit)]
+
+    def count(self, user: str | None, timeline: str) -> int:
+        sql = (
+            "SELECT count(*) FROM checkpoints WHERE timeline = "
+            "(SELECT id FROM timelines WHERE user = ? AND name = ?)"
+        )
+        row = self._row(sql, user, timeline)
+        return 0 if row is None else int(row[0])
+
+    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+        sql = (
+            "SELECT number, id, timeline, kind, created_at, data FROM log "
+            "WHERE user = ? AND number > ? ORDER BY number LIMIT ?"
+        )
+        return [LogRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def stats(self, user: str | None) -> Stats:
+        sql = (
+            "SELECT (SELECT count(*) FROM timelines WHERE user = ?1), "
+            "(SELECT count(*) FROM checkpoints WHERE user = ?1), "
+            "(SELECT count(*) FROM objects WHERE user = ?1)"
+        )
+        row = self._row(sql, user) or (0, 0, 0)
+        files = [Path(self.path + suffix) for suffix in ("", "-wal")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return Stats(timelines=row[0], checkpoints=row[1], objects=row[2], disk_bytes=size)
+
+    def verify(self) -> list[str]:
+        try:
+            with self._reading() as connection:
+                faults = [
+                    str(row[0])
+                    for row in connection.execute("PRAGMA integrity_check")
+                    if row[0] != "ok"
+                ]
+                return faults + list(_index_faults(connection))
+        except Corrupt as error:
+            return [str(error)]
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._is_inherited:
+            return
+        self._merger.close()
+        for connection in self._free:
+            connection.close()
+        self._writer.close()
+        self._mark.close()
+        self._lock.close()
+
+    # Connections
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Misuse("this store is closed; open it again")
+        if self._is_inherited:
+            self._is_inherited = False
+            self._start()
+
+    def _connect(self) -> apsw.Connection:
+        return connect(self.path, self._durability, create=False)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        """A connection that no other thread is reading with."""
+        self._check_open()
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = self._connect()
+        with in_our_words(self.path):
+            yield connection
+        # After an error the connection is left to die: its cursors may still be open.
+        self._free.append(connection)
+
+    def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
+        with self._reading() as connection:
+            return connection.execute(sql, (self._user(user, connection), *values)).fetchall()
+
+    def _row(self, sql: str, user: str | None, *values: Any) -> tuple[Any, ...] | None:
+        rows = self._rows(sql, user, *values)
+        return rows[0] if rows else None
+
+    def _user(self, name: str | None, connection: apsw.Connection | None = None) -> int:
+        """A user's number; -1, which owns nothing, for one never seen."""
+        known = self._users.get(name)
+        if known is not None:
+            return known
+        if connection is None:
+            with self._reading() as connection:
+                return self._user(name, connection)
+        found = connection.execute("SELECT id FROM users WHERE name = ?", (name,)).get
+        if found is None:
+            return -1
+        self._users[name] = int(found)
+        return int(found)
+
+    def _after_fork(self) -> None:
+        """In a forked child: leave the parent's connections alone; the next use opens our own."""
+        if self._closed or self._is_inherited:
+            return
+        _leave_alone(self._writer.connection, *self._free)
+        self._mark.close()
+        self._lock.close()
+        self._is_inherited = True
+
+
+def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> None:
+    """Create or check the file, under the writer's lock, before anybody uses it."""
+    if os.path.isdir(path):
+        raise Misuse(f"{path} is a directory; name a file for the store")
+    folder = Path(path).parent
+    new_folders = [parent for parent in [folder, *folder.parents] if not parent.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_network_file_system(path)
+    lock.acquire(BUSY_SECONDS)
+    try:
+        known = mark.read()
+        if not os.path.exists(path) or os.path.getsize(path) == 0:
+            if known is not None and known.number > 0:
+                raise Corrupt(
+                    f"{path} is gone or empty, but {known.number} commits were made to it; put it "
+                    f"back, or delete {mark.path} if it was removed on purpose"
+                )
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            is_new = True
+        else:
+            is_new = not _look(path, known is not None)
+        connection = connect(path, durability, create=is_new)
+        try:
+            with in_our_words(path):
+                check_pages_are_checked(connection, path)
+                schema.migrate(connection)
+                _compare_with_mark(connection, path, mark, durability)
+        finally:
+            connection.close()
+        if is_new:
+            for created in [folder, *(parent.parent for parent in new_folders)]:
+                _sync_folder(created)
+    finally:
+        lock.release()
+
+
+def _look(path: str, was_ours: bool) -> bool:
+    """Whether a file holds a store already; False if it is empty of tables."""
+    try:
+        application, version, tables = look(path)
+    except Corrupt as error:
+        if was_ours:
+            raise
+        raise Misuse(f"{path} is not a Hardsave store; choose another path") from error
+    schema.check_is_ours(path, application, version, tables)
+    return tables > 0
+
+
+def _compare_with_mark(
+    connection: apsw.Connection, path: str, mark: Mark, durability: Durability
+) -> None:
+    """A store that ends before its mark has lost acknowledged saves."""
+    number = last_number(connection)
+    known = mark.read()
+    if known is not None and number < known.number:
+        if not known.relaxed or mark.is_from_this_boot(known):
+            raise Corrupt(
+                f"{path} ends at commit {number}, but commit {known.number} was acknowledged: a "
+                "file was damaged, cut or replaced. Put it back from a copy, or delete "
+                f"{mark.path} to accept the loss"
+            )
+        _log.error(
+            "%s lost commits %d to %d when the machine went down: it was opened with "
+            "durability='process', which gives them up",
+            path,
+            number + 1,
+            known.number,
+        )
+    if known is None or known.number != number:
+        mark.write(number, relaxed=durability == "process")
+
+
+def last_number(connection: apsw.Connection) -> int:
+    found = connection.execute(
+        "SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints), "
+        "(SELECT coalesce(max(number), 0) FROM log))"
+    ).get
+    return int(found)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """Several reads of one moment: a merge between two of them would hide a pack."""
+    connection.execute("BEGIN")
+    yield
+    connection.execute("END")
+
+
+def _packs_of(connection: apsw.Connection, user: int, address: Hash) -> list[int]:
+    rows = connection.execute(
+        "SELECT pack FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
+    ).fetchall()
+    return [row[0] for row in rows if isinstance(row[0], int)]
+
+
+def _index_faults(connection: apsw.Connection) -> Iterator[str]:
+    """Objects that the index does not lead to, and index rows that lead nowhere."""
+    listed = 0
+    for pack, directory in connection.execute("SELECT id, directory FROM packs"):
+        user = pack >> USER_SHIFT
+        for address, _ in packs.listed(directory):
+            rows = connection.execute(
+                "SELECT count(*) FROM objects WHERE user = ? AND prefix = ? AND pack <= ?",
+                (user, prefix(address), pack),
+            ).get
+            listed += 1
+            if not rows:
+                yield f"object {address.hex()} lies in pack {pack}, and no index row says so"
+    indexed = connection.execute("SELECT count(*) FROM objects").get
+    if indexed > listed:
+        yield f"the index has {indexed} rows for {listed} stored objects"
+
+
+# Every open store, so that a forked child can give each of them connections of its own.
+_opened: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+_inherited: list[apsw.Connection] = []
+
+
+def _leave_alone(*connections: apsw.Connection) -> None:
+    """Closing a connection that belongs to the parent could checkpoint under its feet."""
+    import ctypes
+
+    for connection in connections:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        _inherited.append(connection)
+
+
+def _tell_stores() -> None:
+    for store in list(_opened):
+        store._after_fork()
+
+
+os.register_at_fork(after_in_child=_tell_stores)

@@ -1,0 +1,280 @@
+"""The one path of every write: lock, transaction, commit, mark.
+
+Batches that wait at the same time share a transaction; each lies in a savepoint, so that
+its `Conflict` is its own. If the transaction as a whole fails, nobody in it knows whether
+it was written: the leader gets the error, and the others repeat, which is harmless.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import apsw
+
+from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
+from hardsave.stores.base import Batch, Durability, ObjectsGone, conflict_message
+from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, connect, translated
+from hardsave.stores.sqlite.group import Group, Ticket
+from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.sqlite.mark import Mark
+
+USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
+REPEATS = 3  # of a batch whose round failed under another leader
+
+# Errors that end the whole transaction, whichever batch met them first.
+_FATAL = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.BusyError,
+)
+
+_NEXT_NUMBER = """
+    1 + max((SELECT coalesce(max(number), 0) FROM checkpoints),
+            (SELECT coalesce(max(number), 0) FROM log))
+"""
+_ADD_CHECKPOINT = f"""
+    INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
+                             name, kind, status, description, metadata, root)
+    VALUES ({_NEXT_NUMBER}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
+"""  # noqa: S608 # put together from constants only
+_ADD_LOG = f"""
+    INSERT INTO log (number, user, id, timeline, kind, created_at, data)
+    VALUES ({_NEXT_NUMBER}, ?, ?, ?, ?, ?, ?) RETURNING number
+"""  # noqa: S608 # put together from constants only
+_ADD_PACK = """
+    INSERT INTO packs (id, size, directory, body)
+    VALUES (1 + coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), ?1), ?3, ?4, ?5)
+    RETURNING id
+"""
+_ADD_OBJECT = "INSERT OR IGNORE INTO objects (user, prefix, pack) VALUES (?, ?, ?)"
+_ADD_TIMELINE = """
+    INSERT INTO timelines (user, name, head, last_seq, created_at, origin)
+    VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
+"""
+_MOVE_TIMELINE = """
+    UPDATE timelines SET head = ?, last_seq = ?
+    WHERE user = ? AND name = ? AND head IS ? AND last_seq = ? RETURNING id
+"""
+
+Result = TypeVar("Result")
+
+
+class _Write(NamedTuple):
+    """A batch, with its packs made before anybody is kept waiting."""
+
+    batch: Batch
+    packs: list[packs.Pack]
+
+
+class Writer:
+    """The writing half of a store. `path` has been opened and migrated before."""
+
+    def __init__(self, path: str, durability: Durability, lock: FileLock, mark: Mark) -> None:
+        self.path = path
+        self._relaxed = durability == "process"
+        self._lock = lock
+        self._mark = mark
+        self._connection = connect(path, durability, create=False)
+        self._identity = _identity(path)
+        self._group: Group[_Write | Callable[[apsw.Connection], int], int] = Group(self._run)
+        self._users: dict[str | None, int] = {None: 0}
+
+    def commit(self, batch: Batch) -> int:
+        write = _Write(batch, list(packs.pack(batch.objects.items())))
+        return self._submit(write)
+
+    def apply(self, change: Callable[[apsw.Connection], int]) -> int:
+        """Run a change of the store's own in a transaction, in turn with the commits."""
+        return self._submit(change)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def connection(self) -> apsw.Connection:
+        return self._connection
+
+    def _submit(self, item: "_Write | Callable[[apsw.Connection], int]") -> int:
+        for _ in range(REPEATS):
+            number = self._group.submit(item)
+            if number is not None:
+                return number
+        raise Unavailable(f"writing to {self.path} failed {REPEATS} times under other callers")
+
+    def _run(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
+        try:
+            self._lock.acquire(BUSY_SECONDS)
+            try:
+                answers = self._transact(tickets)
+                self._remember(answers)
+            finally:
+                self._lock.release()
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be written: {error}") from error
+        for ticket, answer in zip(tickets, answers, strict=True):
+            if isinstance(answer, HardsaveError):
+                ticket.error = answer
+            else:
+                ticket.result = answer
+                if isinstance(ticket.item, _Write):
+                    self._keep_user(ticket.item.batch.user)
+
+    def _transact(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if len(tickets) == 1:
+                answers: list[int | HardsaveError] = [self._apply(tickets[0].item)]
+            else:
+                answers = [self._apply_alone(ticket.item) for ticket in tickets]
+            if _identity(self.path) != self._identity:
+                raise Unavailable(
+                    f"{self.path} was removed or replaced while it was open; nothing was saved. "
+                    "Put it back, or open the store again"
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return answers
+
+    def _apply_alone(self, item: Any) -> int | HardsaveError:
+        """One batch of several: what goes wrong with it does not touch the others."""
+        connection = self._connection
+        connection.execute("SAVEPOINT batch")
+        try:
+            number = self._apply(item)
+        except (HardsaveError, apsw.Error) as error:
+            if isinstance(error, _FATAL) or not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK TO batch; RELEASE batch")
+            return error if isinstance(error, HardsaveError) else translated(error, self.path)
+        connection.execute("RELEASE batch")
+        return number
+
+    def _apply(self, item: Any) -> int:
+        if not isinstance(item, _Write):
+            return int(item(self._connection))
+        batch = item.batch
+        user = self._user(batch.user)
+        timeline = self._move(user, batch)
+        if timeline is None and self._is_done(user, batch):
+            return self._number_of(user, batch)
+        self._require(user, batch.requires)
+        for made in item.packs:
+            self._add_pack(user, made)
+        return self._add_event(user, timeline, batch.event)
+
+    def _move(self, user: int, batch: Batch) -> int | None:
+        """Move the batch's timeline; its row id. None: no move asked for, or done before.
+
+        A batch that was committed before has moved its timeline away from what it expects,
+        so only one whose expectation fails has to be looked up.
+        """
+        if batch.move is None:
+            return None
+        expect, become = batch.move
+        if expect is None:
+            row = self._one(_ADD_TIMELINE, (user, *become))
+        else:
+            row = self._one(
+                _MOVE_TIMELINE,
+                (become.head, become.last_seq, user, become.name, expect.head, expect.last_seq),
+            )
+        if row is not None:
+            return int(row)
+        if self._is_done(user, batch):
+            return None
+        standing = self._connection.execute(
+            "SELECT name, head, last_seq, created_at, origin FROM timelines "
+            "WHERE user = ? AND name = ?",
+            (user, become.name),
+        ).fetchone()
+        known = None if standing is None else TimelineRecord(*standing)
+        raise Conflict(conflict_message(become.name, known, expect))
+
+    def _is_done(self, user: int, batch: Batch) -> bool:
+        return self._number_of(user, batch) > 0
+
+    def _number_of(self, user: int, batch: Batch) -> int:
+        table = "log" if isinstance(batch.event, LogRecord) else "checkpoints"
+        found = self._one(
+            f"SELECT number FROM {table} WHERE user = ? AND id = ?",  # noqa: S608 # one of two names
+            (user, batch.event.id),
+        )
+        return int(found or 0)
+
+    def _require(self, user: int, hashes: "Sequence[Hash] | Any") -> None:
+        for address in hashes:
+            row = self._one(
+                "SELECT 1 FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
+            )
+            if row is None:
+                raise ObjectsGone(f"object {address.hex()} is no longer stored")
+
+    def _add_pack(self, user: int, made: packs.Pack) -> None:
+        low, high = user << USER_SHIFT, (user + 1) << USER_SHIFT
+        pack = self._one(_ADD_PACK, (low, high, made.size, made.directory, made.body))
+        rows = sorted((user, prefix(address), pack) for address, _ in packs.listed(made.directory))
+        self._connection.executemany(_ADD_OBJECT, rows)
+
+    def _add_event(
+        self, user: int, timeline: int | None, event: CheckpointRecord | LogRecord
+    ) -> int:
+        if isinstance(event, LogRecord):
+            return int(self._one(_ADD_LOG, (user, *event[1:])))
+        if timeline is None:
+            raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
+        return int(self._one(_ADD_CHECKPOINT, (user, event.id, timeline, *event[3:])))
+
+    def _user(self, name: str | None) -> int:
+        """A user's number. Kept in mind only after the commit that made it."""
+        known = self._users.get(name)
+        if known is not None:
+            return known
+        self._connection.execute("INSERT OR IGNORE INTO users (name) VALUES (?)", (name,))
+        return int(self._one("SELECT id FROM users WHERE name = ?", (name,)))
+
+    def _keep_user(self, name: str | None) -> None:
+        if name not in self._users:
+            self._users[name] = self._one("SELECT id FROM users WHERE name = ?", (name,))
+
+    def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
+        return self._connection.execute(sql, values).get
+
+    def _remember(self, answers: "Sequence[int | HardsaveError]") -> None:
+        """Move the mark. The commit stands: a failure here is reported, not raised."""
+        numbers = [answer for answer in answers if isinstance(answer, int)]
+        if not numbers:
+            return
+        try:
+            self._mark.write(max(numbers), relaxed=self._relaxed)
+        except OSError:
+            _log.warning("the mark at %s cannot be written", self._mark.path, exc_info=True)
+
+
+def prefix(address: Hash) -> int:
+    """The first 63 bits of a hash: what the index is sorted by."""
+    return int.from_bytes(address[:8], "big") >> 1
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_log = logging.getLogger(__name__)
