@@ -1,0 +1,67 @@
+"""Hardsave: checkpoints, recovery and time travel for AI agents.
+
+import hardsave
+
+with hardsave.open() as vault:
+    line = vault.timeline("session-1")
+    line.save({"messages": [], "turn": 0})
+    line.append({"messages": [{"role": "user", "content": "hello"}], "turn": 1})
+    line.load()
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hardsave.errors import (
+    Conflict,
+    Corrupt,
+    HardsaveError,
+    Misuse,
+    NotFound,
+    Unavailable,
+    Unstorable,
+)
+from hardsave.objects.types import DEFAULT_TYPES
+from hardsave.stores.base import Stats
+from hardsave.vault.checkpoint import Checkpoint, Page
+from hardsave.vault.line import ANY_HEAD, Timeline
+from hardsave.vault.vault import Vault
+from hardsave.vault.vault import open_vault as open
+from hardsave.vault.verify import Verification
+
+if TYPE_CHECKING:
+    import hardsave.aio as aio
+
+register = DEFAULT_TYPES.register
+
+__all__ = [
+    "ANY_HEAD",
+    "Checkpoint",
+    "Conflict",
+    "Corrupt",
+    "HardsaveError",
+    "Misuse",
+    "NotFound",
+    "Page",
+    "Stats",
+    "Timeline",
+    "Unavailable",
+    "Unstorable",
+    "Vault",
+    "Verification",
+    "aio",
+    "open",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`hardsave.aio` and the version are loaded by whoever asks: asyncio takes a while."""
+    if name == "aio":
+        import importlib
+
+        return importlib.import_module("hardsave.aio")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("hardsave")
+    raise AttributeError(f"module 'hardsave' has no attribute {name!r}")

@@ -1,0 +1,35 @@
+"""What changed between two checkpoints."""
+
+from dataclasses import dataclass
+
+from hardsave.objects.diff import StatePath, diff
+from hardsave.objects.records import CheckpointRecord
+from hardsave.objects.tree import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Paths into the states: `removed` into the old one, the others into the new one."""
+
+    added: tuple[StatePath, ...]
+    removed: tuple[StatePath, ...]
+    changed: tuple[StatePath, ...]
+    old_status: str
+    new_status: str
+
+    def __bool__(self) -> bool:
+        """Whether anything differs."""
+        changes = bool(self.added or self.removed or self.changed)
+        return changes or self.old_status != self.new_status
+
+
+def compare(reader: Reader, old: CheckpointRecord, new: CheckpointRecord) -> Diff:
+    """Reads only what differs. `reader` should revive no classes."""
+    found = diff(reader, old.root, new.root)
+    return Diff(
+        added=tuple(found.added),
+        removed=tuple(found.removed),
+        changed=tuple(found.changed),
+        old_status=old.status,
+        new_status=new.status,
+    )

@@ -1,0 +1,116 @@
+"""Finding checkpoints: refs, queries, ancestors. Reads a store, writes nothing."""
+
+from collections.abc import Iterator
+
+from hardsave.errors import Corrupt, Misuse, NotFound
+from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.stores.base import Query, Store
+from hardsave.timeline import refs
+
+CANDIDATES = 10  # listed when a prefix is not unique
+
+
+class History:
+    """One user's checkpoints in a store."""
+
+    def __init__(self, store: Store, user: str | None) -> None:
+        self._store = store
+        self._user = user
+
+    def find(self, ref: str, timeline: str | None = None) -> CheckpointRecord:
+        """The checkpoint that `ref` names; `@…` and names are looked up on `timeline`."""
+        meant = refs.parse(ref)
+        if isinstance(meant, refs.Back):
+            found = self._back(ref, timeline, meant.steps)
+        elif isinstance(meant, refs.Whole):
+            found = self._store.checkpoint(self._user, meant.id)
+        elif isinstance(meant, refs.Numbered):
+            found = self._numbered(meant.timeline, meant.seq)
+        else:
+            found = self._named(meant, timeline)
+        if found is None:
+            raise NotFound(self._not_found(ref, timeline))
+        return found
+
+    def ancestors(self, record: CheckpointRecord) -> Iterator[CheckpointRecord]:
+        """The parents of `record`, nearest first, across forks."""
+        while record.parent is not None:
+            parent = self._store.checkpoint(self._user, record.parent)
+            if parent is None:
+                raise Corrupt(
+                    f"checkpoint {refs.to_text(record.parent)}, the parent of "
+                    f"{refs.to_text(record.id)}, is missing; run verify"
+                )
+            yield parent
+            record = parent
+
+    def head(self, timeline: str) -> CheckpointRecord | None:
+        """The head of a timeline; None if nothing was ever saved on it."""
+        record = self._store.timeline(self._user, timeline)
+        return None if record is None or record.head is None else self.at(record.head)
+
+    def at(self, id: Id) -> CheckpointRecord:
+        """A checkpoint that must be there, because something stored points to it."""
+        found = self._store.checkpoint(self._user, id)
+        if found is None:
+            raise Corrupt(f"checkpoint {refs.to_text(id)} is missing; run verify")
+        return found
+
+    def _back(self, ref: str, timeline: str | None, steps: int) -> CheckpointRecord | None:
+        if timeline is None:
+            raise Misuse(f"{ref!r} needs a timeline: write vault.timeline(name).load({ref!r})")
+        found = self.head(timeline)
+        ancestors = self.ancestors(found) if found is not None else iter(())
+        for _ in range(steps):
+            found = next(ancestors, None)
+            if found is None:
+                break
+        return found
+
+    def _numbered(self, name: str, seq: int) -> CheckpointRecord | None:
+        if seq >= 1 << 63:
+            return None
+        rows = self._store.checkpoints(self._user, Query(timeline=name, seq=seq, limit=1))
+        return rows[0] if rows else None
+
+    def _named(self, meant: refs.Named, timeline: str | None) -> CheckpointRecord | None:
+        if timeline is not None:
+            query = Query(timeline=timeline, name=meant.name, limit=1)
+            rows = self._store.checkpoints(self._user, query)
+            if rows:
+                return rows[0]
+        if meant.low is None or meant.high is None:
+            return None
+        rows = self._store.checkpoints_between(self._user, meant.low, meant.high, CANDIDATES + 1)
+        if len(rows) > 1:
+            raise Misuse(_ambiguous(meant.name, rows))
+        return rows[0] if rows else None
+
+    def _not_found(self, ref: str, timeline: str | None) -> str:
+        import difflib  # only where somebody mistyped: it takes a while to load
+
+        where = "" if timeline is None else f" on timeline {timeline!r}"
+        near = difflib.get_close_matches(ref, self._names(timeline), n=3, cutoff=0.5)
+        hint = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
+        if not hint and timeline is not None:
+            last = self._store.timeline(self._user, timeline)
+            hint = f"; its last number is {last.last_seq}" if last else "; nothing was saved there"
+        return f"checkpoint {ref!r} not found{where}{hint}"
+
+    def _names(self, timeline: str | None) -> list[str]:
+        """What a mistyped ref may have meant: recent names, and numbers of known timelines."""
+        names: list[str] = []
+        for record in self._store.timelines(self._user, None, 100):
+            names.append(f"{record.name}:{record.last_seq}")
+            if record.name == timeline or timeline is None:
+                recent = self._store.checkpoints(self._user, Query(timeline=record.name, limit=200))
+                names += [row.name for row in recent if row.name is not None]
+        return names
+
+
+def _ambiguous(prefix: str, rows: list[CheckpointRecord]) -> str:
+    shown = ", ".join(
+        f"{refs.to_text(row.id)} ({row.timeline}:{row.seq})" for row in rows[:CANDIDATES]
+    )
+    more = " and more" if len(rows) > CANDIDATES else ""
+    return f"{prefix!r} begins the ids of several checkpoints: {shown}{more}; write more of it"

@@ -1,0 +1,71 @@
+"""What may be called what. Pure checks, made before anything is written."""
+
+import re
+import unicodedata
+
+from hardsave.errors import Misuse
+
+KINDS = ("automatic", "manual", "feature", "session")
+MAX_NAME = 200
+FULL_ID = re.compile(r"chk_[0-9a-f]{24}")
+NUMBERED = re.compile(r"(?P<timeline>[^:]+):(?P<seq>[0-9]+)")
+
+
+def check_timeline(name: str) -> str:
+    _check_line(name, "a timeline's name", MAX_NAME)
+    if ":" in name:
+        raise Misuse(f"a timeline's name has no ':' ({name!r}); it separates name and number")
+    if name.startswith("@"):
+        raise Misuse(f"a timeline's name does not begin with '@' ({name!r})")
+    return name
+
+
+def check_checkpoint(name: str) -> str:
+    """A checkpoint's name must not read as another kind of ref."""
+    _check_line(name, "a checkpoint's name", MAX_NAME)
+    if name.startswith("@") or FULL_ID.fullmatch(name) or NUMBERED.fullmatch(name):
+        raise Misuse(f"{name!r} reads as a ref of another kind; choose another name")
+    return name
+
+
+def check_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise Misuse(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+    return kind
+
+
+def check_status(status: str) -> str:
+    _check_line(status, "a status", MAX_NAME)
+    return status
+
+
+def check_description(text: str) -> str:
+    _check_text(text, "a description")
+    return text
+
+
+def check_user(user: str | None) -> str | None:
+    if user is not None:
+        _check_line(user, "a user", MAX_NAME)
+    return user
+
+
+def _check_line(text: str, what: str, limit: int) -> None:
+    _check_text(text, what)
+    if not text or text != text.strip():
+        raise Misuse(f"{what} is not empty and has no space around it ({text!r})")
+    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
+        raise Misuse(f"{what} is one line without control characters ({text!r})")
+    if len(text) > limit:
+        raise Misuse(f"{what} has at most {limit} characters, not {len(text)}")
+
+
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise Misuse(f"{what} is text, not {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Misuse(f"{what} cannot hold lone surrogates ({text!r})") from error
+    if "\x00" in text:
+        raise Misuse(f"{what} cannot hold a NUL character ({text!r})")

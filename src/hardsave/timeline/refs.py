@@ -1,0 +1,76 @@
+"""How people name a checkpoint.
+
+In the order in which a text is understood:
+
+    @ or @~2            the head, or so many parents before it
+    chk_ and 24 digits  a whole id
+    TIMELINE:N          by number
+    a name              the newest of that name on this timeline
+    chk_… or digits     a unique beginning of an id
+"""
+
+import re
+from typing import NamedTuple
+
+from hardsave.errors import Misuse
+from hardsave.objects.records import ID_BYTES, Id
+from hardsave.timeline.names import FULL_ID, NUMBERED
+
+_HEAD = re.compile(r"@(?:~(?P<back>[0-9]+))?")
+_PREFIX = re.compile(r"(?:chk_)?(?P<digits>[0-9a-f]{1,24})")
+
+
+class Back(NamedTuple):
+    """So many parents before the head."""
+
+    steps: int
+
+
+class Whole(NamedTuple):
+    id: Id
+
+
+class Numbered(NamedTuple):
+    timeline: str
+    seq: int
+
+
+class Named(NamedTuple):
+    """A name; if there is none like it, the beginning of an id (low and high bound)."""
+
+    name: str
+    low: Id | None
+    high: Id | None
+
+
+def parse(ref: object) -> Back | Whole | Numbered | Named:
+    """What `ref` means. Any text may be a name, so only malformed `@…` is refused."""
+    if not isinstance(ref, str) or not ref:
+        raise Misuse(f"a ref is a text such as '@', '@~2', 'chk_…' or a name, not {ref!r}")
+    if ref.startswith("@"):
+        head = _HEAD.fullmatch(ref)
+        if head is None:
+            raise Misuse(f"{ref!r} is not a ref; the head is '@', its parents '@~1', '@~2' …")
+        return Back(int(head["back"] or 0))
+    if FULL_ID.fullmatch(ref):
+        return Whole(from_text(ref))
+    if numbered := NUMBERED.fullmatch(ref):
+        return Numbered(numbered["timeline"], int(numbered["seq"]))
+    return Named(ref, *_bounds(ref))
+
+
+def _bounds(ref: str) -> tuple[Id | None, Id | None]:
+    match = _PREFIX.fullmatch(ref)
+    if match is None:
+        return None, None
+    digits = match["digits"]
+    width = ID_BYTES * 2
+    return bytes.fromhex(digits.ljust(width, "0")), bytes.fromhex(digits.ljust(width, "f"))
+
+
+def to_text(id: Id) -> str:
+    return "chk_" + id.hex()
+
+
+def from_text(text: str) -> Id:
+    return bytes.fromhex(text.removeprefix("chk_"))

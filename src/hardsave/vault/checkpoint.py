@@ -1,0 +1,126 @@
+"""A checkpoint as people hold it in their hands."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, overload
+
+from hardsave.errors import Misuse, NotFound
+from hardsave.objects.records import CheckpointRecord
+from hardsave.objects.view import plain, view
+from hardsave.timeline.refs import to_text
+from hardsave.vault.objects import Objects
+
+
+class Checkpoint:
+    """An immutable record. Its state is read when it is touched, and only as far as that."""
+
+    __slots__ = ("_objects", "_record", "_user")
+
+    def __init__(self, record: CheckpointRecord, objects: Objects, user: str | None) -> None:
+        self._record = record
+        self._objects = objects
+        self._user = user
+
+    @property
+    def id(self) -> str:
+        return to_text(self._record.id)
+
+    @property
+    def timeline(self) -> str:
+        """The timeline that it was saved on."""
+        return self._record.timeline
+
+    @property
+    def seq(self) -> int:
+        """Its number on that timeline."""
+        return self._record.seq
+
+    @property
+    def parent(self) -> str | None:
+        return None if self._record.parent is None else to_text(self._record.parent)
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime.fromtimestamp(self._record.created_at / 1_000_000, UTC)
+
+    @property
+    def name(self) -> str | None:
+        return self._record.name
+
+    @property
+    def kind(self) -> str:
+        return self._record.kind
+
+    @property
+    def status(self) -> str:
+        return self._record.status
+
+    @property
+    def description(self) -> str:
+        return self._record.description
+
+    @property
+    def user(self) -> str | None:
+        return self._user
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._objects.codec.decode(self._record.metadata)
+        return found
+
+    @property
+    def state(self) -> Any:
+        """The state, lazily: `state["messages"][-20:]` reads twenty messages."""
+        return view(self._objects.reader, self._record.root)
+
+    def read(self, *path: Any) -> Any:
+        """The plain value at a path of keys, indexes and slices: `read("messages", -1)`."""
+        value = self.state
+        for at, step in enumerate(path):
+            try:
+                value = value[step]
+            except (KeyError, IndexError) as error:
+                raise NotFound(f"{self.id} has no {path[: at + 1]} in its state") from error
+            except TypeError as error:
+                raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
+        return plain(value)
+
+    @property
+    def record(self) -> CheckpointRecord:
+        """The row behind it."""
+        return self._record
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Checkpoint) and self._record.id == other._record.id
+
+    def __hash__(self) -> int:
+        return hash(self._record.id)
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        return f"<checkpoint {self.id} {self.timeline}:{self.seq}{name}>"
+
+
+class Page(Sequence[Checkpoint]):
+    """Some checkpoints, and the cursor of those that follow."""
+
+    def __init__(self, items: list[Checkpoint], following: str | None) -> None:
+        self._items = items
+        self.next = following
+        """Pass it as `after=` to get the next page; None on the last."""
+
+    @overload
+    def __getitem__(self, at: int) -> Checkpoint: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Checkpoint]: ...
+    def __getitem__(self, at: int | slice) -> Checkpoint | list[Checkpoint]:
+        return self._items[at]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Checkpoint]:
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self)} checkpoints{', more follow' if self.next else ''}>"

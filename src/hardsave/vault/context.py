@@ -1,0 +1,27 @@
+"""What every part of an open vault shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.stores.base import Store
+from hardsave.timeline.history import History
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.events import Events
+from hardsave.vault.objects import Objects
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A store as one user sees it, with the clock and the source of ids."""
+
+    store: Store
+    user: str | None
+    objects: Objects
+    history: History
+    events: Events
+    clock: Callable[[], int]  # microseconds since 1970, UTC
+    new_id: Callable[[], Id]
+
+    def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
+        return Checkpoint(record, self.objects, self.user)

@@ -1,0 +1,46 @@
+"""Handlers that are told what happened. One that fails is reported, and breaks nothing."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+from hardsave.errors import Misuse
+
+EventName = Literal["checkpoint_saved", "forked"]
+
+Handler = Callable[..., Any]
+
+_log = logging.getLogger(__name__)
+
+
+class Events:
+    """Handlers by the name of their event, called in the order they were added."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handlers: dict[str, tuple[Handler, ...]] = {}
+
+    def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
+        """Call `handler` at every `event`; what comes back takes it away again."""
+        if event not in get_args(EventName):
+            known = ", ".join(get_args(EventName))
+            raise Misuse(f"there is no event {event!r}; there are: {known}")
+        with self._lock:
+            self._handlers[event] = (*self._handlers.get(event, ()), handler)
+
+        def off() -> None:
+            with self._lock:
+                left = list(self._handlers.get(event, ()))
+                if handler in left:
+                    left.remove(handler)
+                self._handlers[event] = tuple(left)
+
+        return off
+
+    def tell(self, event: EventName, *about: object) -> None:
+        for handler in self._handlers.get(event, ()):
+            try:
+                handler(*about)
+            except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
+                _log.exception("a handler of %s failed: %r", event, handler)

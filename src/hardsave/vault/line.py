@@ -1,0 +1,347 @@
+"""The timeline that people use: save, append, load, fork.
+
+Contract. A save that has returned is durable, and is the head. A handle expects the head
+that it last saw: of two writers on one timeline exactly one wins, the other gets `Conflict`
+and nothing is written for it. Threads that share a handle are served one after the other.
+If a save is interrupted or fails, it is unknown whether it was written; the handle can be
+used on, and finds out with its next look at the head.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, TypeVar, overload
+
+from hardsave.errors import Conflict, Misuse
+from hardsave.objects import envelope
+from hardsave.objects.growth import Growth
+from hardsave.objects.hashing import Hash
+from hardsave.objects.levels import Out
+from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
+from hardsave.objects.shadow import Shadow
+from hardsave.objects.types import convert
+from hardsave.stores.base import Batch, Move, ObjectsGone, Query, position
+from hardsave.timeline import names
+from hardsave.timeline.refs import from_text, to_text
+from hardsave.vault.checkpoint import Checkpoint, Page
+from hardsave.vault.context import Context
+
+T = TypeVar("T")
+
+MAX_METADATA_BYTES = 64 * 1024
+
+
+class AnyHead(Enum):
+    """`expect=ANY_HEAD`: save on top of whatever the head is by then."""
+
+    ANY_HEAD = "any head"
+
+
+ANY_HEAD: Final = AnyHead.ANY_HEAD
+Expected = Checkpoint | str | AnyHead | None
+
+
+class Timeline:
+    """A handle on one timeline. Made by `vault.timeline(name)`."""
+
+    def __init__(self, context: Context, name: str, seen: TimelineRecord | None) -> None:
+        self._context = context
+        self._name = name
+        self._seen = seen
+        self._lock = threading.RLock()
+        self._shadow: Shadow | None = None
+        self._growth: Growth | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def head(self) -> Checkpoint | None:
+        """The newest checkpoint; None before the first save. Counts as having seen it."""
+        with self._lock:
+            self._look()
+            if self._seen is None or self._seen.head is None:
+                return None
+            return self._context.checkpoint(self._context.history.at(self._seen.head))
+
+    def __len__(self) -> int:
+        """How many checkpoints were saved on it."""
+        return self._context.store.count(self._context.user, self._name)
+
+    def __repr__(self) -> str:
+        return f"<timeline {self._name!r}>"
+
+    def save(
+        self,
+        state: Any,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        expect: Expected = None,
+    ) -> Checkpoint:
+        """Save a whole state. What has not changed since the last save costs a comparison."""
+        about = self._about(name, kind, status, description, metadata)
+        return self._write(lambda base: self._saved(state), about, expect)
+
+    def append(
+        self,
+        delta: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        expect: Expected = None,
+    ) -> Checkpoint:
+        """Save the head's state with `delta` added: lists grow, other keys are replaced.
+
+        Costs what is in `delta`, however large the state has become.
+        """
+        if not isinstance(delta, Mapping):
+            raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
+        about = self._about(name, kind, status, description, metadata)
+        return self._write(lambda base: self._grown(dict(delta), base), about, expect)
+
+    @overload
+    def load(self, ref: str = "@") -> Any: ...
+    @overload
+    def load(self, ref: str = "@", *, type: type[T]) -> T: ...
+    def load(self, ref: str = "@", *, type: Any = None) -> Any:
+        """The whole state of a checkpoint, as plain data or as a `type`."""
+        with self._lock:
+            if ref == "@":
+                self._look()
+            record = self._context.history.find(ref, self._name)
+        state = self._context.objects.reader.load(record.root)
+        return state if type is None else convert(state, type)
+
+    def get(self, ref: str = "@") -> Checkpoint:
+        """The checkpoint that `ref` names on this timeline."""
+        return self._context.checkpoint(self._context.history.find(ref, self._name))
+
+    def checkpoints(
+        self,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        """A page of checkpoints, newest first. `after` is the `next` of the page before."""
+        if limit < 1:
+            raise Misuse(f"limit is at least 1, not {limit}")
+        query = Query(
+            timeline=self._name,
+            limit=limit + 1,  # one more, to know whether another page follows
+            before_seq=_cursor(after),
+            name=name,
+            kind=kind,
+            status=status,
+            since=_microseconds(since),
+            until=_microseconds(until),
+        )
+        rows = self._context.store.checkpoints(self._context.user, query)
+        more = len(rows) > limit
+        shown = [self._context.checkpoint(row) for row in rows[:limit]]
+        return Page(shown, str(rows[limit - 1].seq) if more else None)
+
+    def fork(self, ref: str = "@", *, name: str) -> "Timeline":
+        """A new timeline that starts at a checkpoint of this one. Copies nothing."""
+        names.check_timeline(name)
+        source = self._context.history.find(ref, self._name)
+        moment = self._context.clock()
+        data = self._context.objects.codec.encode({"source": source.id, "from": self._name})
+        entry = LogRecord(0, self._context.new_id(), name, "fork", moment, data)
+        become = TimelineRecord(name, source.id, 0, moment, source.id)
+        self._context.store.commit(
+            Batch(user=self._context.user, event=entry, move=Move(None, become))
+        )
+        line = Timeline(self._context, name, become)
+        self._context.events.tell("forked", line)
+        return line
+
+    # Writing
+
+    def _write(
+        self,
+        build: Callable[[TimelineRecord | None], tuple[Hash, Out]],
+        about: Callable[[TimelineRecord | None, Hash], CheckpointRecord],
+        expect: Expected,
+    ) -> Checkpoint:
+        with self._lock:
+            self._meet(expect)
+            record: CheckpointRecord | None = None
+            while record is None:
+                try:
+                    record = self._commit(build, about)
+                except ObjectsGone:
+                    continue  # known objects were swept: what was remembered is dropped by now
+                except Conflict as error:
+                    if expect is not ANY_HEAD:
+                        raise Conflict(self._way_out(error)) from error
+                    self._look()
+            checkpoint = self._context.checkpoint(record)
+        self._context.events.tell("checkpoint_saved", checkpoint)
+        return checkpoint
+
+    def _commit(
+        self,
+        build: Callable[[TimelineRecord | None], tuple[Hash, Out]],
+        about: Callable[[TimelineRecord | None, Hash], CheckpointRecord],
+    ) -> CheckpointRecord:
+        """One attempt on top of the head last seen."""
+        base = self._seen
+        try:
+            root, out = build(base)
+            record = about(base, root)
+            fresh, requires = self._split(root, out)
+            become = TimelineRecord(
+                self._name,
+                record.id,
+                record.seq,
+                record.created_at if base is None else base.created_at,
+                None if base is None else base.origin,
+            )
+            batch = Batch(
+                user=self._context.user,
+                event=record,
+                move=Move(base, become),
+                objects=fresh,
+                requires=requires,
+            )
+            number = self._context.store.commit(batch)
+        except BaseException:
+            self._shadow = self._growth = None  # they speak of objects that may not be stored
+            raise
+        self._seen = become
+        return record._replace(number=number)
+
+    def _split(self, root: Hash, out: Out) -> tuple[dict[Hash, bytes], set[Hash]]:
+        """What has to be stored, and what must be there already for it to make sense."""
+        missing = self._context.store.missing(self._context.user, out.keys())
+        if len(missing) == len(out):
+            fresh: dict[Hash, bytes] = out
+            pointed = out.refs | {root}
+        else:
+            fresh = {address: data for address, data in out.items() if address in missing}
+            pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
+        return fresh, pointed - fresh.keys()
+
+    def _saved(self, state: Any) -> tuple[Hash, Out]:
+        self._growth = None
+        if self._shadow is None:
+            self._shadow = Shadow(self._context.objects.builder)
+        return self._shadow.save(state)
+
+    def _grown(self, delta: dict[Any, Any], base: TimelineRecord | None) -> tuple[Hash, Out]:
+        self._shadow = None
+        if self._growth is None:
+            head = None if base is None or base.head is None else base.head
+            root = None if head is None else self._context.history.at(head).root
+            objects = self._context.objects
+            self._growth = Growth(objects.builder, objects.verbatim, root)
+        return self._growth.append(delta)
+
+    def _about(
+        self,
+        name: str | None,
+        kind: str | None,
+        status: str,
+        description: str,
+        metadata: Mapping[str, Any] | None,
+    ) -> Callable[[TimelineRecord | None, Hash], CheckpointRecord]:
+        """Everything about a checkpoint but its place and its state, checked."""
+        if name is not None:
+            names.check_checkpoint(name)
+        kind = names.check_kind(kind or ("automatic" if name is None else "manual"))
+        names.check_status(status)
+        names.check_description(description)
+        encoded = _EMPTY_MAP
+        if metadata:
+            encoded = self._context.objects.codec.encode(dict(metadata), "metadata")
+        if len(encoded) > MAX_METADATA_BYTES:
+            raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
+        id, moment = self._context.new_id(), self._context.clock()
+
+        def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
+            return CheckpointRecord(
+                number=0,
+                id=id,
+                timeline=self._name,
+                seq=1 if base is None else base.last_seq + 1,
+                parent=None if base is None else base.head,
+                created_at=moment,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=encoded,
+                root=root,
+            )
+
+        return record
+
+    # Heads
+
+    def _look(self) -> None:
+        """See where the timeline stands now."""
+        standing = self._context.store.timeline(self._context.user, self._name)
+        if position(standing) != position(self._seen):
+            self._growth = None  # it grows on a head that is no longer the head
+        self._seen = standing
+
+    def _meet(self, expect: Expected) -> None:
+        """Take up the expectation that the caller names."""
+        if expect is None:
+            return
+        self._look()
+        if expect is ANY_HEAD:
+            return
+        head = None if self._seen is None else self._seen.head
+        wanted = expect.record.id if isinstance(expect, Checkpoint) else _whole(expect)
+        if head != wanted:
+            raise Conflict(
+                f"the head of timeline {self._name!r} is "
+                f"{'nothing yet' if head is None else to_text(head)}, not {to_text(wanted)}; "
+                "load() it, bring your state up to date, and save again"
+            )
+
+    def _way_out(self, error: Conflict) -> str:
+        return (
+            f"{error}; load() its head, bring your state up to date and save again, or "
+            "pass expect=hardsave.ANY_HEAD to save on top of it"
+        )
+
+
+_EMPTY_MAP = b"\x80"
+
+
+def _whole(expect: Any) -> bytes:
+    if not isinstance(expect, str) or not names.FULL_ID.fullmatch(expect):
+        raise Misuse(f"expect is a checkpoint, a whole id or ANY_HEAD, not {expect!r}")
+    return from_text(expect)
+
+
+def _cursor(after: Any) -> int | None:
+    if after is None:
+        return None
+    if not isinstance(after, str) or not after.isascii() or not after.isdigit():
+        raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
+    return int(after)
+
+
+def _microseconds(moment: datetime | None) -> int | None:
+    """UTC microseconds; a naive time is taken as local."""
+    if moment is None:
+        return None
+    aware = moment.astimezone() if moment.tzinfo is None else moment
+    return round(aware.timestamp() * 1_000_000)

@@ -1,0 +1,35 @@
+"""Objects as the vault reads them: one user's, every byte checked against its hash."""
+
+from collections.abc import Collection, Mapping
+
+from hardsave.errors import Corrupt
+from hardsave.objects.codec import Codec
+from hardsave.objects.envelope import checked
+from hardsave.objects.hashing import Hash
+from hardsave.objects.tree import Builder, Reader
+from hardsave.objects.types import Types
+from hardsave.stores.base import Store
+
+
+class Objects:
+    """Reads and builds one user's objects."""
+
+    def __init__(self, store: Store, user: str | None, types: Types, max_value_bytes: int) -> None:
+        self._store = store
+        self._user = user
+        codec = Codec(types)
+        self.codec = codec
+        self.builder = Builder(codec, max_value_bytes)
+        self.reader = Reader(codec, self.fetch)
+        self.verbatim = Reader(Codec(types, verbatim=True), self.fetch)
+        self.plain = Reader(Codec(Types()), self.fetch)
+
+    def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
+        """Objects by hash. Damage and absence are `Corrupt`."""
+        found = self._store.read(self._user, wanted)
+        for address in wanted:
+            data = found.get(address)
+            if data is None:
+                raise Corrupt(f"object {address.hex()} is missing; run verify")
+            checked(address, data)
+        return found

@@ -1,0 +1,136 @@
+"""An opened store with its front door."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hardsave import config
+from hardsave.errors import Misuse
+from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
+from hardsave.objects.types import DEFAULT_TYPES, Types
+from hardsave.stores.base import Durability, Stats, Store
+from hardsave.stores.registry import open_store
+from hardsave.timeline import names
+from hardsave.timeline.history import History
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.context import Context
+from hardsave.vault.events import EventName, Events, Handler
+from hardsave.vault.line import Timeline
+from hardsave.vault.objects import Objects
+from hardsave.vault.verify import Verification, verify
+
+if TYPE_CHECKING:
+    from hardsave.timeline.diff import Diff
+
+MAX_VALUE_BYTES = 256 * 1024 * 1024
+
+
+def open_vault(
+    url: str | None = None,
+    *,
+    user: str | None = None,
+    durability: Durability = "power",
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> "Vault":
+    """Open the store at `url`, or this project's own; create it if it does not exist.
+
+    `user` scopes every read and write; None is a user of its own, not all of them.
+    `durability="process"` saves faster and gives up what a power loss takes: the last
+    commits before it may be gone, and the next open says so.
+    `max_value_bytes` bounds a single text or bytes value.
+    """
+    names.check_user(user)
+    chosen = url if url is not None else config.store_url(os.environ, Path.cwd())
+    store = open_store(chosen, durability=durability)
+    return Vault(store, user=user, max_value_bytes=max_value_bytes)
+
+
+class Vault:
+    """Timelines of one user in one store. Threads may share it; processes open their own."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        user: str | None = None,
+        types: Types = DEFAULT_TYPES,
+        max_value_bytes: int = MAX_VALUE_BYTES,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        new_id: Callable[[], Id] = lambda: os.urandom(ID_BYTES),
+    ) -> None:
+        if max_value_bytes < 1:
+            raise Misuse(f"max_value_bytes is at least 1, not {max_value_bytes}")
+        self._context = Context(
+            store=store,
+            user=user,
+            objects=Objects(store, user, types, max_value_bytes),
+            history=History(store, user),
+            events=Events(),
+            clock=clock,
+            new_id=new_id,
+        )
+
+    @property
+    def user(self) -> str | None:
+        return self._context.user
+
+    def timeline(self, name: str) -> Timeline:
+        """A handle on a timeline. One that does not exist begins with its first save."""
+        names.check_timeline(name)
+        return Timeline(self._context, name, self._context.store.timeline(self.user, name))
+
+    def timelines(self) -> Iterator[Timeline]:
+        """All timelines, by name."""
+        after: str | None = None
+        while rows := self._context.store.timelines(self.user, after, 100):
+            for row in rows:
+                yield Timeline(self._context, row.name, row)
+            after = rows[-1].name
+
+    def get(self, ref: str) -> Checkpoint:
+        """A checkpoint by id, by a unique beginning of its id, or as `TIMELINE:N`."""
+        return self._context.checkpoint(self._context.history.find(ref))
+
+    def diff(self, old: Checkpoint | str, new: Checkpoint | str) -> "Diff":
+        """What changed from one checkpoint to another."""
+        from hardsave.timeline.diff import compare  # with difflib, which few callers need
+
+        return compare(self._context.objects.plain, self._record(old), self._record(new))
+
+    def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
+        """Call `handler` whenever `event` happens in this vault; calling the answer ends it.
+
+        `checkpoint_saved` hands over the checkpoint, `forked` the new timeline. A handler
+        that raises is logged, and changes nothing about what was saved.
+        """
+        return self._context.events.on(event, handler)
+
+    def verify(self, ref: str | None = None) -> Verification:
+        """Read and check one checkpoint, or everything. Damage is reported, not raised."""
+        one = None if ref is None else self._context.history.find(ref)
+        return verify(self._context, one)
+
+    def stats(self) -> Stats:
+        """How much this user has stored."""
+        return self._context.store.stats(self.user)
+
+    def close(self) -> None:
+        """Release the store. A second call does nothing."""
+        self._context.store.close()
+
+    def __enter__(self) -> "Vault":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _record(self, given: Checkpoint | str) -> CheckpointRecord:
+        return given.record if isinstance(given, Checkpoint) else self._context.history.find(given)

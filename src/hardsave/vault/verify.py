@@ -1,0 +1,125 @@
+"""Reading everything once, to know that it can be read. Runs and constructs nothing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hardsave.errors import Corrupt
+from hardsave.objects import envelope
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord
+from hardsave.stores.base import Query
+from hardsave.timeline.refs import to_text
+from hardsave.vault.context import Context
+
+_PAGE = 500
+_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at, and what is wrong with it."""
+
+    checkpoints: int
+    objects: int
+    faults: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+
+def verify(context: Context, one: CheckpointRecord | None) -> Verification:
+    """Check one checkpoint, or the whole store as far as this user can see it."""
+    faults: list[str] = []
+    seen: set[Hash] = set()
+    count = 0
+    if one is None:
+        faults += context.store.verify()
+    try:
+        for record in [one] if one is not None else _all(context, faults):
+            count += 1
+            faults += _faults(context, record, seen)
+    except Corrupt as error:
+        faults.append(str(error))  # rows that cannot be read end the walk
+    return Verification(count, len(seen), tuple(dict.fromkeys(faults)))
+
+
+def _faults(context: Context, record: CheckpointRecord, seen: set[Hash]) -> Iterator[str]:
+    """What is wrong with one checkpoint. `seen` objects were found sound before."""
+    where = f"checkpoint {to_text(record.id)} ({record.timeline}:{record.seq})"
+    parent = record.parent
+    if parent is not None and context.store.checkpoint(context.user, parent) is None:
+        yield f"{where}: its parent {to_text(parent)} is missing"
+    frontier = [record.root]
+    while frontier:
+        wanted = [address for address in dict.fromkeys(frontier) if address not in seen]
+        frontier = []
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            seen.update(batch)
+            for fault_or_refs in _refs(context, batch):
+                if isinstance(fault_or_refs, str):
+                    yield f"{where}: {fault_or_refs}"
+                else:
+                    frontier += fault_or_refs
+
+
+def _refs(context: Context, batch: list[Hash]) -> Iterator[str | tuple[Hash, ...]]:
+    """What each object refers to, or what is wrong with it."""
+    found = _read(context, batch)
+    for address in batch:
+        try:
+            data = envelope.checked(address, found[address])
+            yield envelope.unseal(data).refs
+        except KeyError:
+            yield f"object {address.hex()} is missing or cannot be read"
+        except Corrupt as error:
+            yield str(error)
+
+
+def _read(context: Context, batch: list[Hash]) -> dict[Hash, bytes]:
+    """All of a batch that can be read: one damaged pack does not hide its neighbours."""
+    try:
+        return context.store.read(context.user, batch)
+    except Corrupt:
+        found: dict[Hash, bytes] = {}
+        for address in batch:
+            try:
+                found.update(context.store.read(context.user, [address]))
+            except Corrupt:
+                continue  # reported by the caller as not readable
+        return found
+
+
+def _all(context: Context, faults: list[str]) -> Iterator[CheckpointRecord]:
+    """Every checkpoint, and on the way whether any number is missing."""
+    for name, last_seq, head in _timelines(context):
+        expected = last_seq
+        for record in _line(context, name):
+            if record.seq != expected:
+                faults.append(f"timeline {name!r}: numbers {record.seq + 1} to {expected} missing")
+            expected = record.seq - 1
+            yield record
+        if expected != 0:
+            faults.append(f"timeline {name!r}: numbers 1 to {expected} missing")
+        if head is not None and context.store.checkpoint(context.user, head) is None:
+            faults.append(f"timeline {name!r}: its head {to_text(head)} is missing")
+
+
+def _timelines(context: Context) -> Iterable[tuple[str, int, bytes | None]]:
+    after: str | None = None
+    while rows := context.store.timelines(context.user, after, _PAGE):
+        for row in rows:
+            yield row.name, row.last_seq, row.head
+        after = rows[-1].name
+
+
+def _line(context: Context, name: str) -> Iterator[CheckpointRecord]:
+    before: int | None = None
+    while True:
+        query = Query(timeline=name, limit=_PAGE, before_seq=before)
+        rows = context.store.checkpoints(context.user, query)
+        yield from rows
+        if len(rows) < _PAGE:
+            return
+        before = rows[-1].seq
