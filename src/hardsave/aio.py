@@ -1,0 +1,395 @@
+"""The same vault for coroutines: the same names, awaited.
+
+    async with hardsave.aio.open() as vault:
+        line = await vault.timeline("session-1")
+        await line.append({"messages": [message]})
+
+Every method is one line over the synchronous class, run in a bounded pool of threads that
+belongs to the vault. What differs, and why:
+
+- `await line.head` and `async for line in vault.timelines()`: they read the store;
+- `await line.count()` stands for `len(line)`, which Python cannot await;
+- a checkpoint's state is read with `await checkpoint.read(…)`, never lazily;
+- handlers may be coroutine functions; they are awaited before the call that caused the
+  event returns.
+
+A call that is cancelled goes on in its thread: whether a save was written is unknown, and
+the next look at the head tells.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+
+from hardsave.stores.base import Durability, Stats
+from hardsave.vault import checkpoint as sync_checkpoint
+from hardsave.vault import line as sync_line
+from hardsave.vault import vault as sync_vault
+from hardsave.vault.events import EventName
+from hardsave.vault.vault import MAX_VALUE_BYTES
+from hardsave.vault.verify import Verification
+
+if TYPE_CHECKING:
+    from hardsave.timeline.diff import Diff
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+THREADS = 16
+
+_log = logging.getLogger(__name__)
+
+
+class _Pool:
+    """The threads of one vault, and its handlers that are coroutine functions."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hardsave-aio")
+        self.handlers: dict[str, list[Callable[..., Awaitable[Any]]]] = {}
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(call, *args, **kwargs))
+
+    async def tell(self, event: EventName, about: object) -> None:
+        for handler in tuple(self.handlers.get(event, ())):
+            try:
+                await handler(about)
+            except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
+                _log.exception("a handler of %s failed: %r", event, handler)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+
+
+class Checkpoint:
+    """See `hardsave.Checkpoint`. Its state is read with `await checkpoint.read(…)`."""
+
+    __slots__ = ("_pool", "_sync")
+
+    def __init__(self, sync: sync_checkpoint.Checkpoint, pool: _Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def id(self) -> str:
+        return self._sync.id
+
+    @property
+    def timeline(self) -> str:
+        return self._sync.timeline
+
+    @property
+    def seq(self) -> int:
+        return self._sync.seq
+
+    @property
+    def parent(self) -> str | None:
+        return self._sync.parent
+
+    @property
+    def created_at(self) -> datetime:
+        return self._sync.created_at
+
+    @property
+    def name(self) -> str | None:
+        return self._sync.name
+
+    @property
+    def kind(self) -> str:
+        return self._sync.kind
+
+    @property
+    def status(self) -> str:
+        return self._sync.status
+
+    @property
+    def description(self) -> str:
+        return self._sync.description
+
+    @property
+    def user(self) -> str | None:
+        return self._sync.user
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self._sync.metadata
+
+    async def read(self, *path: Any) -> Any:
+        return await self._pool.run(self._sync.read, *path)
+
+    @property
+    def sync(self) -> sync_checkpoint.Checkpoint:
+        """The same checkpoint for code that may block."""
+        return self._sync
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Checkpoint) and self._sync == other._sync
+
+    def __hash__(self) -> int:
+        return hash(self._sync)
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
+
+
+class Page(Sequence[Checkpoint]):
+    """See `hardsave.Page`."""
+
+    def __init__(self, sync: sync_checkpoint.Page, pool: _Pool) -> None:
+        self._items = [Checkpoint(item, pool) for item in sync]
+        self.next = sync.next
+
+    @overload
+    def __getitem__(self, at: int) -> Checkpoint: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Checkpoint]: ...
+    def __getitem__(self, at: int | slice) -> Checkpoint | list[Checkpoint]:
+        return self._items[at]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Timeline:
+    """See `hardsave.Timeline`."""
+
+    def __init__(self, sync: sync_line.Timeline, pool: _Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def name(self) -> str:
+        return self._sync.name
+
+    @property
+    def head(self) -> Awaitable[Checkpoint | None]:
+        return self._head()
+
+    async def _head(self) -> Checkpoint | None:
+        found = await self._pool.run(lambda: self._sync.head)
+        return None if found is None else Checkpoint(found, self._pool)
+
+    async def count(self) -> int:
+        """How many checkpoints were saved on it."""
+        return await self._pool.run(self._sync.__len__)
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
+
+    async def save(
+        self,
+        state: Any,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        expect: "Checkpoint | sync_line.Expected" = None,
+    ) -> Checkpoint:
+        return await self._saved(
+            await self._pool.run(
+                self._sync.save,
+                state,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=metadata,
+                expect=_blocking(expect),
+            )
+        )
+
+    async def append(
+        self,
+        delta: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        expect: "Checkpoint | sync_line.Expected" = None,
+    ) -> Checkpoint:
+        return await self._saved(
+            await self._pool.run(
+                self._sync.append,
+                delta,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=metadata,
+                expect=_blocking(expect),
+            )
+        )
+
+    @overload
+    async def load(self, ref: str = "@") -> Any: ...
+    @overload
+    async def load(self, ref: str = "@", *, type: type[T]) -> T: ...
+    async def load(self, ref: str = "@", *, type: Any = None) -> Any:
+        return await self._pool.run(self._sync.load, ref, type=type)
+
+    async def get(self, ref: str = "@") -> Checkpoint:
+        return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
+
+    async def checkpoints(
+        self,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        page = await self._pool.run(
+            self._sync.checkpoints,
+            name=name,
+            kind=kind,
+            status=status,
+            since=since,
+            until=until,
+            limit=limit,
+            after=after,
+        )
+        return Page(page, self._pool)
+
+    async def fork(self, ref: str = "@", *, name: str) -> "Timeline":
+        line = Timeline(await self._pool.run(self._sync.fork, ref, name=name), self._pool)
+        await self._pool.tell("forked", line)
+        return line
+
+    async def _saved(self, saved: sync_checkpoint.Checkpoint) -> Checkpoint:
+        checkpoint = Checkpoint(saved, self._pool)
+        await self._pool.tell("checkpoint_saved", checkpoint)
+        return checkpoint
+
+
+class Vault:
+    """See `hardsave.Vault`. Made by `hardsave.aio.open()`."""
+
+    def __init__(self, sync: sync_vault.Vault, pool: _Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def user(self) -> str | None:
+        return self._sync.user
+
+    async def timeline(self, name: str) -> Timeline:
+        return Timeline(await self._pool.run(self._sync.timeline, name), self._pool)
+
+    async def timelines(self) -> AsyncIterator[Timeline]:
+        for line in await self._pool.run(lambda: list(self._sync.timelines())):
+            yield Timeline(line, self._pool)
+
+    async def get(self, ref: str) -> Checkpoint:
+        return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
+
+    async def diff(self, old: Checkpoint | str, new: Checkpoint | str) -> "Diff":
+        return await self._pool.run(self._sync.diff, _plain(old), _plain(new))
+
+    def on(self, event: EventName, handler: Callable[..., Any]) -> Callable[[], None]:
+        """See `hardsave.Vault.on`; `handler` may be a coroutine function."""
+        if not inspect.iscoroutinefunction(handler):
+            return self._sync.on(event, lambda about: handler(self._wrapped(about)))
+        self._sync.on(event, lambda about: None)()  # refuses an event that does not exist
+        handlers = self._pool.handlers.setdefault(event, [])
+        handlers.append(handler)
+
+        def off() -> None:
+            if handler in handlers:
+                handlers.remove(handler)
+
+        return off
+
+    async def verify(self, ref: str | None = None) -> Verification:
+        return await self._pool.run(self._sync.verify, ref)
+
+    async def stats(self) -> Stats:
+        return await self._pool.run(self._sync.stats)
+
+    async def close(self) -> None:
+        await self._pool.close()
+        await asyncio.to_thread(self._sync.close)
+
+    async def __aenter__(self) -> "Vault":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _wrapped(self, about: object) -> object:
+        if isinstance(about, sync_checkpoint.Checkpoint):
+            return Checkpoint(about, self._pool)
+        return Timeline(about, self._pool) if isinstance(about, sync_line.Timeline) else about
+
+
+class _Opening:
+    """What `open` returns: to be awaited, or entered with `async with`."""
+
+    def __init__(self, open_sync: Callable[[], sync_vault.Vault]) -> None:
+        self._open_sync = open_sync
+        self._vault: Vault | None = None
+
+    def __await__(self) -> Generator[Any, None, Vault]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Vault:
+        self._vault = await self._open()
+        return self._vault
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._vault is not None:
+            await self._vault.close()
+
+    async def _open(self) -> Vault:
+        pool = _Pool()
+        try:
+            return Vault(await pool.run(self._open_sync), pool)
+        except BaseException:
+            await pool.close()
+            raise
+
+
+def open(
+    url: str | None = None,
+    *,
+    user: str | None = None,
+    durability: Durability = "power",
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> _Opening:
+    """See `hardsave.open`."""
+    return _Opening(
+        lambda: sync_vault.open_vault(
+            url, user=user, durability=durability, max_value_bytes=max_value_bytes
+        )
+    )
+
+
+def _blocking(expect: "Checkpoint | sync_line.Expected") -> sync_line.Expected:
+    return expect.sync if isinstance(expect, Checkpoint) else expect
+
+
+def _plain(given: Checkpoint | str) -> sync_checkpoint.Checkpoint | str:
+    return given.sync if isinstance(given, Checkpoint) else given
