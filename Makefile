@@ -1,0 +1,83 @@
+# Needs python3 >= 3.11 and make. Everything else is installed on first use into .venv, from the
+# hash-pinned locks in requirements/. PYTHON=python3.12 make test uses .venv-python3.12 instead.
+
+PYTHON ?= python3
+VENV ?= .venv$(addprefix -,$(notdir $(filter-out python3,$(PYTHON))))
+BIN := $(VENV)/bin
+
+# Stamps of what is installed, keyed by the content of the locks: a touched file or a switched
+# branch with the same locks costs nothing, and a changed lock makes the environment exact again.
+READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | cut -d' ' -f1)
+
+.NOTPARALLEL: # two installers in one environment would race
+.PHONY: help run test torture lint format types check bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: $(READY)/core ## an agent that is killed, and goes on
+	@$(BIN)/python examples/survive_a_crash.py
+
+test: $(READY)/test ## all tests but the torture; ARGS="-k name" goes to pytest
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+torture: $(READY)/test ## the tests that take minutes
+	@$(BIN)/python -m pytest -n auto -m torture $(ARGS)
+
+lint: $(READY)/lint ## rules and formatting
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+format: $(READY)/lint ## repair what lint can repair by itself
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+types: $(READY)/lint ## mypy, strict
+	@$(BIN)/mypy $(wildcard src tests bench examples)
+
+check: lint types test ## all three
+
+bench: $(READY)/bench ## side by side with peers
+	@$(BIN)/python -m bench $(ARGS)
+
+clean: ## remove what was built and installed
+	rm -rf .venv .venv-* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The locks agree with each other because each is cut from one resolution of all groups together.
+# Versions stay as they are where they can; make lock UPGRADE=--upgrade moves them.
+GROUPS := test lint bench
+ALL := $(VENV)/all.txt
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE)
+PROJECT = pyproject.toml --group build
+
+lock: $(READY)/core ## resolve the dependencies anew
+	cat $(foreach g,core $(GROUPS),requirements/$g.txt) > $(ALL)
+	$(COMPILE) $(PROJECT) $(GROUPS:%=--group %) -o $(ALL)
+	$(COMPILE) $(PROJECT) -c $(ALL) -o requirements/core.txt
+	set -e; for group in $(GROUPS); do \
+	  $(COMPILE) $(PROJECT) --group $$group -c $(ALL) -o requirements/$$group.txt; done
+	$(COMPILE) --group uv -o requirements/uv.txt
+
+# Wheels only: to build one would fetch build tools that no lock pins.
+LOCKED := --quiet --require-hashes --only-binary :all: -r
+PIP := $(BIN)/python -m pip install $(LOCKED)
+UV := $(BIN)/uv pip install --python $(BIN)/python
+
+$(READY)/core:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 \
+	  "$(PYTHON) is not Python 3.11 or newer; install one and name it: PYTHON=python3.12 make"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo >&2 \
+	  "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "installing into $(VENV) ..."
+	@rm -rf $(VENV)/.ready-*
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) requirements/uv.txt
+	@$(UV) --exact $(LOCKED) requirements/core.txt || $(PIP) requirements/core.txt
+	@$(UV) --quiet --no-build-isolation --no-deps --editable .
+	@mkdir $(@D) && touch $@
+
+# uv does not read pip's settings: where only pip knows the way to a mirror, pip does it, slower.
+$(READY)/%: $(READY)/core
+	@$(UV) $(LOCKED) requirements/$*.txt || $(PIP) requirements/$*.txt
+	@touch $@

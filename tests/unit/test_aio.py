@@ -1,0 +1,188 @@
+"""The asynchronous vault is the synchronous one, awaited."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave import aio
+from hardsave.errors import Conflict, Misuse
+from hardsave.vault.vault import open_vault
+
+PAIRS = [
+    (hardsave.Vault, aio.Vault),
+    (hardsave.Timeline, aio.Timeline),
+    (hardsave.Checkpoint, aio.Checkpoint),
+]
+# What differs on purpose; the module's docstring says why.
+ONLY_SYNC = {"Checkpoint": {"state", "record"}}
+ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}}
+
+
+def _public(cls: type) -> set[str]:
+    return {name for name in vars(cls) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS)
+def test_both_sides_have_the_same_names(sync: type, awaited: type) -> None:
+    only_sync = ONLY_SYNC.get(sync.__name__, set())
+    only_aio = ONLY_AIO.get(sync.__name__, set())
+    assert _public(sync) - only_sync == _public(awaited) - only_aio
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS)
+def test_both_sides_take_the_same_arguments(sync: type, awaited: type) -> None:
+    for name in _public(sync) & _public(awaited):
+        ours, theirs = getattr(sync, name), getattr(awaited, name)
+        if isinstance(ours, property):
+            assert isinstance(theirs, property)
+            continue
+        assert _parameters(ours) == _parameters(theirs), name
+
+
+def test_open_takes_the_same_arguments() -> None:
+    assert _parameters(open_vault) == _parameters(aio.open)
+
+
+def _parameters(function: Any) -> list[tuple[str, Any, Any]]:
+    parameters = inspect.signature(function).parameters.values()
+    return [(p.name, p.kind, p.default) for p in parameters]
+
+
+def test_methods_that_read_or_write_are_coroutines() -> None:
+    waits = {"save", "append", "load", "get", "checkpoints", "fork", "count"}
+    assert all(inspect.iscoroutinefunction(getattr(aio.Timeline, name)) for name in waits)
+
+
+def test_a_session_from_start_to_end() -> None:
+    async def session() -> None:
+        async with aio.open("memory://") as vault:
+            line = await vault.timeline("s")
+            assert await line.head is None
+            first = await line.save({"messages": [1], "turn": 0}, name="start")
+            second = await line.append({"messages": [2], "turn": 1}, expect=first)
+            assert await line.load() == {"messages": [1, 2], "turn": 1}
+            assert await second.read("messages", -1) == 2
+            assert await line.head == second
+            assert await line.count() == 2
+            other = await line.fork("start", name="other")
+            await other.save({"messages": [1, 3], "turn": 1})
+            assert [name async for name in _names(vault)] == ["other", "s"]
+            found = await vault.diff(first, second)
+            assert [str(path) for path in found.added] == ["messages[1]"]
+            page = await line.checkpoints(limit=1)
+            assert page[0] == second
+            assert page.next is not None
+            assert (await vault.verify()).ok
+            assert (await vault.stats()).checkpoints == 3
+
+    asyncio.run(session())
+
+
+async def _names(vault: aio.Vault) -> Any:
+    async for line in vault.timelines():
+        yield line.name
+
+
+def test_a_conflict_reaches_the_coroutine_that_caused_it(tmp_path: Path) -> None:
+    async def session() -> None:
+        async with aio.open(f"sqlite:///{tmp_path}/a.db") as vault:
+            one, two = await vault.timeline("s"), await vault.timeline("s")
+            results = await asyncio.gather(
+                one.save({"n": 1}), two.save({"n": 2}), return_exceptions=True
+            )
+            assert {type(result) for result in results} == {aio.Checkpoint, Conflict}
+
+    asyncio.run(session())
+
+
+def test_handlers_may_be_coroutines_and_their_failure_breaks_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def session() -> list[str]:
+        seen: list[str] = []
+
+        async def slow(checkpoint: aio.Checkpoint) -> None:
+            await asyncio.sleep(0)
+            seen.append(f"async {await checkpoint.read('n')}")
+
+        async def broken(checkpoint: aio.Checkpoint) -> None:
+            raise ValueError("no")
+
+        async with aio.open("memory://") as vault:
+            off = vault.on("checkpoint_saved", slow)
+            vault.on("checkpoint_saved", broken)
+            vault.on("checkpoint_saved", lambda checkpoint: seen.append(f"sync {checkpoint.seq}"))
+            with pytest.raises(Misuse):
+                vault.on("nonsense", slow)  # type: ignore[arg-type] # that is the test
+            line = await vault.timeline("s")
+            await line.save({"n": 7})
+            off()
+            await line.save({"n": 8})
+        return seen
+
+    assert asyncio.run(session()) == ["sync 1", "async 7", "sync 2"]
+    assert "a handler of checkpoint_saved failed" in caplog.text
+
+
+def test_a_cancelled_save_is_unknown_and_the_line_goes_on(tmp_path: Path) -> None:
+    async def session() -> None:
+        async with aio.open(f"sqlite:///{tmp_path}/a.db") as vault:
+            line = await vault.timeline("s")
+            saving = asyncio.ensure_future(line.save({"n": 1}))
+            await asyncio.sleep(0)
+            saving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await saving
+            await line.head  # sees whichever it was
+            await line.save({"n": 2})
+            assert await line.load() == {"n": 2}
+            assert (await vault.verify()).ok
+
+    asyncio.run(session())
+
+
+def test_opening_fails_like_the_synchronous_open(tmp_path: Path) -> None:
+    async def session() -> None:
+        async with aio.open(f"sqlite:///{tmp_path}"):
+            pass
+
+    with pytest.raises(Misuse, match="directory"):
+        asyncio.run(session())
+
+
+SAMPLE = """
+import asyncio
+import hardsave
+from hardsave import aio
+
+async def main() -> int:
+    async with aio.open("memory://") as vault:
+        line: aio.Timeline = await vault.timeline("s")
+        checkpoint: aio.Checkpoint = await line.save({"n": 1}, name="one")
+        head: aio.Checkpoint | None = await line.head
+        state = await line.load(type=dict)
+        state.keys()
+        reveal_type(await line.count())
+        await line.save({"n": 2}, expect=hardsave.ANY_HEAD)
+        await line.save({"n": 2}, nonsense=1)
+        return checkpoint.seq + (head.seq if head else 0)
+
+asyncio.run(main())
+"""
+
+
+def test_a_sample_program_is_type_checked(tmp_path: Path) -> None:
+    program = tmp_path / "sample.py"
+    program.write_text(SAMPLE)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(program)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = [line for line in result.stdout.splitlines() if ": error:" in line]
+    assert 'Revealed type is "int"' in result.stdout, result.stdout + result.stderr
+    assert len(errors) == 1, result.stdout
+    assert "nonsense" in errors[0]
