@@ -87,10 +87,8 @@ def run_until(store: str, turns: int) -> None:
     """Start the agent and kill it once it has reported so many turns."""
     process = start(store)
     assert process.stdout is not None
-    seen = 0
-    for text in process.stdout:
+    for seen, text in enumerate(process.stdout, 1):
         print(text, end="")
-        seen += 1
         if seen == turns:
             os.kill(process.pid, signal.SIGKILL)
             break

@@ -45,3 +45,10 @@ class Unstorable(Misuse):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+    def below(self, parent: str, step: str) -> "Unstorable":
+        """The same, seen from further up: the value lies under `step` of `parent`.
+
+        Paths are put together only when something is wrong, one step a level.
+        """
+        return Unstorable(parent + step + self.path.removeprefix(parent), self.reason)

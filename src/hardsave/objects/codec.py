@@ -53,6 +53,7 @@ class Codec:
         self.types = types
         self._nested = frozenset({wire.MAP}) if verbatim else wire.NESTED
         self._verbatim = verbatim
+        self._revive = self._reviver(())  # what most decoding needs: nothing to refer to
 
     def encode(self, value: object, path: str = "state") -> bytes:
         """The canonical bytes of `value`. `Unstorable` names the path to what has none."""
@@ -77,7 +78,8 @@ class Codec:
     def decode(self, data: bytes, refs: Sequence[Any] = ()) -> Any:
         """The value of canonical bytes. `refs` are what its REF marks stand for, in order."""
         try:
-            return ormsgpack.unpackb(data, ext_hook=self._reviver(refs))
+            revive = self._reviver(refs) if refs else self._revive
+            return ormsgpack.unpackb(data, ext_hook=revive)
         except (ValueError, RecursionError):
             return slow.decode(data, self._builder(refs), self._nested)
 

@@ -9,8 +9,8 @@ Like a `Shadow`, a `Growth` describes what would be stored: throw it away if the
 
 from typing import Any
 
-from hardsave.errors import Misuse
-from hardsave.objects import envelope, wire
+from hardsave.errors import Misuse, Unstorable
+from hardsave.objects import envelope, slow, wire
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
 from hardsave.objects.tree import (
@@ -87,26 +87,32 @@ class Growth:
     # A split state
 
     def _put(self, top: Levels, key: Any, value: Any, out: Out) -> None:
-        path = "state" + Columns(Shape.MAP, None, [key], [value]).step(0)
-        name = self._builder.codec.encode(key, path)
-        at = self._place(top, name)
-        known = self._known_list(top, name, at, out) if isinstance(value, list) else None
-        self._lists.pop(name, None)
-        if isinstance(known, Levels):
-            columns = Columns(Shape.LIST, None, None, value)
-            known.append(self._builder.entries(columns, 0, len(value), out, path, 1), out)
-            self._lists[name] = known
-            slot = Entry(wire.REF_MARK, known.root(_LIST_HEAD, out))
-        else:
-            slot = self._builder.slot(
-                [*(known or []), *value] if isinstance(value, list) else value, out, path, 1
-            )
+        step = slow.key_step(key)
+        try:
+            name = self._builder.codec.encode(key)
+            at = self._place(top, name)
+            slot = self._slot(top, name, at, value, out)
+        except Unstorable as error:
+            raise error.below("state", step) from None
         entry = Entry(name + slot.data, slot.ref)
         if at is None:
             self._places[name] = top.count
             top.append([entry], out)
         else:
             top.splice(at, at + 1, [entry], out)
+
+    def _slot(self, top: Levels, name: bytes, at: int | None, value: Any, out: Out) -> Entry:
+        """What a key is to hold: `value`, or the list that was there with `value` added."""
+        if not isinstance(value, list):
+            self._lists.pop(name, None)
+            return self._builder.slot(value, out, "state", 1)
+        known = self._known_list(top, name, at, out)
+        if not isinstance(known, Levels):
+            return self._builder.slot([*(known or []), *value], out, "state", 1)
+        columns = Columns(Shape.LIST, None, None, value)
+        known.append(self._builder.entries(columns, 0, len(value), out, "state", 1), out)
+        self._lists[name] = known
+        return Entry(wire.REF_MARK, known.root(_LIST_HEAD, out))
 
     def _place(self, top: Levels, name: bytes) -> int | None:
         """Where a key stands. Encodings are self-delimiting: the right prefix is the key."""

@@ -24,7 +24,8 @@ from hardsave.objects.hashing import Hash, digest
 REF_WEIGHT = 256
 MEAN_WEIGHT = 1024  # a chunk's mean: four references, or 1 KiB of inline values
 MAX_WEIGHT = 8 * MEAN_WEIGHT  # content that never says "cut here" is cut here
-MIN_ENTRIES = 2  # so that every level is at most half as long as the one below
+_REF_CUTS = 256 * REF_WEIGHT // MEAN_WEIGHT
+# A chunk has at least two entries, so that every level is at most half as long as the one below.
 
 
 class Entry(NamedTuple):
@@ -70,24 +71,22 @@ class _Level:
         return self.entries[self.closed :]
 
 
-def weight(entry: Entry) -> int:
-    return REF_WEIGHT if entry.ref is not None else len(entry.data)
-
-
-def ends_chunk(entry: Entry) -> bool:
-    """Whether the content of `entry` asks for a boundary after it."""
-    if entry.ref is not None:
-        return entry.ref[0] < 256 * REF_WEIGHT // MEAN_WEIGHT
-    return crc32(entry.data) % MEAN_WEIGHT < len(entry.data)
-
-
 def chunk_end(entries: Sequence[Entry], start: int) -> int | None:
-    """The end of the chunk that begins at `start`; None while it is still open."""
+    """The end of the chunk that begins at `start`; None while it is still open.
+
+    An entry's own content asks for a boundary after it: the first byte of its hash, or the
+    checksum of its data, the likelier the longer it is.
+    """
     total = 0
     for at in range(start, len(entries)):
-        entry = entries[at]
-        total += weight(entry)
-        if at - start + 1 >= MIN_ENTRIES and (total >= MAX_WEIGHT or ends_chunk(entry)):
+        data, ref, _ = entries[at]
+        if ref is not None:
+            total += REF_WEIGHT
+            ends = ref[0] < _REF_CUTS
+        else:
+            total += len(data)
+            ends = crc32(data) % MEAN_WEIGHT < len(data)
+        if at > start and (ends or total >= MAX_WEIGHT):
             return at + 1
     return None
 
@@ -134,7 +133,13 @@ class Levels:
         number = 0
         while high > low or new:
             level = self._level(number)
-            low, high, new = self._rechunk(level, number, low, high, new, out)
+            if low >= level.closed:  # in the open edge: nothing before it can change
+                level.entries[low:high] = new
+                level.edge = None
+                low = high = len(level.cuts)
+                new = self._close(level, number, out)
+            else:
+                low, high, new = self._rechunk(level, number, low, high, new, out)
             number += 1
         while len(self._levels) > 1 and not self._levels[-1].entries:
             self._levels.pop()

@@ -12,6 +12,7 @@ fails, throw the shadow away and start with a new one.
 
 from collections.abc import Iterator, Sequence
 
+from hardsave.errors import Unstorable
 from hardsave.objects import wire
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
@@ -103,7 +104,11 @@ class Shadow:
         gathered = 0
         for at in range(low, high):
             value = columns.values[at]
-            slot, sub = self._build(value, out, path + columns.step(at), branch.depth + 1)
+            try:
+                self._builder.check_sizes(value, path)
+                slot, sub = self._build(value, out, path, branch.depth + 1)
+            except Unstorable as error:
+                raise error.below(path, columns.step(at)) from None
             entries.append(self._builder.entry(columns, at, slot))
             size = RUN_BYTES if sub else len(self._builder.codec.sketch(value))
             if at > start and gathered + size > RUN_BYTES:
@@ -138,8 +143,6 @@ class Shadow:
             end = len(columns.values) if place is None else place
             gone = sum(run.count for run in old_runs[number:kept])
             if gone or end > at:
-                for item in range(at, end):
-                    self._builder.check_sizes(columns.values[item], path + columns.step(item))
                 entries, fresh = self._fill(branch, columns, at, end, out, path)
                 branch.levels.splice(at, at + gone, entries, out)
                 self._add_runs(runs, fresh, columns, at)

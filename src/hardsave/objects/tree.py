@@ -93,10 +93,14 @@ class Builder:
         self, columns: Columns, low: int, high: int, out: Out, path: str, depth: int
     ) -> list[Entry]:
         """The entries of items `low` to `high`."""
-        return [
-            self.entry(columns, at, self.slot(item, out, path + columns.step(at), depth + 1))
-            for at, item in enumerate(columns.values[low:high], low)
-        ]
+        made: list[Entry] = []
+        for at in range(low, high):
+            try:
+                slot = self.slot(columns.values[at], out, path, depth + 1)
+                made.append(self.entry(columns, at, slot))
+            except Unstorable as error:
+                raise error.below(path, columns.step(at)) from None
+        return made
 
     def entry(self, columns: Columns, at: int, slot: Entry) -> Entry:
         """Item `at` of a container whose value appears as `slot`."""
@@ -230,7 +234,8 @@ class Reader:
         if not wanted:
             return items
         found = self.fetch(wanted)
-        return [self._value(found[item.address]) if type(item) is Ref else item for item in items]
+        value = self._value
+        return [value(found[item.address]) if type(item) is Ref else item for item in items]
 
     def edges(self, stored: Stored) -> Iterator[tuple[list[int], list[Hash]]]:
         """The open edges above the items, lowest first: counts and addresses."""
@@ -261,13 +266,15 @@ class Reader:
                 return frozenset(items)
 
     def _value(self, data: bytes) -> Any:
+        if data[:2] == _PLAIN_VALUE:  # by far the most common
+            return self.codec.decode(data[2:])
         parsed = self._parsed(data)
         if not isinstance(parsed, Stored):
             return parsed
         return self.assemble(parsed, self.resolve(self.items(parsed, 0, parsed.length)))
 
     def _parsed(self, data: bytes) -> Any:
-        if data[:2] == _PLAIN_VALUE:  # the common case, without taking the envelope apart
+        if data[:2] == _PLAIN_VALUE:
             return self.codec.decode(data[2:])
         kind, refs, payload = envelope.unseal(data)
         if kind != envelope.SEQUENCE:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from hardsave.errors import Misuse
 
@@ -34,6 +35,7 @@ def check_kind(kind: str) -> str:
     return kind
 
 
+@lru_cache(64)  # the same few texts, save after save
 def check_status(status: str) -> str:
     _check_line(status, "a status", MAX_NAME)
     return status

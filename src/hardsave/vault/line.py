@@ -52,6 +52,7 @@ class Timeline:
         self._lock = threading.RLock()
         self._shadow: Shadow | None = None
         self._growth: Growth | None = None
+        self._is_warm = False  # whether what shadow or growth remember is stored
 
     @property
     def name(self) -> str:
@@ -222,23 +223,27 @@ class Timeline:
         except BaseException:
             self._shadow = self._growth = None  # they speak of objects that may not be stored
             raise
+        self._is_warm = True
         self._seen = become
         return record._replace(number=number)
 
     def _split(self, root: Hash, out: Out) -> tuple[dict[Hash, bytes], set[Hash]]:
-        """What has to be stored, and what must be there already for it to make sense."""
+        """What has to be stored, and what must be there already for it to make sense.
+
+        A handle that has saved before makes little but news. One that has not may hold a
+        whole state that is there already, and asks first.
+        """
+        if self._is_warm:
+            return out, (out.refs | {root}) - out.keys()
         missing = self._context.store.missing(self._context.user, out.keys())
-        if len(missing) == len(out):
-            fresh: dict[Hash, bytes] = out
-            pointed = out.refs | {root}
-        else:
-            fresh = {address: data for address, data in out.items() if address in missing}
-            pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
+        fresh = {address: data for address, data in out.items() if address in missing}
+        pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
         return fresh, pointed - fresh.keys()
 
     def _saved(self, state: Any) -> tuple[Hash, Out]:
         self._growth = None
         if self._shadow is None:
+            self._is_warm = False
             self._shadow = Shadow(self._context.objects.builder)
         return self._shadow.save(state)
 

@@ -28,8 +28,8 @@ class Objects:
         """Objects by hash. Damage and absence are `Corrupt`."""
         found = self._store.read(self._user, wanted)
         for address in wanted:
-            data = found.get(address)
-            if data is None:
-                raise Corrupt(f"object {address.hex()} is missing; run verify")
-            checked(address, data)
+            try:
+                checked(address, found[address])
+            except KeyError:
+                raise Corrupt(f"object {address.hex()} is missing; run verify") from None
         return found

@@ -9,6 +9,7 @@ not touched, and an id that was given out never comes to mean something else.
 import logging
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import apsw
@@ -48,21 +49,26 @@ def choose(tail: list[PackRow]) -> list[PackRow]:
 
 
 class Merger:
-    """Merges in a thread that runs only while there is something to merge."""
+    """Merges in a thread of its own, which starts when there is first something to merge."""
 
     def __init__(self, writer: Writer, read: Callable[[], apsw.Connection]) -> None:
         self._writer = writer
         self._connect = read
         self._mutex = threading.Lock()
         self._fresh: dict[int, int] = {}  # packs made since the last look, by user
+        self._due: SimpleQueue[int | None] = SimpleQueue()  # users; None: stop
         self._thread: threading.Thread | None = None
         self._stopping = False
 
-    def saw(self, user: int, made: int) -> None:
-        """A commit has made packs. Cheap: it happens on every save."""
+    def saw(self, user: int) -> None:
+        """A commit has made a pack. Cheap: it happens on every save."""
         with self._mutex:
-            self._fresh[user] = self._fresh.get(user, 0) + made
-            if self._fresh[user] < ENOUGH_PACKS or self._thread or self._stopping:
+            made = self._fresh.get(user, 0) + 1
+            self._fresh[user] = made % ENOUGH_PACKS
+            if made < ENOUGH_PACKS or self._stopping:
+                return
+            self._due.put(user)
+            if self._thread is not None:
                 return
             self._thread = threading.Thread(target=self._work, name="hardsave-merge", daemon=True)
         self._thread.start()
@@ -73,31 +79,26 @@ class Merger:
             self._stopping = True
             thread = self._thread
         if thread is not None:
+            self._due.put(None)
             thread.join()
 
     def _work(self) -> None:
         connection = None
         try:
-            connection = self._connect()
-            while (user := self._next_user()) is not None:
-                while not self._stopping and self.merge(connection, user):
-                    pass
-        except (HardsaveError, apsw.Error):
-            # Nothing is lost: the packs stay small, and the next round tries again.
-            _log.warning("small packs of %s could not be merged", self._writer.path, exc_info=True)
+            while (user := self._due.get()) is not None:
+                connection = connection or self._connect()
+                self._merge_all(connection, user)
         finally:
             if connection is not None:
                 connection.close()
-            with self._mutex:
-                self._thread = None
 
-    def _next_user(self) -> int | None:
-        with self._mutex:
-            for user, made in self._fresh.items():
-                if made >= ENOUGH_PACKS and not self._stopping:
-                    self._fresh[user] = 0
-                    return user
-        return None
+    def _merge_all(self, connection: apsw.Connection, user: int) -> None:
+        try:
+            while not self._stopping and self.merge(connection, user):
+                pass
+        except (HardsaveError, apsw.Error):
+            # Nothing is lost: the packs stay small, and the next round tries again.
+            _log.warning("small packs of %s could not be merged", self._writer.path, exc_info=True)
 
     def merge(self, connection: apsw.Connection, user: int) -> bool:
         """Merge one run of a user's small packs; False if there was none."""

@@ -76,6 +76,12 @@ def listed(directory: bytes) -> Iterator[tuple[Hash, int]]:
         yield directory[at * HASH_BYTES : (at + 1) * HASH_BYTES], length
 
 
+def hashes(directory: bytes) -> list[Hash]:
+    """The hashes that a directory lists."""
+    end = len(directory) // _ENTRY * HASH_BYTES
+    return [directory[at : at + HASH_BYTES] for at in range(0, end, HASH_BYTES)]
+
+
 def holds(directory: bytes, address: Hash) -> bool:
     """Whether a pack lists `address`."""
     end = len(directory) // _ENTRY * HASH_BYTES

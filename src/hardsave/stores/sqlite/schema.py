@@ -27,7 +27,7 @@ MIGRATIONS = (
     );
     CREATE TABLE checkpoints (
         number      INTEGER PRIMARY KEY,         -- of the commit; shared with log
-        user        INTEGER NOT NULL REFERENCES users (id),
+        user        INTEGER NOT NULL,            -- as its timeline's
         id          BLOB NOT NULL,
         timeline    INTEGER NOT NULL REFERENCES timelines (id),
         seq         INTEGER NOT NULL,

@@ -23,11 +23,19 @@ from hardsave.stores.sqlite.connection import (
     in_our_words,
     look,
     refuse_network_file_system,
+    translated,
 )
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
-from hardsave.stores.sqlite.writer import USER_SHIFT, Writer, prefix
+from hardsave.stores.sqlite.writer import (
+    USER_SHIFT,
+    Writer,
+    is_stored,
+    not_indexed,
+    packs_of,
+    prefix,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +76,7 @@ class SqliteStore:
         self._check_open()
         number = self._writer.commit(batch)
         if batch.objects:
-            self._merger.saw(self._user(batch.user), 1)
+            self._merger.saw(self._user(batch.user))
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
@@ -86,7 +94,7 @@ class SqliteStore:
         self, connection: apsw.Connection, user: int, address: Hash, found: dict[Hash, bytes]
     ) -> None:
         """Add the objects of the pack that holds `address`, if one does."""
-        for pack in _packs_of(connection, user, address):
+        for pack in packs_of(connection, user, address):
             objects = self._load(connection, pack)
             if address in objects:
                 found.update(objects)
@@ -109,21 +117,19 @@ class SqliteStore:
         return objects
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        with self._reading() as connection, _snapshot(connection):
+        if not hashes:
+            return set()
+        with self._reading() as connection:
             number = self._user(user, connection)
-            return {
-                address for address in hashes if not self._is_stored(connection, number, address)
-            }
-
-    def _is_stored(self, connection: apsw.Connection, user: int, address: Hash) -> bool:
-        """Whole hashes decide: 63 bits can be made to collide on purpose."""
-        for pack in _packs_of(connection, user, address):
-            row = connection.execute(
-                "SELECT directory FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
-            ).fetchone()
-            if row is not None and packs.holds(row[0], address):
-                return True
-        return False
+            missing = set(not_indexed(connection, number, hashes))
+            if len(missing) < len(hashes):
+                with _snapshot(connection):
+                    missing.update(
+                        address
+                        for address in hashes
+                        if address not in missing and not is_stored(connection, number, address)
+                    )
+        return missing
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         row = self._row(f"{_TIMELINE} WHERE user = ? AND name = ?", user, name)
@@ -233,8 +239,10 @@ class SqliteStore:
             connection = self._free.pop()
         except IndexError:
             connection = self._connect()
-        with in_our_words(self.path):
+        try:
             yield connection
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
         # After an error the connection is left to die: its cursors may still be open.
         self._free.append(connection)
 
@@ -364,13 +372,6 @@ def _snapshot(connection: apsw.Connection) -> Iterator[None]:
     connection.execute("BEGIN")
     yield
     connection.execute("END")
-
-
-def _packs_of(connection: apsw.Connection, user: int, address: Hash) -> list[int]:
-    rows = connection.execute(
-        "SELECT pack FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
-    ).fetchall()
-    return [row[0] for row in rows if isinstance(row[0], int)]
 
 
 def _index_faults(connection: apsw.Connection) -> Iterator[str]:

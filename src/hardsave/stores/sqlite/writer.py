@@ -7,7 +7,7 @@ it was written: the leader gets the error, and the others repeat, which is harml
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
@@ -23,6 +23,8 @@ from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 
 USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
+WORTH_A_LOOK = 512  # smaller objects are stored again rather than looked for
+MAX_IN_MIND = 20_000  # hashes a user
 REPEATS = 3  # of a batch whose round failed under another leader
 
 # Errors that end the whole transaction, whichever batch met them first.
@@ -86,6 +88,7 @@ class Writer:
         self._identity = _identity(path)
         self._group: Group[_Write | Callable[[apsw.Connection], int], int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
+        self._stored: dict[int, set[Hash]] = {}  # what this process is known to have stored
 
     def commit(self, batch: Batch) -> int:
         write = _Write(batch, list(packs.pack(batch.objects.items())))
@@ -127,7 +130,7 @@ class Writer:
             else:
                 ticket.result = answer
                 if isinstance(ticket.item, _Write):
-                    self._keep_user(ticket.item.batch.user)
+                    self._keep_in_mind(ticket.item.batch)
 
     def _transact(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
         connection = self._connection
@@ -172,7 +175,7 @@ class Writer:
         if timeline is None and self._is_done(user, batch):
             return self._number_of(user, batch)
         self._require(user, batch.requires)
-        for made in item.packs:
+        for made in self._without_known(user, item):
             self._add_pack(user, made)
         return self._add_event(user, timeline, batch.event)
 
@@ -215,18 +218,27 @@ class Writer:
         )
         return int(found or 0)
 
-    def _require(self, user: int, hashes: "Sequence[Hash] | Any") -> None:
-        for address in hashes:
-            row = self._one(
-                "SELECT 1 FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
-            )
-            if row is None:
-                raise ObjectsGone(f"object {address.hex()} is no longer stored")
+    def _require(self, user: int, hashes: Collection[Hash]) -> None:
+        known = self._stored.get(user, set())
+        unknown = [address for address in hashes if address not in known]
+        if unknown and (gone := not_indexed(self._connection, user, unknown)):
+            raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
+
+    def _without_known(self, user: int, write: _Write) -> list[packs.Pack]:
+        """The packs of a write, made anew without what is stored already and takes room."""
+        objects = write.batch.objects
+        large = [address for address, data in objects.items() if len(data) >= WORTH_A_LOOK]
+        if not large or len(not_indexed(self._connection, user, large)) == len(large):
+            return write.packs
+        known = {address for address in large if is_stored(self._connection, user, address)}
+        if not known:
+            return write.packs
+        return list(packs.pack(item for item in objects.items() if item[0] not in known))
 
     def _add_pack(self, user: int, made: packs.Pack) -> None:
         low, high = user << USER_SHIFT, (user + 1) << USER_SHIFT
         pack = self._one(_ADD_PACK, (low, high, made.size, made.directory, made.body))
-        rows = sorted((user, prefix(address), pack) for address, _ in packs.listed(made.directory))
+        rows = sorted([(user, prefix(address), pack) for address in packs.hashes(made.directory)])
         self._connection.executemany(_ADD_OBJECT, rows)
 
     def _add_event(
@@ -246,9 +258,16 @@ class Writer:
         self._connection.execute("INSERT OR IGNORE INTO users (name) VALUES (?)", (name,))
         return int(self._one("SELECT id FROM users WHERE name = ?", (name,)))
 
-    def _keep_user(self, name: str | None) -> None:
-        if name not in self._users:
-            self._users[name] = self._one("SELECT id FROM users WHERE name = ?", (name,))
+    def _keep_in_mind(self, batch: Batch) -> None:
+        """What need not be asked again: the commit has succeeded, and objects stay."""
+        user = self._users.get(batch.user)
+        if user is None:
+            user = int(self._one("SELECT id FROM users WHERE name = ?", (batch.user,)))
+            self._users[batch.user] = user
+        stored = self._stored.setdefault(user, set())
+        if len(stored) > MAX_IN_MIND:
+            stored.clear()
+        stored.update(batch.objects)
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get
@@ -266,7 +285,50 @@ class Writer:
 
 def prefix(address: Hash) -> int:
     """The first 63 bits of a hash: what the index is sorted by."""
-    return int.from_bytes(address[:8], "big") >> 1
+    return int.from_bytes(address[:8]) >> 1
+
+
+def not_indexed(
+    connection: apsw.Connection, user: int, hashes: Collection[Hash]
+) -> Collection[Hash]:
+    """Those of `hashes` whose prefix no index row has: they are certainly not stored."""
+    wanted = [int.from_bytes(address[:8]) >> 1 for address in hashes]
+    found: set[Any] = set()
+    for start in range(0, len(wanted), _IN_LIST):
+        some = wanted[start : start + _IN_LIST]
+        # A list of as many values as a power of two: few statements, prepared once.
+        some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
+        places = ",".join("?" * len(some))
+        sql = f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({places})"  # noqa: S608 # question marks
+        found.update([row[0] for row in connection.execute(sql, (user, *some))])
+    if not found:
+        return hashes
+    return [address for address in hashes if prefix(address) not in found]
+
+
+def is_stored(connection: apsw.Connection, user: int, address: Hash) -> bool:
+    """Whole hashes decide: 63 bits can be made to collide on purpose.
+
+    To be called inside a transaction: a merge between its reads would hide a pack.
+    """
+    for pack in packs_of(connection, user, address):
+        row = connection.execute(
+            "SELECT directory FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
+        ).fetchone()
+        if row is not None and packs.holds(row[0], address):
+            return True
+    return False
+
+
+def packs_of(connection: apsw.Connection, user: int, address: Hash) -> list[int]:
+    """The packs that the index names for a hash: one, but for duplicates and collisions."""
+    rows = connection.execute(
+        "SELECT pack FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
+    ).fetchall()
+    return [row[0] for row in rows if isinstance(row[0], int)]
+
+
+_IN_LIST = 256
 
 
 def _identity(path: str) -> tuple[int, int] | None:
