@@ -4,12 +4,12 @@ The default store lies outside the project, in the user's data directory, so tha
 that empties its workspace (`rm -rf .`, `git clean -fdx`) cannot reach it.
 """
 
-import hashlib
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
+
+from blake3 import blake3
 
 STORE_VARIABLE = "HARDSAVE_STORE"
 
@@ -24,7 +24,7 @@ def store_url(environment: Mapping[str, str], directory: Path) -> str:
 
 
 def file_url(path: Path) -> str:
-    return "sqlite:///" + quote(str(path.absolute()))
+    return f"sqlite:///{path.absolute()}"
 
 
 def project_root(directory: Path) -> Path:
@@ -39,7 +39,7 @@ def project_root(directory: Path) -> Path:
 def project_key(directory: Path) -> str:
     """The name of a project's folder: readable, and unique for its real path."""
     root = project_root(directory)
-    digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    digest = blake3(os.fsencode(root)).hexdigest(8)
     readable = "".join(c if c.isalnum() or c in "-_." else "-" for c in root.name)[:40]
     return f"{readable or 'root'}-{digest}"
 

@@ -3,10 +3,9 @@
 Stored bytes only ever carry a class's *name*. A class is built on reading when the caller
 registered it, or asked for it with `type=`; otherwise its fields come back as plain data.
 Nothing here imports by name, and neither pydantic nor msgspec is imported at all: their
-models are recognised by the attributes that they document.
+models, and dataclasses, are recognised by the attributes that they document.
 """
 
-import dataclasses
 import enum
 import types
 import typing
@@ -68,8 +67,8 @@ def default_name(cls: type) -> str:
 
 def fields_of_class(cls: type) -> tuple[str, ...] | None:
     """The field names of a dataclass, pydantic model or msgspec struct; else None."""
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls))
+    if hasattr(cls, "__dataclass_fields__"):
+        return tuple(field.name for field in _dataclass_fields(cls))
     if hasattr(cls, "__pydantic_fields__"):
         return tuple(cls.__pydantic_fields__)
     if hasattr(cls, "__struct_fields__"):
@@ -97,7 +96,7 @@ def build(cls: type, fields: Mapping[str, Any]) -> Any:
     try:
         if hasattr(cls, "__pydantic_fields__"):
             return _build_pydantic(cls, shaped)
-        if dataclasses.is_dataclass(cls):
+        if hasattr(cls, "__dataclass_fields__"):
             return _build_dataclass(cls, shaped)
         return cls(**shaped)
     except Exception as error:
@@ -169,8 +168,14 @@ def _build_pydantic(cls: Any, fields: dict[str, Any]) -> Any:
         return cls.model_validate(fields)
 
 
+def _dataclass_fields(cls: Any) -> Any:
+    from dataclasses import fields  # whoever made a dataclass has paid for the import already
+
+    return fields(cls)
+
+
 def _build_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
-    takes = {field.name: field.init for field in dataclasses.fields(cls)}
+    takes = {field.name: field.init for field in _dataclass_fields(cls)}
     if unknown := fields.keys() - takes.keys():
         raise TypeError(f"no field {', '.join(sorted(unknown))}")
     instance = cls(**{name: value for name, value in fields.items() if takes[name]})

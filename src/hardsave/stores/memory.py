@@ -3,7 +3,6 @@
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from hardsave.errors import Conflict, Misuse
 from hardsave.objects.hashing import Hash
@@ -18,14 +17,14 @@ from hardsave.stores.base import (
 )
 
 
-@dataclass
 class _Tenant:
-    objects: dict[Hash, bytes] = field(default_factory=dict)
-    timelines: dict[str, TimelineRecord] = field(default_factory=dict)
-    checkpoints: dict[Id, CheckpointRecord] = field(default_factory=dict)
-    ids: list[Id] = field(default_factory=list)  # sorted
-    lines: dict[str, list[CheckpointRecord]] = field(default_factory=dict)  # by seq
-    log: dict[Id, LogRecord] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.objects: dict[Hash, bytes] = {}
+        self.timelines: dict[str, TimelineRecord] = {}
+        self.checkpoints: dict[Id, CheckpointRecord] = {}
+        self.ids: list[Id] = []  # sorted
+        self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
+        self.log: dict[Id, LogRecord] = {}
 
 
 class MemoryStore:

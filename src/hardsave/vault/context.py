@@ -1,7 +1,7 @@
 """What every part of an open vault shares."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Store
@@ -11,8 +11,7 @@ from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """A store as one user sees it, with the clock and the source of ids."""
 
     store: Store

@@ -3,11 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hardsave import config
 from hardsave.errors import Misuse
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.types import DEFAULT_TYPES, Types
@@ -43,9 +41,16 @@ def open_vault(
     `max_value_bytes` bounds a single text or bytes value.
     """
     names.check_user(user)
-    chosen = url if url is not None else config.store_url(os.environ, Path.cwd())
-    store = open_store(chosen, durability=durability)
+    store = open_store(url or _own_store(), durability=durability)
     return Vault(store, user=user, max_value_bytes=max_value_bytes)
+
+
+def _own_store() -> str:
+    from pathlib import Path  # only whoever names no store needs to know where it is
+
+    from hardsave import config
+
+    return config.store_url(os.environ, Path.cwd())
 
 
 class Vault:

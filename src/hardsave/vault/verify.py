@@ -1,7 +1,7 @@
 """Reading everything once, to know that it can be read. Runs and constructs nothing."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
@@ -15,8 +15,7 @@ _PAGE = 500
 _BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(NamedTuple):
     """What was looked at, and what is wrong with it."""
 
     checkpoints: int

@@ -85,7 +85,7 @@ class Group(Generic[Item, Result]):
 
     def _linger(self) -> None:
         """Others came along last time: give them a moment, or each would pay its own fsync."""
-        if self._company < 2:
+        if self._company < 3:  # two are no crowd: one of them is often the merger
             return
         deadline = time.monotonic() + LINGER_SECONDS
         while len(self._waiting) < self._company and time.monotonic() < deadline:
