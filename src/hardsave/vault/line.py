@@ -53,6 +53,7 @@ class Timeline:
         self._shadow: Shadow | None = None
         self._growth: Growth | None = None
         self._is_warm = False  # whether what shadow or growth remember is stored
+        self._attempted: TimelineRecord | None = None  # by a save that did not return
 
     @property
     def name(self) -> str:
@@ -219,10 +220,12 @@ class Timeline:
                 objects=fresh,
                 requires=requires,
             )
+            self._attempted = become
             number = self._context.store.commit(batch)
         except BaseException:
             self._shadow = self._growth = None  # they speak of objects that may not be stored
             raise
+        self._attempted = None
         self._is_warm = True
         self._seen = become
         return record._replace(number=number)
@@ -304,9 +307,19 @@ class Timeline:
             self._growth = None  # it grows on a head that is no longer the head
         self._seen = standing
 
+    def _settle(self) -> None:
+        """A save that failed or was interrupted may have been written all the same."""
+        attempted, self._attempted = self._attempted, None
+        if attempted is None:
+            return
+        standing = self._context.store.timeline(self._context.user, self._name)
+        if position(standing) == position(attempted):
+            self._seen = standing
+
     def _meet(self, expect: Expected) -> None:
         """Take up the expectation that the caller names."""
         if expect is None:
+            self._settle()
             return
         self._look()
         if expect is ANY_HEAD:

@@ -61,26 +61,24 @@ class Group(Generic[Item, Result]):
                 self._withdraw(ticket)
                 raise
         if lead or ticket.must_lead:
-            self._lead()
+            self._lead(ticket)
         if ticket.error is not None:
             raise ticket.error
         return ticket.result
 
-    def _lead(self) -> None:
+    def _lead(self, own: Ticket[Item, Result]) -> None:
         """Run one round. However it ends, everybody in it is woken and somebody leads on."""
         tickets: list[Ticket[Item, Result]] = []
-        mine = None
         try:
-            mine = self._waiting[0]
             self._linger()
             with self._mutex:
                 tickets, self._waiting = self._waiting, []
             self._run(tickets)
         finally:
             self._company = len(tickets)
-            self._pass_on()
+            self._pass_on(own)
             for ticket in tickets:
-                if ticket is not mine:
+                if ticket is not own:
                     ticket.wake()
 
     def _linger(self) -> None:
@@ -91,8 +89,11 @@ class Group(Generic[Item, Result]):
         while len(self._waiting) < self._company and time.monotonic() < deadline:
             time.sleep(0.00005)
 
-    def _pass_on(self) -> None:
+    def _pass_on(self, own: Ticket[Item, Result]) -> None:
+        """Hand the lead to whoever waits longest. `own` may still wait, if it was interrupted."""
         with self._mutex:
+            if own in self._waiting:
+                self._waiting.remove(own)
             if self._waiting:
                 self._waiting[0].must_lead = True
                 self._waiting[0].wake()
@@ -102,8 +103,8 @@ class Group(Generic[Item, Result]):
     def _withdraw(self, ticket: Ticket[Item, Result]) -> None:
         """A waiting caller was interrupted: leave the queue, or hand on the lead it was given."""
         with self._mutex:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
             must_lead = ticket.must_lead
+            if not must_lead and ticket in self._waiting:
+                self._waiting.remove(ticket)
         if must_lead:
-            self._pass_on()
+            self._pass_on(ticket)

@@ -67,10 +67,18 @@ class SqliteStore:
         self._users: dict[str | None, int] = {None: 0}
         try:
             _prepare(self.path, self._durability, self._lock, self._mark)
+            self._writer = Writer(self.path, self._durability, self._lock, self._mark)
         except OSError as error:
+            self._let_go()
             raise Unavailable(f"{self.path} cannot be opened: {error}") from error
-        self._writer = Writer(self.path, self._durability, self._lock, self._mark)
+        except BaseException:
+            self._let_go()
+            raise
         self._merger = Merger(self._writer, self._connect)
+
+    def _let_go(self) -> None:
+        self._mark.close()
+        self._lock.close()
 
     def commit(self, batch: Batch) -> int:
         self._check_open()
@@ -216,8 +224,7 @@ class SqliteStore:
         for connection in self._free:
             connection.close()
         self._writer.close()
-        self._mark.close()
-        self._lock.close()
+        self._let_go()
 
     # Connections
 
@@ -273,8 +280,7 @@ class SqliteStore:
         if self._closed or self._is_inherited:
             return
         _leave_alone(self._writer.connection, *self._free)
-        self._mark.close()
-        self._lock.close()
+        self._let_go()
         self._is_inherited = True
 
 
