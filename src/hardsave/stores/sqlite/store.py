@@ -66,8 +66,9 @@ class SqliteStore:
         self._cache = PackCache()
         self._users: dict[str | None, int] = {None: 0}
         try:
-            _prepare(self.path, self._durability, self._lock, self._mark)
-            self._writer = Writer(self.path, self._durability, self._lock, self._mark)
+            connection = _prepare(self.path, self._durability, self._lock, self._mark)
+            relaxed = self._durability == "process"
+            self._writer = Writer(self.path, connection, self._lock, self._mark, relaxed=relaxed)
         except OSError as error:
             self._let_go()
             raise Unavailable(f"{self.path} cannot be opened: {error}") from error
@@ -284,7 +285,7 @@ class SqliteStore:
         self._is_inherited = True
 
 
-def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> None:
+def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> apsw.Connection:
     """Create or check the file, under the writer's lock, before anybody uses it."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
@@ -311,11 +312,13 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> N
                 check_pages_are_checked(connection, path)
                 schema.migrate(connection)
                 _compare_with_mark(connection, path, mark, durability)
-        finally:
+            if is_new:
+                for created in [folder, *(parent.parent for parent in new_folders)]:
+                    _sync_folder(created)
+        except BaseException:
             connection.close()
-        if is_new:
-            for created in [folder, *(parent.parent for parent in new_folders)]:
-                _sync_folder(created)
+            raise
+        return connection
     finally:
         lock.release()
 

@@ -15,9 +15,9 @@ import apsw
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, Durability, ObjectsGone, conflict_message
+from hardsave.stores.base import Batch, ObjectsGone, conflict_message
 from hardsave.stores.sqlite import packs
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, connect, translated
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
@@ -77,14 +77,22 @@ class _Write(NamedTuple):
 
 
 class Writer:
-    """The writing half of a store. `path` has been opened and migrated before."""
+    """The writing half of a store, over a connection to a file that was checked before."""
 
-    def __init__(self, path: str, durability: Durability, lock: FileLock, mark: Mark) -> None:
+    def __init__(
+        self,
+        path: str,
+        connection: apsw.Connection,
+        lock: FileLock,
+        mark: Mark,
+        *,
+        relaxed: bool,
+    ) -> None:
         self.path = path
-        self._relaxed = durability == "process"
+        self._relaxed = relaxed
         self._lock = lock
         self._mark = mark
-        self._connection = connect(path, durability, create=False)
+        self._connection = connection
         self._identity = _identity(path)
         self._group: Group[_Write | Callable[[apsw.Connection], int], int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
