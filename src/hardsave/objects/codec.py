@@ -91,8 +91,12 @@ class Codec:
         if isinstance(content, bytes):
             return ormsgpack.Ext(code, content)
         if code in (wire.SET, wire.FROZENSET):
-            return ormsgpack.Ext(code, wire.array(sorted(map(self.encode, content))))
-        return ormsgpack.Ext(code, self.encode(content))
+            return ormsgpack.Ext(code, wire.array(sorted(map(self._packed, content))))
+        return ormsgpack.Ext(code, self._packed(content))
+
+    def _packed(self, content: object) -> bytes:
+        """Without a second chance: what fails inside is tried again once, from the top."""
+        return ormsgpack.packb(content, self._default, _OPTIONS)
 
     def _parts(self, value: object) -> tuple[int | None, Any]:
         """(extension code, bytes or a value to encode inside it); code None: plain data."""
@@ -139,7 +143,7 @@ class Codec:
                 raise Corrupt("an object marks more references than it lists") from None
             except KeyError:
                 raise Corrupt(f"extension type {code} is not known to this version") from None
-            except (ValueError, TypeError, ArithmeticError) as error:
+            except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
                 raise Corrupt(f"a stored value of extension type {code} is malformed") from error
 
         return build
@@ -165,28 +169,46 @@ def _datetime_parts(moment: datetime.datetime) -> list[Any]:
 def _revive_datetime(parts: list[Any]) -> datetime.datetime:
     text, fold, zone = parts
     moment = datetime.datetime.fromisoformat(text).replace(fold=fold)
-    if zone is None:
-        return moment
+    known = None if zone is None else _zone(zone)
+    return moment if known is None else moment.replace(tzinfo=known)
+
+
+def _zone(name: str) -> zoneinfo.ZoneInfo | None:
+    """A time zone; None if this machine does not know it (an offset is right all the same)."""
     try:
-        return moment.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+        return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return moment  # a zone this machine does not know: the offset is right all the same
+        return None
 
 
 def _timedelta_parts(span: datetime.timedelta) -> list[int]:
     return [span.days, span.seconds, span.microseconds]
 
 
+def _time_parts(time: datetime.time) -> list[Any]:
+    zone = time.tzinfo.key if isinstance(time.tzinfo, zoneinfo.ZoneInfo) else None
+    return [time.isoformat(), time.fold, zone]
+
+
 def _revive_time(parts: list[Any]) -> datetime.time:
-    return datetime.time.fromisoformat(parts[0]).replace(fold=parts[1])
+    text, fold, zone = parts
+    time = datetime.time.fromisoformat(text).replace(fold=fold)
+    return time if zone is None else time.replace(tzinfo=_zone(zone))
 
 
 def _int_bytes(number: int) -> bytes:
     return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 
 
-def _revive_map(flat: list[Any]) -> dict[Any, Any]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+def revive_map(flat: list[Any]) -> dict[Any, Any]:
+    return dict(zip(map(hashable, flat[::2]), flat[1::2], strict=True))
+
+
+def hashable(value: Any) -> Any:
+    """Keys and members of classes that nobody registered: their fields as a tuple of pairs."""
+    if isinstance(value, dict):
+        return tuple((name, hashable(field)) for name, field in value.items())
+    return tuple(map(hashable, value)) if type(value) is tuple else value
 
 
 def _int_parts(number: int) -> tuple[int | None, Any]:
@@ -201,7 +223,7 @@ _CONVERSIONS: tuple[tuple[type, Callable[[Any], tuple[int | None, Any]]], ...] =
     (frozenset, lambda items: (wire.FROZENSET, list(items))),
     (datetime.datetime, lambda moment: (wire.DATETIME, _datetime_parts(moment))),
     (datetime.date, lambda day: (wire.DATE, day.isoformat().encode())),
-    (datetime.time, lambda time: (wire.TIME, [time.isoformat(), time.fold])),
+    (datetime.time, lambda time: (wire.TIME, _time_parts(time))),
     (datetime.timedelta, lambda span: (wire.TIMEDELTA, _timedelta_parts(span))),
     (uuid.UUID, lambda value: (wire.UUID, value.bytes)),
     (decimal.Decimal, lambda number: (wire.DECIMAL, str(number).encode())),
@@ -215,9 +237,9 @@ _CONVERSIONS: tuple[tuple[type, Callable[[Any], tuple[int | None, Any]]], ...] =
 
 _REVIVALS: dict[int, Callable[[Any], Any]] = {
     wire.TUPLE: tuple,
-    wire.SET: set,
-    wire.FROZENSET: frozenset,
-    wire.MAP: _revive_map,
+    wire.SET: lambda items: set(map(hashable, items)),
+    wire.FROZENSET: lambda items: frozenset(map(hashable, items)),
+    wire.MAP: revive_map,
     wire.TEXT: lambda data: str(data, "utf-8", "surrogatepass"),
     wire.INT: lambda data: int.from_bytes(data, "big", signed=True),
     wire.DATETIME: _revive_datetime,

@@ -91,6 +91,8 @@ class Growth:
         try:
             name = self._builder.codec.encode(key)
             at = self._place(top, name)
+            if at is None and isinstance(key, int | float):
+                name, at = self._place_of_equal(top, key, name)
             slot = self._slot(top, name, at, value, out)
         except Unstorable as error:
             raise error.below("state", step) from None
@@ -123,6 +125,16 @@ class Growth:
                     break
         return self._places.get(name)
 
+    def _place_of_equal(self, top: Levels, key: float, name: bytes) -> tuple[bytes, int | None]:
+        """Python's dicts take 1, 1.0 and True for one key; the first spelling stays."""
+        for twin in (bool(key), *([int(key)] if key == key // 1 else []), float(key)):
+            if twin == key and type(twin) is not type(key):
+                other = self._builder.codec.encode(twin)
+                at = self._place(top, other)
+                if at is not None:
+                    return other, at
+        return name, None
+
     def _known_list(
         self, top: Levels, name: bytes, at: int | None, out: Out
     ) -> Levels | list[Any] | None:
@@ -149,6 +161,8 @@ class Growth:
         if size + len(refs) * INLINE_BYTES > SPLIT_BYTES:
             return False
         found = self._with(out).fetch(refs)
+        if any(found[ref][0] == envelope.SEQUENCE for ref in refs):
+            return False
         return size + sum(len(found[ref]) for ref in refs) <= SPLIT_BYTES + 8 * (len(refs) + 1)
 
     def _joined(self, top: Levels, out: Out) -> Hash:

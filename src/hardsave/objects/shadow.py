@@ -179,7 +179,10 @@ class Shadow:
         if at < 0 or at + run.count > len(columns.values):
             return False
         if run.branch is None:
-            return run.sketch == self._sketch(columns, at, at + run.count)
+            try:
+                return run.sketch == self._sketch(columns, at, at + run.count)
+            except Unstorable:
+                return False  # whoever builds it anew knows the path
         inner = self._builder.columns(columns.values[at])
         return (
             inner is not None

@@ -11,6 +11,7 @@ from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import wire
 
 MAX_DEPTH = 10_000
+MAX_OPEN = 4 * MAX_DEPTH  # reading also opens what a level is wrapped in
 
 Parts = Callable[[object], tuple[int | None, Any]]
 """(extension code, content as bytes or as a value); no code: the content is plain data."""
@@ -74,7 +75,7 @@ def _begin(item: object, parts: Parts, step: str) -> bytes | _Frame:
     def close(done: list[bytes]) -> bytes:
         return wire.ext(code, wire.array(ordered(done)))
 
-    steps = (("", child) for child in content) if code == wire.OBJECT else _numbered(content)
+    steps = _numbered(content) if code in _COLLECTIONS else (("", part) for part in content)
     return _Frame(iter(steps), [], close, step)
 
 
@@ -134,6 +135,7 @@ def _path(stack: list[_Frame], step: str) -> str:
     return "".join(steps)
 
 
+_COLLECTIONS = (wire.TUPLE, wire.SET, wire.FROZENSET)
 _BINARY = (bytes, bytearray, memoryview)
 
 
@@ -162,6 +164,8 @@ def decode(data: bytes, build: Build, nested: frozenset[int] = wire.NESTED) -> A
             continue
         item = reader.item(build)
         if isinstance(item, _Open):
+            if len(stack) > MAX_OPEN:
+                raise Corrupt("a stored value is nested deeper than any that can be stored")
             stack.append(item)
         else:
             frame.items.append(item)
@@ -234,7 +238,14 @@ class _Reader:
 
 
 def _open_map(pairs: int) -> _Open:
-    return _Open(pairs * 2, [], lambda flat: dict(zip(flat[::2], flat[1::2], strict=True)))
+    return _Open(pairs * 2, [], _dict)
+
+
+def _dict(flat: list[Any]) -> dict[Any, Any]:
+    try:
+        return dict(zip(flat[::2], flat[1::2], strict=True))
+    except TypeError as error:
+        raise Corrupt("a stored map has a key that cannot be one") from error
 
 
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}

@@ -7,12 +7,13 @@ address, and two states share whatever they have in common.
 """
 
 import enum
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import envelope, slow, wire
-from hardsave.objects.codec import Codec
+from hardsave.objects.codec import Codec, hashable, revive_map
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
 from hardsave.objects.types import fields_of
@@ -137,34 +138,48 @@ class Builder:
     def check_sizes(self, value: object, path: str) -> None:
         """Refuse a text or bytes value above the cap before a single byte is encoded."""
         limit = self.max_value_bytes
-        open_containers: list[tuple[object, Iterator[tuple[int, object]]]]
-        open_containers = [([value], enumerate([value]))]
-        places = [0]
-        while open_containers:
-            for places[-1], item in open_containers[-1][1]:
+        stack: list[tuple[object, list[int], Iterator[object]]] = [([value], [0], iter([value]))]
+        while stack:
+            _, place, items = stack[-1]
+            for item in items:
+                place[0] += 1
                 kind = type(item)
                 if kind is str or kind is bytes:
                     # A character takes up to four bytes: count exactly only when it matters.
                     if len(item) * 4 > limit and _encoded_size(item) > limit:  # type: ignore[arg-type] # narrowed by kind
-                        where = path + self._steps(open_containers[1:], places[1:])
-                        raise Unstorable(where, f"longer than max_value_bytes ({limit})")
-                elif kind is list:
-                    open_containers.append((item, enumerate(item)))  # type: ignore[arg-type] # narrowed by kind
-                    break
-                elif kind is dict:
-                    open_containers.append((item, enumerate(item.values())))  # type: ignore[attr-defined] # narrowed by kind
+                        steps = self._steps(stack[1:])
+                        raise Unstorable(path + steps, f"longer than max_value_bytes ({limit})")
+                elif kind is not int and (inside := self._inside(item)) is not None:
+                    stack.append((item, [0], inside))
                     break
             else:
-                open_containers.pop()
-                places.pop()
-                continue
-            places.append(0)
-            if len(places) > slow.MAX_DEPTH:
+                stack.pop()
+            if len(stack) > slow.MAX_DEPTH:
                 return  # the encoder refuses it, and knows the path
 
-    def _steps(self, containers: Sequence[tuple[object, object]], places: list[int]) -> str:
-        parts = [self.columns(container) for container, _ in containers]
-        return "".join(part.step(place) for part, place in zip(parts, places, strict=True) if part)
+    def _inside(self, item: object) -> Iterator[object] | None:
+        """What a value is made of; None if nothing in it can be long."""
+        if isinstance(item, dict):
+            return itertools.chain(item.values(), item)
+        if isinstance(item, _SIZED):
+            return iter(item)
+        if isinstance(item, str):
+            return iter([str.__str__(item)]) if not isinstance(item, enum.Enum) else None
+        if isinstance(item, bytes | bytearray | memoryview):
+            return iter([bytes(item)])
+        fields = fields_of(item)
+        return None if fields is None else iter(fields.values())
+
+    def _steps(self, stack: list[tuple[object, list[int], Iterator[object]]]) -> str:
+        """The path to the item that the innermost iterator has just given out."""
+        steps = []
+        for container, (count,), _ in stack:
+            parts = self.columns(container)
+            if parts is None:
+                continue  # a text that is not plain: it is where it is
+            at = count - 1
+            steps.append(parts.step(at if at < len(parts.values) else at - len(parts.values)))
+        return "".join(steps)
 
 
 _SIZED = (dict, list, tuple, set, frozenset)
@@ -216,6 +231,8 @@ class Reader:
         """Items `low` to `high` of a split container, flat, values that are objects as Ref."""
         stride = stored.shape.stride
         first_open = stored.length - len(stored.items) // stride
+        if first_open < 0:
+            raise Corrupt("a stored sequence is longer than it says; run verify")
         flat: list[Any] = []
         if low < first_open:
             leaves, skipped = self._leaves(stored, first_open, low, min(high, first_open))
@@ -244,9 +261,16 @@ class Reader:
             found = envelope.unseal(self.fetch([address])[address])
             if found.kind != envelope.EDGE:
                 raise Corrupt(f"object {address.hex()} is not an edge; run verify")
-            higher, counts = self.codec.decode(found.payload)
-            yield counts, list(found.refs[: len(counts)])
-            address = found.refs[-1] if higher else None
+            try:
+                higher, counts = self.codec.decode(found.payload)
+                numbers = [int(count) for count in counts]
+                refs = found.refs[:-1] if higher else found.refs
+                address = found.refs[-1] if higher else None
+            except (TypeError, ValueError, IndexError) as error:
+                raise Corrupt("an edge of a stored sequence is malformed; run verify") from error
+            if len(numbers) != len(refs):
+                raise Corrupt("an edge of a stored sequence is malformed; run verify")
+            yield numbers, list(refs)
 
     def assemble(self, stored: Stored, items: list[Any]) -> Any:
         """The container itself from all of its resolved items."""
@@ -254,16 +278,16 @@ class Reader:
             case Shape.LIST:
                 return items
             case Shape.MAP:
-                return dict(zip(items[::2], items[1::2], strict=True))
+                return revive_map(items)
             case Shape.OBJECT:
                 fields = dict(zip(items[::2], items[1::2], strict=True))
                 return self.codec.types.object_from(stored.name or "", fields)
             case Shape.TUPLE:
                 return tuple(items)
             case Shape.SET:
-                return set(items)
+                return set(map(hashable, items))
             case Shape.FROZENSET:
-                return frozenset(items)
+                return frozenset(map(hashable, items))
 
     def _value(self, data: bytes) -> Any:
         if data[:2] == _PLAIN_VALUE:  # by far the most common
@@ -271,7 +295,11 @@ class Reader:
         parsed = self._parsed(data)
         if not isinstance(parsed, Stored):
             return parsed
-        return self.assemble(parsed, self.resolve(self.items(parsed, 0, parsed.length)))
+        items = self.resolve(self.items(parsed, 0, parsed.length))
+        try:
+            return self.assemble(parsed, items)
+        except (TypeError, ValueError) as error:
+            raise Corrupt("a stored key or member cannot be one; run verify") from error
 
     def _parsed(self, data: bytes) -> Any:
         if data[:2] == _PLAIN_VALUE:
@@ -280,8 +308,11 @@ class Reader:
         if kind != envelope.SEQUENCE:
             raise Corrupt(f"an object of kind {kind:#x} stands where a value should; run verify")
         parts = self.codec.decode(payload, [Ref(ref) for ref in refs])
-        shape, name, count, higher, items = parts
-        return Stored(Shape(shape), name, count, items, refs[-1] if higher else None)
+        try:
+            shape, name, length, higher, items = parts
+            return Stored(Shape(shape), name, int(length), [*items], refs[-1] if higher else None)
+        except (TypeError, ValueError, IndexError) as error:
+            raise Corrupt("the root of a stored sequence is malformed; run verify") from error
 
     def _flat(self, leaf: bytes) -> list[Any]:
         kind, refs, payload = envelope.unseal(leaf)

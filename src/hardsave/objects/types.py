@@ -24,6 +24,8 @@ class Types:
 
     def register(self, cls: type, name: str | None = None) -> None:
         """Let `cls` come back as itself. Registering the same pair again changes nothing."""
+        if not isinstance(cls, type):
+            raise Misuse(f"{cls!r} is not a class; register the class itself")
         if fields_of_class(cls) is None and not issubclass(cls, enum.Enum):
             raise Misuse(
                 f"{cls!r} cannot be registered: only dataclasses, enums, "
@@ -94,10 +96,10 @@ def build(cls: type, fields: Mapping[str, Any]) -> Any:
         for name, value in fields.items()
     }
     try:
+        if hasattr(cls, "__dataclass_fields__"):  # those of pydantic have both
+            return _build_dataclass(cls, shaped)
         if hasattr(cls, "__pydantic_fields__"):
             return _build_pydantic(cls, shaped)
-        if hasattr(cls, "__dataclass_fields__"):
-            return _build_dataclass(cls, shaped)
         return cls(**shaped)
     except Exception as error:
         raise Misuse(
@@ -116,7 +118,10 @@ def convert(value: Any, wanted: Any) -> Any:
     if not isinstance(wanted, type) or isinstance(value, wanted):
         return value
     if issubclass(wanted, enum.Enum):
-        return wanted(value)
+        try:
+            return wanted(value)
+        except ValueError as error:
+            raise Misuse(f"{wanted.__qualname__} has no member {value!r}") from error
     if isinstance(value, Mapping) and fields_of_class(wanted) is not None:
         return build(wanted, value)
     return value
@@ -127,6 +132,8 @@ def _convert_generic(value: Any, origin: Any, args: tuple[Any, ...]) -> Any:
         return _convert_union(value, args)
     if origin is typing.Annotated:
         return convert(value, args[0])
+    if isinstance(origin, type) and fields_of_class(origin) is not None:
+        return convert(value, origin)
     if isinstance(value, list | set | frozenset) and args:
         return type(value)(convert(item, args[0]) for item in value)
     if isinstance(value, tuple) and args:
@@ -162,6 +169,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _build_pydantic(cls: Any, fields: dict[str, Any]) -> Any:
+    if getattr(cls, "__pydantic_root_model__", False):
+        return cls.model_validate(fields["root"])
     try:
         return cls.model_validate(fields, by_name=True, by_alias=False)
     except TypeError:  # pydantic before 2.11 knows no by_name
