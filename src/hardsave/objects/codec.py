@@ -18,12 +18,12 @@ import enum
 import re
 import uuid
 import zoneinfo
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ormsgpack
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Misuse
 from hardsave.objects import slow, wire
 from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
 
@@ -201,7 +201,24 @@ def _int_bytes(number: int) -> bytes:
 
 
 def revive_map(flat: list[Any]) -> dict[Any, Any]:
-    return dict(zip(map(hashable, flat[::2]), flat[1::2], strict=True))
+    found = dict(zip(map(hashable, flat[::2]), flat[1::2], strict=True))
+    _check_distinct(found, flat[::2])
+    return found
+
+
+def revive_set(items: list[Any]) -> set[Any]:
+    found = set(map(hashable, items))
+    _check_distinct(found, items)
+    return found
+
+
+def _check_distinct(found: Collection[Any], stored: list[Any]) -> None:
+    """Members of enums that nobody registered come back as values, which others may equal."""
+    if len(found) != len(stored):
+        raise Misuse(
+            f"of {len(stored)} stored keys or members only {len(found)} are distinct as plain "
+            "data; register their classes to load them"
+        )
 
 
 def hashable(value: Any) -> Any:
@@ -237,8 +254,8 @@ _CONVERSIONS: tuple[tuple[type, Callable[[Any], tuple[int | None, Any]]], ...] =
 
 _REVIVALS: dict[int, Callable[[Any], Any]] = {
     wire.TUPLE: tuple,
-    wire.SET: lambda items: set(map(hashable, items)),
-    wire.FROZENSET: lambda items: frozenset(map(hashable, items)),
+    wire.SET: revive_set,
+    wire.FROZENSET: lambda items: frozenset(revive_set(items)),
     wire.MAP: revive_map,
     wire.TEXT: lambda data: str(data, "utf-8", "surrogatepass"),
     wire.INT: lambda data: int.from_bytes(data, "big", signed=True),

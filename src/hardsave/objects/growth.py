@@ -157,13 +157,14 @@ class Growth:
             return False
         entries = [top.entry(at) for at in range(top.count)]
         refs = [entry.ref for entry in entries if entry.ref is not None]
-        size = sum(len(entry.data) for entry in entries)
-        if size + len(refs) * INLINE_BYTES > SPLIT_BYTES:
+        # What the values take inside their parent: no marks, and each is longer than inline.
+        size = sum(len(entry.data) for entry in entries) - len(refs) * len(wire.REF_MARK)
+        if size + len(refs) * (INLINE_BYTES + 1) > SPLIT_BYTES:
             return False
         found = self._with(out).fetch(refs)
         if any(found[ref][0] == envelope.SEQUENCE for ref in refs):
             return False
-        return size + sum(len(found[ref]) for ref in refs) <= SPLIT_BYTES + 8 * (len(refs) + 1)
+        return size + sum(len(found[ref]) - 2 for ref in refs) <= SPLIT_BYTES
 
     def _joined(self, top: Levels, out: Out) -> Hash:
         """The same state again, in the form that its size asks for."""

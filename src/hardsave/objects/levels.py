@@ -54,6 +54,10 @@ class Out(dict[Hash, bytes]):
         self.refs.update(refs)
         return address
 
+    def add(self, other: "Out") -> None:
+        self.update(other)
+        self.refs |= other.refs
+
 
 class _Level:
     """Known entries, and the lengths of the closed chunks at their front."""
@@ -115,6 +119,10 @@ class Levels:
     def entry(self, at: int) -> Entry:
         return self._levels[0].entries[at]
 
+    def known(self, low: int, high: int) -> set[Hash]:
+        """The objects that items `low` to `high` refer to."""
+        return {entry.ref for entry in self._levels[0].entries[low:high] if entry.ref}
+
     def append(self, new: Sequence[Entry], out: Out) -> None:
         """Add items at the end."""
         self.count += len(new)
@@ -130,6 +138,15 @@ class Levels:
         """Replace items `low` to `high`. Only for `full` ones."""
         assert self.full, "the edges alone cannot be spliced"
         self.count += len(new) - (high - low)
+        entries = self._levels[0].entries
+        same = 0  # what stays as it was at either end is left alone
+        while same < min(high - low, len(new)) and entries[low + same] == new[same]:
+            same += 1
+        low, new = low + same, new[same:]
+        same = 0
+        while same < min(high - low, len(new)) and entries[high - 1 - same] == new[-1 - same]:
+            same += 1
+        high, new = high - same, new[: len(new) - same]
         number = 0
         while high > low or new:
             level = self._level(number)

@@ -10,7 +10,7 @@ A shadow describes what *would* be stored once its objects are committed. If the
 fails, throw the shadow away and start with a new one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from hardsave.errors import Unstorable
 from hardsave.objects import wire
@@ -85,7 +85,8 @@ class Shadow:
         if columns is None or not self._is_large(columns, value) or depth >= MAX_TREE_DEPTH:
             return self._builder.slot(value, out, path, depth), None
         branch = _Branch(columns, Levels(columns.shape.stride, full=True), depth)
-        entries, branch.runs = self._fill(branch, columns, 0, len(columns.values), out, path)
+        count = len(columns.values)
+        entries, branch.runs = self._fill(branch, columns, 0, count, out, path, frozenset())
         branch.levels.append(entries, out)
         return Entry(wire.REF_MARK, branch.finish(out)), branch
 
@@ -95,9 +96,16 @@ class Shadow:
         return len(columns.values) > RUN_BYTES or len(self._builder.codec.sketch(value)) > RUN_BYTES
 
     def _fill(
-        self, branch: _Branch, columns: Columns, low: int, high: int, out: Out, path: str
+        self,
+        branch: _Branch,
+        columns: Columns,
+        low: int,
+        high: int,
+        out: Out,
+        path: str,
+        known: Collection[Hash],
     ) -> tuple[list[Entry], list[_Run]]:
-        """The entries and runs of items `low` to `high`, all of them new."""
+        """The entries and runs of items `low` to `high`. What is `known` is not put again."""
         entries: list[Entry] = []
         runs: list[_Run] = []
         start = low  # of the run being gathered
@@ -106,7 +114,10 @@ class Shadow:
             value = columns.values[at]
             try:
                 self._builder.check_sizes(value, path)
-                slot, sub = self._build(value, out, path, branch.depth + 1)
+                made = Out()
+                slot, sub = self._build(value, made, path, branch.depth + 1)
+                if slot.ref not in known:
+                    out.add(made)
             except Unstorable as error:
                 raise error.below(path, columns.step(at)) from None
             entries.append(self._builder.entry(columns, at, slot))
@@ -143,7 +154,8 @@ class Shadow:
             end = len(columns.values) if place is None else place
             gone = sum(run.count for run in old_runs[number:kept])
             if gone or end > at:
-                entries, fresh = self._fill(branch, columns, at, end, out, path)
+                known = branch.levels.known(at, at + gone)
+                entries, fresh = self._fill(branch, columns, at, end, out, path, known)
                 branch.levels.splice(at, at + gone, entries, out)
                 self._add_runs(runs, fresh, columns, at)
             if place is not None:

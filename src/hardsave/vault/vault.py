@@ -41,7 +41,8 @@ def open_vault(
     `max_value_bytes` bounds a single text or bytes value.
     """
     names.check_user(user)
-    store = open_store(url or _own_store(), durability=durability)
+    chosen = _own_store() if url is None else url
+    store = open_store(chosen, durability=durability)
     return Vault(store, user=user, max_value_bytes=max_value_bytes)
 
 

@@ -1,22 +1,24 @@
-"""Small packs become larger ones, off the path of commits.
+"""Small packs become larger ones and are indexed, off the path of commits.
 
 One save makes one small pack; compressed and stored together, thirty of them take much less
 room and are read at once. A merged pack takes the *highest* id of those it replaces, and an
-object is looked up in the first pack at or above the id in its index row: so the index is
-not touched, and an id that was given out never comes to mean something else.
+object is looked up in the first pack at or above the id that is known for it: so nothing
+that was known becomes wrong, and an id that was given out never comes to mean something else.
 """
 
 import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
 from hardsave.errors import HardsaveError
+from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
-from hardsave.stores.sqlite.writer import USER_SHIFT, Writer
+from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
+from hardsave.stores.sqlite.writer import Writer
 
 ENOUGH_PACKS = 32
 SMALL_BYTES = 64 * 1024  # a pack at least this large is left as it is
@@ -30,22 +32,23 @@ class PackRow(NamedTuple):
     size: int
 
 
-def choose(tail: list[PackRow]) -> list[PackRow]:
-    """Which of a user's newest packs to merge: the first neighbours that are small and enough.
+def choose(waiting: list[PackRow]) -> list[list[PackRow]]:
+    """How to put the packs that wait to be indexed together: groups of neighbours.
 
-    `tail` is in the order of ids. Empty: nothing is worth it yet.
+    `waiting` is in the order of ids. A group becomes one pack; a large pack is a group of its
+    own and stays as it is. Empty: too few wait for it to be worth while.
     """
-    run: list[PackRow] = []
-    size = 0
-    for row in tail:
-        if row.size >= SMALL_BYTES:
-            run, size = [], 0
-            continue
-        run.append(row)
-        size += row.size
-        if len(run) >= ENOUGH_PACKS or size >= ENOUGH_BYTES:
-            return run
-    return []
+    if len(waiting) < ENOUGH_PACKS and sum(row.size for row in waiting) < ENOUGH_BYTES:
+        return []
+    groups: list[list[PackRow]] = []
+    room = 0
+    for row in waiting[: 4 * ENOUGH_PACKS]:
+        if row.size >= SMALL_BYTES or room < row.size:
+            groups.append([])
+            room = ENOUGH_BYTES
+        groups[-1].append(row)
+        room = 0 if row.size >= SMALL_BYTES else room - row.size
+    return groups
 
 
 class Merger:
@@ -55,15 +58,15 @@ class Merger:
         self._writer = writer
         self._connect = read
         self._mutex = threading.Lock()
-        self._fresh: dict[int, int] = {}  # packs made since the last look, by user
+        self._fresh: dict[int, int] = {}  # packs seen since the last merge, by user
         self._due: SimpleQueue[int | None] = SimpleQueue()  # users; None: stop
         self._thread: threading.Thread | None = None
         self._stopping = False
 
-    def saw(self, user: int) -> None:
-        """A commit has made a pack. Cheap: it happens on every save."""
+    def saw(self, user: int, made: int) -> None:
+        """So many packs have come that are not indexed. Cheap: it happens on every save."""
         with self._mutex:
-            made = self._fresh.get(user, 0) + 1
+            made += self._fresh.get(user, 0)
             self._fresh[user] = made % ENOUGH_PACKS
             if made < ENOUGH_PACKS or self._stopping:
                 return
@@ -101,52 +104,66 @@ class Merger:
             _log.warning("small packs of %s could not be merged", self._writer.path, exc_info=True)
 
     def merge(self, connection: apsw.Connection, user: int) -> bool:
-        """Merge one run of a user's small packs; False if there was none."""
-        rows = choose(_tail(connection, user))
-        if not rows:
+        """Merge and index a user's waiting packs; False if there were too few."""
+        groups = choose(_waiting(connection, user))
+        if not groups:
             return False
-        objects: dict[bytes, bytes] = {}
-        for row in rows:
-            found = connection.execute(
-                "SELECT directory, body, size FROM packs WHERE id = ?", (row.id,)
-            ).fetchone()
-            if found is None:
-                return True  # another process was faster: look again
-            objects.update(packs.unpack(*found))
-        (merged,) = packs.pack(objects.items(), target=None)
-
-        def swap(connection: apsw.Connection) -> int:
-            return _swap(connection, rows, merged)
-
-        self._writer.apply(swap)
+        made = [_merged(connection, group) for group in groups]
+        self._writer.apply(lambda connection: _swap(connection, user, groups, made))
         return True
 
 
-def _tail(connection: apsw.Connection, user: int) -> list[PackRow]:
-    """A user's packs from the newest large one on."""
-    low, high = user << USER_SHIFT, (user + 1) << USER_SHIFT
-    rows: list[PackRow] = []
-    found = connection.execute(
-        "SELECT id, size FROM packs WHERE id > ? AND id < ? ORDER BY id DESC", (low, high)
-    )
-    for row in found:
-        if row[1] >= SMALL_BYTES:
-            break
-        rows.append(PackRow(*row))
-    found.close()
-    return rows[::-1]
+class Merged(NamedTuple):
+    """What a group becomes: its objects by the pack they came from, and the new pack."""
+
+    members: list[tuple[int, Hash]]
+    pack: packs.Pack | None  # None: a pack that stays as it is
 
 
-def _swap(connection: apsw.Connection, rows: list[PackRow], merged: packs.Pack) -> int:
-    """Put the merged pack in the place of the last, and take the others away."""
+def _waiting(connection: apsw.Connection, user: int) -> list[PackRow]:
+    rows: list[Any] = connection.execute(
+        "SELECT id, size FROM packs WHERE id > ? AND id < ? ORDER BY id",
+        (indexed_upto(connection, user), bounds(user)[1]),
+    ).fetchall()
+    return [PackRow(*row) for row in rows]
+
+
+def _merged(connection: apsw.Connection, group: list[PackRow]) -> Merged:
+    objects: dict[Hash, bytes] = {}
+    members: list[tuple[int, Hash]] = []
+    for row in group:
+        found = connection.execute(
+            "SELECT directory, body, size FROM packs WHERE id = ?", (row.id,)
+        ).fetchone()
+        if found is None:
+            continue  # another process was faster; the swap will see it
+        members += [(group[-1].id, address) for address in packs.hashes(found[0])]
+        if len(group) > 1:
+            objects.update(packs.unpack(*found))
+    merged = list(packs.pack(objects.items(), target=None))
+    return Merged(members, merged[0] if merged else None)
+
+
+def _swap(
+    connection: apsw.Connection, user: int, groups: list[list[PackRow]], made: list[Merged]
+) -> None:
+    """Put each merged pack in the place of the last of its group, and index all of them."""
+    rows = [row for group in groups for row in group]
     first, last = rows[0].id, rows[-1].id
     standing = connection.execute(
         "SELECT id, size FROM packs WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
     ).fetchall()
-    if standing != rows:
-        return 0  # another process merged them meanwhile
-    connection.execute("DELETE FROM packs WHERE id BETWEEN ? AND ?", (first, last - 1))
-    connection.execute(
-        "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?", (*merged, last)
-    )
-    return 0
+    if standing != rows or indexed_upto(connection, user) >= first:
+        return  # another process merged them meanwhile
+    for group, merged in zip(groups, made, strict=True):
+        if merged.pack is None:
+            continue
+        connection.execute(
+            "DELETE FROM packs WHERE id BETWEEN ? AND ?", (group[0].id, group[-1].id - 1)
+        )
+        connection.execute(
+            "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?",
+            (*merged.pack, group[-1].id),
+        )
+    members = [member for merged in made for member in merged.members]
+    add_rows(connection, user, members, last)

@@ -19,6 +19,7 @@ else:
     from backports import zstd
 
 TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
+COMPRESSED_FROM = 16 * 1024
 _LEVEL = 1
 _ENTRY = HASH_BYTES + 4
 _contexts = threading.local()
@@ -47,20 +48,24 @@ def pack(
 
 
 def _packed(batch: list[tuple[Hash, bytes]], size: int) -> Pack:
-    hashes = b"".join([address for address, _ in batch])
+    addresses = b"".join([address for address, _ in batch])
     lengths = struct.pack(f"<{len(batch)}I", *[len(data) for _, data in batch])
-    return Pack(size, hashes + lengths, compress(b"".join([data for _, data in batch])))
+    body = b"".join([data for _, data in batch])
+    if size >= COMPRESSED_FROM:
+        frame = compress(body)
+        body = frame if len(frame) < size else body
+    return Pack(size, addresses + lengths, body)
 
 
 def unpack(directory: bytes, body: bytes, size: int) -> dict[Hash, bytes]:
     """The objects of a pack. Their hashes are for the reader to check."""
-    found = list(listed(directory))
-    data = decompress(body, size)
+    data = body if len(body) == size else decompress(body, size)
     objects: dict[Hash, bytes] = {}
     at = 0
-    for address, length in found:
-        objects[address] = data[at : at + length]
-        at += length
+    for address, length in listed(directory):
+        end = at + length
+        objects[address] = data[at:end]
+        at = end
     if at != len(data):
         raise Corrupt("a pack's directory does not match its body; run verify")
     return objects
@@ -72,8 +77,7 @@ def listed(directory: bytes) -> Iterator[tuple[Hash, int]]:
     if rest:
         raise Corrupt("a pack's directory is cut short; run verify")
     lengths = struct.unpack_from(f"<{count}I", directory, count * HASH_BYTES)
-    for at, length in enumerate(lengths):
-        yield directory[at * HASH_BYTES : (at + 1) * HASH_BYTES], length
+    return zip(hashes(directory), lengths, strict=True)
 
 
 def hashes(directory: bytes) -> list[Hash]:

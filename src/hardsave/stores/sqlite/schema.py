@@ -13,7 +13,8 @@ MIGRATIONS = (
     """
     CREATE TABLE users (
         id         INTEGER PRIMARY KEY,          -- 0 is the user None
-        name       TEXT UNIQUE
+        name       TEXT UNIQUE,
+        indexed    INTEGER NOT NULL DEFAULT 0    -- packs up to this id have rows in objects
     );
     CREATE TABLE timelines (
         id         INTEGER PRIMARY KEY,
@@ -57,12 +58,12 @@ MIGRATIONS = (
         id         INTEGER PRIMARY KEY,          -- user * 2^40 + a rising number
         size       INTEGER NOT NULL,             -- of its objects, uncompressed
         directory  BLOB NOT NULL,                -- their hashes, then their lengths
-        body       BLOB NOT NULL                 -- their bytes, one zstd frame
+        body       BLOB NOT NULL                 -- their bytes; shorter than size: a zstd frame
     );
     CREATE TABLE objects (
         user       INTEGER NOT NULL,
         prefix     INTEGER NOT NULL,             -- the first 63 bits of the hash
-        pack       INTEGER NOT NULL,             -- it lies in the first pack with id >= pack
+        pack       INTEGER NOT NULL,             -- it lies in the first pack with id >= this
         PRIMARY KEY (user, prefix, pack)
     ) WITHOUT ROWID;
     INSERT INTO users (id, name) VALUES (0, NULL);

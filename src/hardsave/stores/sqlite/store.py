@@ -25,17 +25,11 @@ from hardsave.stores.sqlite.connection import (
     refuse_network_file_system,
     translated,
 )
+from hardsave.stores.sqlite.index import USER_SHIFT, Index, indexed_upto, prefix
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
-from hardsave.stores.sqlite.writer import (
-    USER_SHIFT,
-    Writer,
-    is_stored,
-    not_indexed,
-    packs_of,
-    prefix,
-)
+from hardsave.stores.sqlite.writer import Writer
 
 _log = logging.getLogger(__name__)
 
@@ -64,11 +58,14 @@ class SqliteStore:
         self._mark = Mark(self.path + "-mark")
         self._free: list[apsw.Connection] = []
         self._cache = PackCache()
+        self._index = Index()
         self._users: dict[str | None, int] = {None: 0}
         try:
             connection = _prepare(self.path, self._durability, self._lock, self._mark)
             relaxed = self._durability == "process"
-            self._writer = Writer(self.path, connection, self._lock, self._mark, relaxed=relaxed)
+            self._writer = Writer(
+                self.path, connection, self._lock, self._mark, self._index, relaxed=relaxed
+            )
         except OSError as error:
             self._let_go()
             raise Unavailable(f"{self.path} cannot be opened: {error}") from error
@@ -85,7 +82,7 @@ class SqliteStore:
         self._check_open()
         number = self._writer.commit(batch)
         if batch.objects:
-            self._merger.saw(self._user(batch.user))
+            self._merger.saw(self._user(batch.user), 1)
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
@@ -94,16 +91,23 @@ class SqliteStore:
             return found
         with self._reading() as connection, _snapshot(connection):
             number = self._user(user, connection)
+            self._refresh(connection, number)
             for address in hashes:
                 if address not in found:
                     self._read_pack_of(connection, number, address, found)
         return found
 
+    def _refresh(self, connection: apsw.Connection, user: int) -> None:
+        """Know what is stored, also by others; whoever finds many packs waiting merges them."""
+        met = self._index.refresh(connection, user)
+        if met:
+            self._merger.saw(user, met)
+
     def _read_pack_of(
         self, connection: apsw.Connection, user: int, address: Hash, found: dict[Hash, bytes]
     ) -> None:
         """Add the objects of the pack that holds `address`, if one does."""
-        for pack in packs_of(connection, user, address):
+        for pack in self._index.packs(connection, user, address):
             objects = self._load(connection, pack)
             if address in objects:
                 found.update(objects)
@@ -128,16 +132,15 @@ class SqliteStore:
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         if not hashes:
             return set()
-        with self._reading() as connection:
+        with self._reading() as connection, _snapshot(connection):
             number = self._user(user, connection)
-            missing = set(not_indexed(connection, number, hashes))
-            if len(missing) < len(hashes):
-                with _snapshot(connection):
-                    missing.update(
-                        address
-                        for address in hashes
-                        if address not in missing and not is_stored(connection, number, address)
-                    )
+            self._refresh(connection, number)
+            missing = set(self._index.unknown(connection, number, hashes))
+            for address in hashes:
+                if address not in missing and not self._index.is_stored(
+                    connection, number, address
+                ):
+                    missing.add(address)
         return missing
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
@@ -196,7 +199,8 @@ class SqliteStore:
         sql = (
             "SELECT (SELECT count(*) FROM timelines WHERE user = ?1), "
             "(SELECT count(*) FROM checkpoints WHERE user = ?1), "
-            "(SELECT count(*) FROM objects WHERE user = ?1)"
+            "(SELECT coalesce(sum(length(directory) / 24), 0) FROM packs"
+            " WHERE id > ?1 << 40 AND id < (?1 + 1) << 40)"
         )
         row = self._row(sql, user) or (0, 0, 0)
         files = [Path(self.path + suffix) for suffix in ("", "-wal")]
@@ -388,13 +392,14 @@ def _index_faults(connection: apsw.Connection) -> Iterator[str]:
     listed = 0
     for pack, directory in connection.execute("SELECT id, directory FROM packs"):
         user = pack >> USER_SHIFT
-        for address, _ in packs.listed(directory):
+        is_indexed = pack <= indexed_upto(connection, user)
+        for address in packs.hashes(directory):
+            listed += 1
             rows = connection.execute(
                 "SELECT count(*) FROM objects WHERE user = ? AND prefix = ? AND pack <= ?",
                 (user, prefix(address), pack),
             ).get
-            listed += 1
-            if not rows:
+            if is_indexed and not rows:
                 yield f"object {address.hex()} lies in pack {pack}, and no index row says so"
     indexed = connection.execute("SELECT count(*) FROM objects").get
     if indexed > listed:

@@ -19,12 +19,11 @@ from hardsave.stores.base import Batch, ObjectsGone, conflict_message
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.group import Group, Ticket
+from hardsave.stores.sqlite.index import Index, bounds
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 
-USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
 WORTH_A_LOOK = 512  # smaller objects are stored again rather than looked for
-MAX_IN_MIND = 20_000  # hashes a user
 REPEATS = 3  # of a batch whose round failed under another leader
 
 # Errors that end the whole transaction, whichever batch met them first.
@@ -56,7 +55,6 @@ _ADD_PACK = """
     VALUES (1 + coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), ?1), ?3, ?4, ?5)
     RETURNING id
 """
-_ADD_OBJECT = "INSERT OR IGNORE INTO objects (user, prefix, pack) VALUES (?, ?, ?)"
 _ADD_TIMELINE = """
     INSERT INTO timelines (user, name, head, last_seq, created_at, origin)
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
@@ -85,6 +83,7 @@ class Writer:
         connection: apsw.Connection,
         lock: FileLock,
         mark: Mark,
+        index: Index,
         *,
         relaxed: bool,
     ) -> None:
@@ -94,17 +93,19 @@ class Writer:
         self._mark = mark
         self._connection = connection
         self._identity = _identity(path)
-        self._group: Group[_Write | Callable[[apsw.Connection], int], int] = Group(self._run)
+        self._group: Group[_Write | Callable[[apsw.Connection], None], int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
-        self._stored: dict[int, set[Hash]] = {}  # what this process is known to have stored
+        self._index = index
+        self._made: list[tuple[int, int, list[Hash]]] = []  # (user, pack, hashes) of a round
+        self._numbers: list[int] = []  # given out in a round
 
     def commit(self, batch: Batch) -> int:
         write = _Write(batch, list(packs.pack(batch.objects.items())))
         return self._submit(write)
 
-    def apply(self, change: Callable[[apsw.Connection], int]) -> int:
+    def apply(self, change: Callable[[apsw.Connection], None]) -> None:
         """Run a change of the store's own in a transaction, in turn with the commits."""
-        return self._submit(change)
+        self._submit(change)
 
     def close(self) -> None:
         self._connection.close()
@@ -113,7 +114,7 @@ class Writer:
     def connection(self) -> apsw.Connection:
         return self._connection
 
-    def _submit(self, item: "_Write | Callable[[apsw.Connection], int]") -> int:
+    def _submit(self, item: "_Write | Callable[[apsw.Connection], None]") -> int:
         for _ in range(REPEATS):
             number = self._group.submit(item)
             if number is not None:
@@ -124,8 +125,10 @@ class Writer:
         try:
             self._lock.acquire(BUSY_SECONDS)
             try:
+                self._made.clear()
+                self._numbers.clear()
                 answers = self._transact(tickets)
-                self._remember(answers)
+                self._remember()
             finally:
                 self._lock.release()
         except apsw.Error as error:
@@ -164,19 +167,22 @@ class Writer:
         """One batch of several: what goes wrong with it does not touch the others."""
         connection = self._connection
         connection.execute("SAVEPOINT batch")
+        made, given = len(self._made), len(self._numbers)
         try:
             number = self._apply(item)
         except (HardsaveError, apsw.Error) as error:
             if isinstance(error, _FATAL) or not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO batch; RELEASE batch")
+            del self._made[made:], self._numbers[given:]
             return error if isinstance(error, HardsaveError) else translated(error, self.path)
         connection.execute("RELEASE batch")
         return number
 
     def _apply(self, item: Any) -> int:
         if not isinstance(item, _Write):
-            return int(item(self._connection))
+            item(self._connection)
+            return 0
         batch = item.batch
         user = self._user(batch.user)
         timeline = self._move(user, batch)
@@ -227,36 +233,40 @@ class Writer:
         return int(found or 0)
 
     def _require(self, user: int, hashes: Collection[Hash]) -> None:
-        known = self._stored.get(user, set())
-        unknown = [address for address in hashes if address not in known]
-        if unknown and (gone := not_indexed(self._connection, user, unknown)):
+        gone = self._index.unknown(self._connection, user, hashes)
+        if gone and self._index.refresh(self._connection, user):
+            gone = self._index.unknown(self._connection, user, gone)
+        if gone:
             raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
 
     def _without_known(self, user: int, write: _Write) -> list[packs.Pack]:
         """The packs of a write, made anew without what is stored already and takes room."""
         objects = write.batch.objects
         large = [address for address, data in objects.items() if len(data) >= WORTH_A_LOOK]
-        if not large or len(not_indexed(self._connection, user, large)) == len(large):
+        if not large or len(self._index.unknown(self._connection, user, large)) == len(large):
             return write.packs
-        known = {address for address in large if is_stored(self._connection, user, address)}
+        stored = self._index.is_stored
+        known = {address for address in large if stored(self._connection, user, address)}
         if not known:
             return write.packs
         return list(packs.pack(item for item in objects.items() if item[0] not in known))
 
     def _add_pack(self, user: int, made: packs.Pack) -> None:
-        low, high = user << USER_SHIFT, (user + 1) << USER_SHIFT
+        low, high = bounds(user)
         pack = self._one(_ADD_PACK, (low, high, made.size, made.directory, made.body))
-        rows = sorted([(user, prefix(address), pack) for address in packs.hashes(made.directory)])
-        self._connection.executemany(_ADD_OBJECT, rows)
+        self._made.append((user, int(pack), packs.hashes(made.directory)))
 
     def _add_event(
         self, user: int, timeline: int | None, event: CheckpointRecord | LogRecord
     ) -> int:
         if isinstance(event, LogRecord):
-            return int(self._one(_ADD_LOG, (user, *event[1:])))
-        if timeline is None:
+            number = int(self._one(_ADD_LOG, (user, *event[1:])))
+        elif timeline is None:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
-        return int(self._one(_ADD_CHECKPOINT, (user, event.id, timeline, *event[3:])))
+        else:
+            number = int(self._one(_ADD_CHECKPOINT, (user, event.id, timeline, *event[3:])))
+        self._numbers.append(number)
+        return number
 
     def _user(self, name: str | None) -> int:
         """A user's number. Kept in mind only after the commit that made it."""
@@ -267,76 +277,28 @@ class Writer:
         return int(self._one("SELECT id FROM users WHERE name = ?", (name,)))
 
     def _keep_in_mind(self, batch: Batch) -> None:
-        """What need not be asked again: the commit has succeeded, and objects stay."""
-        user = self._users.get(batch.user)
-        if user is None:
+        """What need not be asked again, now that the commit has succeeded."""
+        if batch.user not in self._users:
             user = int(self._one("SELECT id FROM users WHERE name = ?", (batch.user,)))
             self._users[batch.user] = user
-        stored = self._stored.setdefault(user, set())
-        if len(stored) > MAX_IN_MIND:
-            stored.clear()
-        stored.update(batch.objects)
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get
 
-    def _remember(self, answers: "Sequence[int | HardsaveError]") -> None:
-        """Move the mark. The commit stands: a failure here is reported, not raised."""
-        numbers = [answer for answer in answers if isinstance(answer, int)]
-        if not numbers:
+    def _remember(self) -> None:
+        """Move the mark, and learn where the new objects lie.
+
+        The commit stands: a mark that cannot be written is reported, not raised. It never
+        moves back: a batch that was recognised, or a merge, gives out no number.
+        """
+        for user, pack, hashes in self._made:
+            self._index.learn(user, pack, hashes)
+        if not self._numbers:
             return
         try:
-            self._mark.write(max(numbers), relaxed=self._relaxed)
+            self._mark.write(max(self._numbers), relaxed=self._relaxed)
         except OSError:
             _log.warning("the mark at %s cannot be written", self._mark.path, exc_info=True)
-
-
-def prefix(address: Hash) -> int:
-    """The first 63 bits of a hash: what the index is sorted by."""
-    return int.from_bytes(address[:8]) >> 1
-
-
-def not_indexed(
-    connection: apsw.Connection, user: int, hashes: Collection[Hash]
-) -> Collection[Hash]:
-    """Those of `hashes` whose prefix no index row has: they are certainly not stored."""
-    wanted = [int.from_bytes(address[:8]) >> 1 for address in hashes]
-    found: set[Any] = set()
-    for start in range(0, len(wanted), _IN_LIST):
-        some = wanted[start : start + _IN_LIST]
-        # A list of as many values as a power of two: few statements, prepared once.
-        some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
-        places = ",".join("?" * len(some))
-        sql = f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({places})"  # noqa: S608 # question marks
-        found.update([row[0] for row in connection.execute(sql, (user, *some))])
-    if not found:
-        return hashes
-    return [address for address in hashes if prefix(address) not in found]
-
-
-def is_stored(connection: apsw.Connection, user: int, address: Hash) -> bool:
-    """Whole hashes decide: 63 bits can be made to collide on purpose.
-
-    To be called inside a transaction: a merge between its reads would hide a pack.
-    """
-    for pack in packs_of(connection, user, address):
-        row = connection.execute(
-            "SELECT directory FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
-        ).fetchone()
-        if row is not None and packs.holds(row[0], address):
-            return True
-    return False
-
-
-def packs_of(connection: apsw.Connection, user: int, address: Hash) -> list[int]:
-    """The packs that the index names for a hash: one, but for duplicates and collisions."""
-    rows = connection.execute(
-        "SELECT pack FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
-    ).fetchall()
-    return [row[0] for row in rows if isinstance(row[0], int)]
-
-
-_IN_LIST = 256
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -1,0 +1,150 @@
+"""Where an object lies.
+
+Packs are indexed when they are merged, many at a time and sorted, off the path of commits:
+`users.indexed` says up to which pack. The few newer ones are known by their directories,
+which every process reads once and keeps. So a commit touches no index page, and what was
+saved last is found without asking the file.
+
+The index holds 63 bits of a hash; the whole hash lies in the pack's directory and decides,
+because 63 bits can be made to collide on purpose.
+"""
+
+import threading
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import apsw
+
+from hardsave.objects.hashing import Hash
+from hardsave.stores.sqlite import packs
+
+USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
+MAX_IN_MIND = 50_000  # hashes a user; past it, the directories are read again
+_IN_LIST = 256
+
+
+def prefix(address: Hash) -> int:
+    """The first 63 bits of a hash: what the index is sorted by."""
+    return int.from_bytes(address[:8]) >> 1
+
+
+def bounds(user: int) -> tuple[int, int]:
+    """The ids of a user's packs lie between these two."""
+    return user << USER_SHIFT, (user + 1) << USER_SHIFT
+
+
+class _Recent:
+    """The objects of one user's packs that were not indexed when they were read."""
+
+    def __init__(self, indexed: int) -> None:
+        self.packs: dict[Hash, int] = {}
+        self.upto = indexed  # the newest pack whose directory is known
+
+
+class Index:
+    """The index of one store, as one process knows it. Threads share it.
+
+    What it has in mind never becomes wrong: a pack that was merged is found under the id of
+    the merged one, which is the first at or above its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recent: dict[int, _Recent] = {}
+
+    def refresh(self, connection: apsw.Connection, user: int) -> int:
+        """Read the directories of packs made since the last look; how many there were."""
+        with self._lock:
+            recent = self._recent.get(user)
+            if recent is None or len(recent.packs) > MAX_IN_MIND:
+                recent = self._recent[user] = _Recent(indexed_upto(connection, user))
+            rows = _directories(connection, user, recent.upto)
+            for pack, directory in rows:
+                self._learn(recent, pack, packs.hashes(directory))
+            return len(rows)
+
+    def learn(self, user: int, pack: int, hashes: Collection[Hash]) -> None:
+        """A pack that this process has just committed."""
+        with self._lock:
+            recent = self._recent.get(user)
+            # With a gap before it, other processes' packs would be taken as known.
+            if recent is not None and pack == recent.upto + 1:
+                self._learn(recent, pack, hashes)
+
+    def _learn(self, recent: _Recent, pack: int, hashes: Collection[Hash]) -> None:
+        recent.packs.update(dict.fromkeys(hashes, pack))
+        recent.upto = pack
+
+    def packs(self, connection: apsw.Connection, user: int, address: Hash) -> Iterator[int]:
+        """Where `address` may lie, most likely first. To be called inside a transaction."""
+        recent = self._recent.get(user)
+        known = None if recent is None else recent.packs.get(address)
+        if known is not None:
+            yield known
+        rows: list[Any] = connection.execute(
+            "SELECT pack FROM objects WHERE user = ? AND prefix = ?", (user, prefix(address))
+        ).fetchall()
+        for row in rows:
+            yield row[0]
+        # Another thread may have read the directories at a later moment than this
+        # transaction's, when packs that it does not see as indexed were indexed already.
+        for pack, directory in _directories(connection, user, indexed_upto(connection, user)):
+            if packs.holds(directory, address):
+                yield pack
+
+    def unknown(
+        self, connection: apsw.Connection, user: int, hashes: Collection[Hash]
+    ) -> list[Hash]:
+        """Those of `hashes` that neither a recent pack nor an index row speaks of."""
+        recent = self._recent.get(user)
+        left = [h for h in hashes if recent is None or h not in recent.packs]
+        return _not_indexed(connection, user, left) if left else left
+
+    def is_stored(self, connection: apsw.Connection, user: int, address: Hash) -> bool:
+        """Whether a pack lists the whole hash. To be called inside a transaction."""
+        for pack in self.packs(connection, user, address):
+            row = connection.execute(
+                "SELECT directory FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
+            ).fetchone()
+            if row is not None and packs.holds(row[0], address):
+                return True
+        return False
+
+
+def indexed_upto(connection: apsw.Connection, user: int) -> int:
+    """The newest pack of a user whose objects have index rows."""
+    found = connection.execute("SELECT indexed FROM users WHERE id = ?", (user,)).get
+    return max(int(found or 0), bounds(user)[0])
+
+
+def add_rows(
+    connection: apsw.Connection, user: int, made: Collection[tuple[int, Hash]], upto: int
+) -> None:
+    """Index the objects of packs up to `upto`: (pack, hash) of each."""
+    rows = sorted((user, prefix(address), pack) for pack, address in made)
+    connection.executemany(
+        "INSERT OR IGNORE INTO objects (user, prefix, pack) VALUES (?, ?, ?)", rows
+    )
+    connection.execute("UPDATE users SET indexed = ? WHERE id = ?", (upto, user))
+
+
+def _directories(connection: apsw.Connection, user: int, after: int) -> list[tuple[Any, Any]]:
+    """The packs of a user from `after` on, with their directories."""
+    rows: list[Any] = connection.execute(
+        "SELECT id, directory FROM packs WHERE id > ? AND id < ? ORDER BY id",
+        (after, bounds(user)[1]),
+    ).fetchall()
+    return rows
+
+
+def _not_indexed(connection: apsw.Connection, user: int, hashes: Collection[Hash]) -> list[Hash]:
+    wanted = [int.from_bytes(address[:8]) >> 1 for address in hashes]
+    found: set[Any] = set()
+    for start in range(0, len(wanted), _IN_LIST):
+        some = wanted[start : start + _IN_LIST]
+        # A list of as many values as a power of two: few statements, prepared once.
+        some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
+        places = ",".join("?" * len(some))
+        sql = f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({places})"  # noqa: S608 # question marks
+        found.update([row[0] for row in connection.execute(sql, (user, *some))])
+    return [address for address in hashes if prefix(address) not in found]
