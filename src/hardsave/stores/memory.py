@@ -44,7 +44,8 @@ class MemoryStore:
                 return done.number
             _check(tenant, batch)
             self._number += 1
-            tenant.objects.update(batch.objects)
+            for address, data in batch.objects.items():
+                tenant.objects.setdefault(address, data)
             if batch.move is not None:
                 tenant.timelines[batch.move.become.name] = batch.move.become
             event = batch.event._replace(number=self._number)
@@ -116,6 +117,7 @@ class MemoryStore:
             )
 
     def verify(self) -> list[str]:
+        self._tenant(None)
         return []
 
     def close(self) -> None:

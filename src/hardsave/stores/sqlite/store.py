@@ -86,6 +86,7 @@ class SqliteStore:
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        self._check_open()
         found: dict[Hash, bytes] = {}
         if not hashes:
             return found
@@ -130,6 +131,7 @@ class SqliteStore:
         return objects
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        self._check_open()
         if not hashes:
             return set()
         with self._reading() as connection, _snapshot(connection):

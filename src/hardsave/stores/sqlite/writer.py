@@ -15,7 +15,7 @@ import apsw
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, ObjectsGone, conflict_message
+from hardsave.stores.base import Batch, ObjectsGone, conflict_message, position
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.group import Group, Ticket
@@ -23,7 +23,6 @@ from hardsave.stores.sqlite.index import Index, bounds
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 
-WORTH_A_LOOK = 512  # smaller objects are stored again rather than looked for
 REPEATS = 3  # of a batch whose round failed under another leader
 
 # Errors that end the whole transaction, whichever batch met them first.
@@ -60,7 +59,7 @@ _ADD_TIMELINE = """
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
 """
 _MOVE_TIMELINE = """
-    UPDATE timelines SET head = ?, last_seq = ?
+    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?
     WHERE user = ? AND name = ? AND head IS ? AND last_seq = ? RETURNING id
 """
 
@@ -185,34 +184,34 @@ class Writer:
             return 0
         batch = item.batch
         user = self._user(batch.user)
-        timeline = self._move(user, batch)
-        if timeline is None and self._is_done(user, batch):
+        if not _moves_on(batch) and (done := self._number_of(user, batch)):
+            return done
+        timeline = self._move(user, batch) if batch.move is not None else None
+        if timeline == _DONE:
             return self._number_of(user, batch)
+        if batch.objects or batch.requires:
+            self._index.refresh(self._connection, user)
         self._require(user, batch.requires)
         for made in self._without_known(user, item):
             self._add_pack(user, made)
         return self._add_event(user, timeline, batch.event)
 
-    def _move(self, user: int, batch: Batch) -> int | None:
-        """Move the batch's timeline; its row id. None: no move asked for, or done before.
+    def _move(self, user: int, batch: Batch) -> int:
+        """Move the batch's timeline; its row id, or `_DONE` if the batch was committed before.
 
         A batch that was committed before has moved its timeline away from what it expects,
         so only one whose expectation fails has to be looked up.
         """
-        if batch.move is None:
-            return None
+        assert batch.move is not None
         expect, become = batch.move
         if expect is None:
             row = self._one(_ADD_TIMELINE, (user, *become))
         else:
-            row = self._one(
-                _MOVE_TIMELINE,
-                (become.head, become.last_seq, user, become.name, expect.head, expect.last_seq),
-            )
+            row = self._one(_MOVE_TIMELINE, (*become[1:], user, become.name, *expect[1:3]))
         if row is not None:
             return int(row)
-        if self._is_done(user, batch):
-            return None
+        if self._number_of(user, batch):
+            return _DONE
         standing = self._connection.execute(
             "SELECT name, head, last_seq, created_at, origin FROM timelines "
             "WHERE user = ? AND name = ?",
@@ -220,9 +219,6 @@ class Writer:
         ).fetchone()
         known = None if standing is None else TimelineRecord(*standing)
         raise Conflict(conflict_message(become.name, known, expect))
-
-    def _is_done(self, user: int, batch: Batch) -> bool:
-        return self._number_of(user, batch) > 0
 
     def _number_of(self, user: int, batch: Batch) -> int:
         table = "log" if isinstance(batch.event, LogRecord) else "checkpoints"
@@ -234,22 +230,21 @@ class Writer:
 
     def _require(self, user: int, hashes: Collection[Hash]) -> None:
         gone = self._index.unknown(self._connection, user, hashes)
-        if gone and self._index.refresh(self._connection, user):
-            gone = self._index.unknown(self._connection, user, gone)
         if gone:
             raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
 
     def _without_known(self, user: int, write: _Write) -> list[packs.Pack]:
-        """The packs of a write, made anew without what is stored already and takes room."""
+        """The packs of a write, made anew without what is stored already."""
         objects = write.batch.objects
-        large = [address for address, data in objects.items() if len(data) >= WORTH_A_LOOK]
-        if not large or len(self._index.unknown(self._connection, user, large)) == len(large):
+        unknown = self._index.unknown(self._connection, user, objects.keys())
+        in_round = {h for owner, _, hashes in self._made if owner == user for h in hashes}
+        if len(unknown) == len(objects) and in_round.isdisjoint(unknown):
             return write.packs
-        stored = self._index.is_stored
-        known = {address for address in large if stored(self._connection, user, address)}
-        if not known:
-            return write.packs
-        return list(packs.pack(item for item in objects.items() if item[0] not in known))
+        new = set(unknown) - in_round
+        for address in objects.keys() - unknown:  # the prefix is known: is it the same hash?
+            if not self._index.is_stored(self._connection, user, address):
+                new.add(address)
+        return list(packs.pack(item for item in objects.items() if item[0] in new))
 
     def _add_pack(self, user: int, made: packs.Pack) -> None:
         low, high = bounds(user)
@@ -299,6 +294,20 @@ class Writer:
             self._mark.write(max(self._numbers), relaxed=self._relaxed)
         except OSError:
             _log.warning("the mark at %s cannot be written", self._mark.path, exc_info=True)
+
+
+_DONE = -1
+
+
+def _moves_on(batch: Batch) -> bool:
+    """Whether committing the batch makes its own expectation false for good.
+
+    A checkpoint raises the last number, which never falls again; what is only logged may
+    move a head away and be followed by a move back.
+    """
+    if batch.move is None or isinstance(batch.event, LogRecord):
+        return False
+    return position(batch.move.expect) != position(batch.move.become)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
