@@ -5,15 +5,19 @@
 - `memory://`
 """
 
+from typing import Any
+
 from hardsave.errors import Misuse
 from hardsave.stores.base import Durability, Store
 from hardsave.stores.memory import MemoryStore
 
 
-def open_store(url: str, *, durability: Durability = "power") -> Store:
+def open_store(url: Any, *, durability: Durability = "power") -> Store:
     """The store at `url`, created if it does not exist."""
     if durability not in ("power", "process"):
         raise Misuse(f"durability is 'power' or 'process', not {durability!r}")
+    if not isinstance(url, str):
+        raise Misuse(f"a store is named by a URL such as 'sqlite:///runs.db', not {url!r}")
     if url == "memory://":
         return MemoryStore()
     scheme = url.partition("://")[0]

@@ -5,6 +5,7 @@ go, and wakes the others with their answers. Whoever queued meanwhile leads the 
 A caller that is alone pays for one lock and nothing else.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,13 +20,12 @@ LINGER_SECONDS = 0.002  # the longest a leader waits for the company of the last
 class Ticket(Generic[Item, Result]):
     """One caller's request, and later its answer: a result, an error, or neither."""
 
-    __slots__ = ("_wake", "error", "item", "must_lead", "result")
+    __slots__ = ("_wake", "error", "item", "result")
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.result: Result | None = None
         self.error: BaseException | None = None
-        self.must_lead = False
         self._wake = threading.Lock()
         self._wake.acquire()
 
@@ -33,53 +33,61 @@ class Ticket(Generic[Item, Result]):
         self._wake.acquire()
 
     def wake(self) -> None:
-        self._wake.release()
+        """Let the caller go on. A second call does no harm."""
+        if self._wake.locked():
+            with contextlib.suppress(RuntimeError):  # woken in the same moment
+                self._wake.release()
 
 
 class Group(Generic[Item, Result]):
     """Runs items in rounds. `run` answers every ticket that it can; one that it leaves
-    without an answer is unknown, and its caller gets None."""
+    without an answer is unknown, and its caller gets None.
+
+    A Ctrl-C may strike anywhere. Whoever it strikes leaves in a state from which the others
+    go on: what is left to do for them is kept in `_leader` and `_round` until it is done.
+    """
 
     def __init__(self, run: Callable[[Sequence[Ticket[Item, Result]]], None]) -> None:
         self._run = run
         self._mutex = threading.Lock()
         self._waiting: list[Ticket[Item, Result]] = []
-        self._leading = False
+        self._leader: Ticket[Item, Result] | None = None
+        self._round: list[Ticket[Item, Result]] = []  # who is still to be woken
         self._company = 1  # how many the last round had
 
     def submit(self, item: Item) -> Result | None:
         """The item's result, once a round has run it. Its error is raised here."""
         ticket: Ticket[Item, Result] = Ticket(item)
-        with self._mutex:
-            self._waiting.append(ticket)
-            lead = not self._leading
-            self._leading = True
-        if not lead:
-            try:
+        try:
+            with self._mutex:
+                self._waiting.append(ticket)
+                if self._leader is None:
+                    self._leader = ticket
+            if self._leader is not ticket:
                 ticket.wait()
-            except BaseException:
-                self._withdraw(ticket)
-                raise
-        if lead or ticket.must_lead:
-            self._lead(ticket)
+            if self._leader is ticket:
+                self._lead()
+        finally:
+            # Others depend on this, so it is done however often it is interrupted.
+            interrupted: KeyboardInterrupt | None = None
+            while self._leader is ticket or ticket in self._waiting:
+                try:
+                    self._hand_over(ticket)
+                except KeyboardInterrupt as error:
+                    interrupted = error
+            if interrupted is not None:
+                raise interrupted
         if ticket.error is not None:
             raise ticket.error
         return ticket.result
 
-    def _lead(self, own: Ticket[Item, Result]) -> None:
-        """Run one round. However it ends, everybody in it is woken and somebody leads on."""
-        tickets: list[Ticket[Item, Result]] = []
-        try:
-            self._linger()
-            with self._mutex:
-                tickets, self._waiting = self._waiting, []
-            self._run(tickets)
-        finally:
-            self._company = len(tickets)
-            self._pass_on(own)
-            for ticket in tickets:
-                if ticket is not own:
-                    ticket.wake()
+    def _lead(self) -> None:
+        self._linger()
+        with self._mutex:
+            self._round, self._waiting = self._waiting, []
+        tickets = self._round.copy()
+        self._company = len(tickets)
+        self._run(tickets)
 
     def _linger(self) -> None:
         """Others came along last time: give them a moment, or each would pay its own fsync."""
@@ -89,22 +97,16 @@ class Group(Generic[Item, Result]):
         while len(self._waiting) < self._company and time.monotonic() < deadline:
             time.sleep(0.00005)
 
-    def _pass_on(self, own: Ticket[Item, Result]) -> None:
-        """Hand the lead to whoever waits longest. `own` may still wait, if it was interrupted."""
+    def _hand_over(self, ticket: Ticket[Item, Result]) -> None:
+        """Wake the round, and let whoever waits longest lead the next. May be repeated."""
+        if self._leader is ticket:
+            while self._round:
+                self._round[-1].wake()
+                self._round.pop()
         with self._mutex:
-            if own in self._waiting:
-                self._waiting.remove(own)
-            if self._waiting:
-                self._waiting[0].must_lead = True
-                self._waiting[0].wake()
-            else:
-                self._leading = False
-
-    def _withdraw(self, ticket: Ticket[Item, Result]) -> None:
-        """A waiting caller was interrupted: leave the queue, or hand on the lead it was given."""
-        with self._mutex:
-            must_lead = ticket.must_lead
-            if not must_lead and ticket in self._waiting:
+            if ticket in self._waiting:
                 self._waiting.remove(ticket)
-        if must_lead:
-            self._pass_on(ticket)
+            if self._leader is ticket:
+                self._leader = self._waiting[0] if self._waiting else None
+                if self._leader is not None:
+                    self._leader.wake()

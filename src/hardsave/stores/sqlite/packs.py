@@ -105,6 +105,8 @@ def compress(data: bytes) -> bytes:
 
 def decompress(body: bytes, size: int) -> bytes:
     """At most `size` bytes, whatever the frame claims."""
+    if size < 0:
+        raise Corrupt("a pack says that it is shorter than nothing; run verify")
     try:
         data: bytes = zstd.ZstdDecompressor().decompress(body, max_length=size + 1)
     except zstd.ZstdError as error:

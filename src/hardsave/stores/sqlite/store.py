@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import threading
 import weakref
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -45,10 +46,16 @@ class SqliteStore:
     """See `stores.base` for the contract. Threads share one instance; processes open their own."""
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "power") -> None:
-        self.path = os.path.abspath(path)
+        self.path = os.path.abspath(os.fspath(path))
+        try:
+            self.path.encode()
+        except UnicodeEncodeError as error:
+            raise Misuse(f"{self.path!r} is not UTF-8, which SQLite wants its names in") from error
         self._durability = durability
         self._closed = False
-        self._is_inherited = False  # in a forked child, until it opens its own
+        self._gate = threading.Condition()
+        self._busy = 0  # calls under way
+        self._is_shut = False  # for a fork; the next call opens again
         self._start()
         _opened.add(self)
 
@@ -79,17 +86,14 @@ class SqliteStore:
         self._lock.close()
 
     def commit(self, batch: Batch) -> int:
-        self._check_open()
-        number = self._writer.commit(batch)
-        if batch.objects:
-            self._merger.saw(self._user(batch.user), 1)
+        with self._using():
+            number = self._writer.commit(batch)
+            if batch.objects:
+                self._merger.saw(self._user(batch.user), 1)
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
-        self._check_open()
         found: dict[Hash, bytes] = {}
-        if not hashes:
-            return found
         with self._reading() as connection, _snapshot(connection):
             number = self._user(user, connection)
             self._refresh(connection, number)
@@ -131,9 +135,6 @@ class SqliteStore:
         return objects
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        self._check_open()
-        if not hashes:
-            return set()
         with self._reading() as connection, _snapshot(connection):
             number = self._user(user, connection)
             self._refresh(connection, number)
@@ -222,25 +223,39 @@ class SqliteStore:
             return [str(error)]
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        if self._is_inherited:
-            return
+        with self._gate:
+            if not self._closed and not self._is_shut:
+                self._shut()
+            self._closed = True
+
+    # Connections
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """A call under way: connections are open, and stay open until it ends."""
+        with self._gate:
+            if self._closed:
+                raise Misuse("this store is closed; open it again")
+            if self._is_shut:
+                self._start()
+                self._is_shut = False
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._busy -= 1
+                if not self._busy:
+                    self._gate.notify_all()
+
+    def _shut(self) -> None:
+        """Close every connection. The caller holds the gate."""
+        self._gate.wait_for(lambda: self._busy == 0, BUSY_SECONDS)
         self._merger.close()
         for connection in self._free:
             connection.close()
         self._writer.close()
         self._let_go()
-
-    # Connections
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise Misuse("this store is closed; open it again")
-        if self._is_inherited:
-            self._is_inherited = False
-            self._start()
 
     def _connect(self) -> apsw.Connection:
         return connect(self.path, self._durability, create=False)
@@ -248,17 +263,17 @@ class SqliteStore:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
         """A connection that no other thread is reading with."""
-        self._check_open()
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            connection = self._connect()
-        try:
-            yield connection
-        except apsw.Error as error:
-            raise translated(error, self.path) from error
-        # After an error the connection is left to die: its cursors may still be open.
-        self._free.append(connection)
+        with self._using():
+            try:
+                connection = self._free.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                yield connection
+            except apsw.Error as error:
+                raise translated(error, self.path) from error
+            # After an error the connection is left to die: its cursors may still be open.
+            self._free.append(connection)
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         with self._reading() as connection:
@@ -282,13 +297,22 @@ class SqliteStore:
         self._users[name] = int(found)
         return int(found)
 
-    def _after_fork(self) -> None:
-        """In a forked child: leave the parent's connections alone; the next use opens our own."""
-        if self._closed or self._is_inherited:
-            return
-        _leave_alone(self._writer.connection, *self._free)
-        self._let_go()
-        self._is_inherited = True
+    # Forks. SQLite's locks belong to a process, and what it remembers of them does not survive
+    # a fork: a child that went on with what it inherited could lose what it saved. So no
+    # connection crosses one; parent and child open their own when they next need them.
+
+    def _before_fork(self) -> None:
+        self._gate.acquire()
+        if not self._closed and not self._is_shut:
+            self._shut()
+            self._is_shut = True
+
+    def _after_fork_in_parent(self) -> None:
+        self._gate.release()
+
+    def _after_fork_in_child(self) -> None:
+        self._gate = threading.Condition()  # the old one may be owned by a thread that is gone
+        self._busy = 0
 
 
 def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> apsw.Connection:
@@ -297,7 +321,8 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
         raise Misuse(f"{path} is a directory; name a file for the store")
     folder = Path(path).parent
     new_folders = [parent for parent in [folder, *folder.parents] if not parent.exists()]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for missing in reversed(new_folders):
+        missing.mkdir(mode=0o700, exist_ok=True)
     refuse_network_file_system(path)
     lock.acquire(BUSY_SECONDS)
     try:
@@ -311,6 +336,7 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             is_new = True
         else:
+            _check_is_a_database(path, known is not None)
             is_new = not _look(path, known is not None)
         connection = connect(path, durability, create=is_new)
         try:
@@ -327,6 +353,16 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
         return connection
     finally:
         lock.release()
+
+
+def _check_is_a_database(path: str, was_ours: bool) -> None:
+    """SQLite takes a short file of any kind for an empty database, and would overwrite it."""
+    with open(path, "rb") as file:
+        if file.read(16) == b"SQLite format 3\0":
+            return
+    if was_ours:
+        raise Corrupt(f"the header of {path} is damaged; restore it from a copy")
+    raise Misuse(f"{path} is not a Hardsave store; choose another path")
 
 
 def _look(path: str, was_ours: bool) -> bool:
@@ -408,23 +444,17 @@ def _index_faults(connection: apsw.Connection) -> Iterator[str]:
         yield f"the index has {indexed} rows for {listed} stored objects"
 
 
-# Every open store, so that a forked child can give each of them connections of its own.
+# Every open store, for forks.
 _opened: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
-_inherited: list[apsw.Connection] = []
 
 
-def _leave_alone(*connections: apsw.Connection) -> None:
-    """Closing a connection that belongs to the parent could checkpoint under its feet."""
-    import ctypes
-
-    for connection in connections:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-        _inherited.append(connection)
-
-
-def _tell_stores() -> None:
+def _tell_stores(what: str) -> None:
     for store in list(_opened):
-        store._after_fork()
+        getattr(store, what)()
 
 
-os.register_at_fork(after_in_child=_tell_stores)
+os.register_at_fork(
+    before=lambda: _tell_stores("_before_fork"),
+    after_in_parent=lambda: _tell_stores("_after_fork_in_parent"),
+    after_in_child=lambda: _tell_stores("_after_fork_in_child"),
+)
