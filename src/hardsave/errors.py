@@ -5,7 +5,7 @@ The branches say what the caller can do about it:
     HardsaveError
     ├── NotFound       the thing named is not there: look it up, then call again
     ├── Conflict       somebody else moved first: read again, then repeat
-    ├── Corrupt        stored bytes are damaged or missing: stop, verify, repair
+    ├── Corrupt        stored bytes are damaged or missing: stop, and verify
     ├── Unavailable    the store cannot be used right now: free it, then repeat
     └── Misuse         the call itself is wrong: fix it
         └── Unstorable a value that cannot be kept as data; names its path

@@ -2,7 +2,8 @@
 
 Every page carries a checksum, kept by SQLite's own checksum VFS, which comes with apsw. A
 bit that flips on disk is an error at the next read of its page, not a row that is quietly
-wrong or gone. Any SQLite tool can still read the file.
+wrong or gone. Any SQLite tool can look at the file, opened read-only: one that writes does
+not know the checksums.
 """
 
 import contextlib

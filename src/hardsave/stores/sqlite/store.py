@@ -89,7 +89,8 @@ class SqliteStore:
         with self._using():
             number = self._writer.commit(batch)
             if batch.objects:
-                self._merger.saw(self._user(batch.user), 1)
+                size = sum(map(len, batch.objects.values()))
+                self._merger.saw(self._user(batch.user), 1 + size // packs.TARGET_BYTES)
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:

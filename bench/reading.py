@@ -1,0 +1,237 @@
+"""What reads cost: the whole state, its end, a list of checkpoints, one page of many."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from bench import turns
+from bench.machine import check
+from bench.peers import THREAD, open_saver
+from bench.report import Row, at_least, at_most, growth, ratio
+from bench.setting import Setting
+from bench.stopwatch import in_turns, median, timed
+from bench.store_file import url
+from hardsave.objects.codec import Codec
+from hardsave.objects.levels import Out
+from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.tree import Builder
+from hardsave.stores.base import Batch, Move
+from hardsave.stores.registry import open_store
+from hardsave.vault.vault import MAX_VALUE_BYTES
+
+TAIL = 20
+COLD = "a new vault and a new connection for each reading; opening them is not counted"
+PAGE = 50
+
+
+# Loading
+
+
+def load(setting: Setting) -> list[Row]:
+    """The head's state, whole and only its end."""
+    session = setting.session
+    count = 2 * session.conversation.turns
+    rounds = setting.choose(40, 10)
+    ours, tail, objects, dicts = in_turns(
+        rounds,
+        lambda: _cold_load(session),
+        lambda: _cold_tail(session),
+        lambda: _cold_get(session, turns.OBJECTS),
+        lambda: _cold_get(session, turns.DICTS),
+    )
+    theirs = {turns.OBJECTS: median(objects), turns.DICTS: median(dicts)}
+    rows = [
+        ratio(
+            f"load {count:,} messages against get_tuple, {name}",
+            median(ours),
+            seconds,
+            at_least(3) if name == turns.OBJECTS else None,
+            note=COLD,
+        )
+        for name, seconds in theirs.items()
+    ]
+    rows += _warm_load(setting, count)
+    rows += [
+        ratio(
+            f"the last {TAIL} messages, lazily, against get_tuple, {name}",
+            median(tail),
+            seconds,
+            at_least(30) if name == turns.OBJECTS else None,
+            note=COLD,
+        )
+        for name, seconds in theirs.items()
+    ]
+    return rows
+
+
+def _cold_load(session: turns.Session) -> float:
+    with hardsave.open(url(session.path(turns.SAVE))) as vault:
+        line = vault.timeline("main")
+        seconds, state = timed(line.load)
+    check(state == session.conversation.state(session.conversation.turns), "load went wrong")
+    return seconds
+
+
+def _cold_tail(session: turns.Session) -> float:
+    with hardsave.open(url(session.path(turns.SAVE))) as vault:
+        line = vault.timeline("main")
+        seconds, messages = timed(lambda: _tail(line))
+    check(messages == session.conversation.messages[-TAIL:], "the lazy end is wrong")
+    return seconds
+
+
+def _tail(line: hardsave.Timeline) -> Any:
+    head = line.head
+    return None if head is None else head.state["messages"][-TAIL:]
+
+
+def _cold_get(session: turns.Session, name: str) -> float:
+    saver = open_saver(session.path(name))
+    seconds, found = timed(lambda: saver.get_tuple(THREAD))
+    check(_is_whole(session, found), f"{name} does not read what it stored")
+    saver.conn.close()
+    return seconds
+
+
+def _is_whole(session: turns.Session, found: Any) -> bool:
+    return len(found.checkpoint["channel_values"]["messages"]) == 2 * session.conversation.turns
+
+
+def _warm_load(setting: Setting, count: int) -> list[Row]:
+    session = setting.session
+    savers = [open_saver(session.path(name)) for name in (turns.OBJECTS, turns.DICTS)]
+    with hardsave.open(url(session.path(turns.SAVE))) as vault:
+        line = vault.timeline("main")
+        times = in_turns(
+            setting.choose(40, 10),
+            lambda: timed(line.load)[0],
+            lambda: timed(lambda: savers[0].get_tuple(THREAD))[0],
+            lambda: timed(lambda: savers[1].get_tuple(THREAD))[0],
+        )
+    for saver in savers:
+        saver.conn.close()
+    ours, objects, dicts = (median(found[1:]) for found in times)  # the first warms up
+    return [
+        ratio(
+            f"load {count:,} messages, warm, against get_tuple, {name}",
+            ours,
+            theirs,
+            at_least(3) if name == turns.OBJECTS else None,
+            note="the same vault and connection for all readings",
+        )
+        for name, theirs in ((turns.OBJECTS, objects), (turns.DICTS, dicts))
+    ]
+
+
+# Listing
+
+
+def listing(setting: Setting) -> list[Row]:
+    """All headers of the conversation, against `list(saver.list(config))`, run once."""
+    session = setting.session
+    count = session.conversation.turns
+    ours = median([_listed(session.path(turns.SAVE), count) for _ in range(setting.choose(40, 10))])
+    return [
+        ratio(
+            f"list {count} headers against {name}",
+            ours,
+            _listed_by(session, name),
+            at_least(5000) if name == turns.OBJECTS else None,
+            note="theirs is list(saver.list(config)), run once",
+        )
+        for name in (turns.OBJECTS, turns.DICTS)
+    ]
+
+
+def _listed_by(session: turns.Session, name: str) -> float:
+    saver = open_saver(session.path(name))
+    seconds, found = timed(lambda: len(list(saver.list(THREAD))))
+    check(found == session.conversation.turns, f"{name} lists {found} checkpoints")
+    saver.conn.close()
+    return seconds
+
+
+def _listed(path: Path, count: int) -> float:
+    with hardsave.open(url(path)) as vault:
+        line = vault.timeline("main")
+        seconds, page = timed(lambda: line.checkpoints(limit=count))
+        check([found.seq for found in page] == list(range(count, 0, -1)), "the list is wrong")
+    return seconds
+
+
+# Paging
+
+
+def page(setting: Setting) -> list[Row]:
+    """One page of a long history costs what it costs in a short one."""
+    few, many = 1000, setting.choose(100_000, 10_000)
+    small = _filled(setting.place / "few.db", few)
+    large = _filled(setting.place / "many.db", many)
+    rounds = setting.choose(400, 100)
+    with hardsave.open(url(small)) as few_vault, hardsave.open(url(large)) as many_vault:
+        few_line, many_line = few_vault.timeline("main"), many_vault.timeline("main")
+        times = in_turns(
+            rounds,
+            _pager(many_line, many + 1),
+            _pager(few_line, few + 1),
+            _pager(many_line, many // 2),
+            _pager(few_line, few // 2),
+        )
+    newest, newest_few, middle, middle_few = map(median, times)
+    return [
+        growth(
+            f"{place} page of {PAGE} headers, {many:,} / {few:,} checkpoints",
+            of_many,
+            of_few,
+            at_most(1.3),
+            names=(f"{many:,}", f"{few:,}"),
+            note="one timeline; the same vaults for all readings, in turns",
+        )
+        for place, of_many, of_few in (
+            ("newest", newest, newest_few),
+            ("middle", middle, middle_few),
+        )
+    ]
+
+
+def _pager(line: hardsave.Timeline, before: int) -> Callable[[], float]:
+    def read() -> float:
+        seconds, found = timed(lambda: line.checkpoints(limit=PAGE, after=str(before)))
+        check([row.seq for row in found] == list(range(before - 1, before - 1 - PAGE, -1)), "page")
+        return seconds
+
+    return read
+
+
+def _filled(path: Path, count: int) -> Path:
+    """A store with so many checkpoints on one timeline, by commits straight to the store."""
+    out = Out()
+    root = Builder(Codec(), MAX_VALUE_BYTES).root({"turn": 0}, out)
+    store = open_store(url(path), durability="process")
+    standing: TimelineRecord | None = None
+    for seq in range(1, count + 1):
+        parent = None if standing is None else standing.head
+        record = CheckpointRecord(
+            number=0,
+            id=os.urandom(12),
+            timeline="main",
+            seq=seq,
+            parent=parent,
+            created_at=1_000_000 + seq,
+            name=None,
+            kind="automatic",
+            status="running",
+            description="",
+            metadata=b"\x80",
+            root=root,
+        )
+        become = TimelineRecord("main", record.id, seq, 1_000_000, None)
+        objects = out if seq == 1 else {}
+        store.commit(Batch(None, record, Move(standing, become), objects, {root} - objects.keys()))
+        standing = become
+    store.close()
+    with hardsave.open(url(path)) as vault:
+        check(vault.timeline("main").load(f"main:{count // 2}") == {"turn": 0}, "filling failed")
+    return path

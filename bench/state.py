@@ -1,0 +1,22 @@
+"""The state benchmark: its sections, in the order in which they are shown."""
+
+from collections.abc import Callable
+
+from bench import crowd, reading, start, writing
+from bench.report import Row
+from bench.setting import Setting
+
+Section = Callable[[Setting], list[Row]]
+
+SECTIONS: dict[str, Section] = {
+    "floors": writing.floors,
+    "disk": writing.disk,
+    "save": writing.save,
+    "append": writing.append,
+    "load": reading.load,
+    "list": reading.listing,
+    "page": reading.page,
+    "threads": crowd.threads,
+    "processes": crowd.processes,
+    "start": start.start,
+}

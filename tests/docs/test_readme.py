@@ -1,0 +1,82 @@
+"""What the README shows happens: its Python runs, its commands exist, its output is real."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import README, ROOT, blocks
+
+PROGRAMS = blocks(README, "python")
+
+
+def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a program as a reader would: in a folder of its own, with a store of its own."""
+    environment = {**os.environ, "HARDSAVE_STORE": str(folder / "store.db")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=folder,
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def targets(makefile: str) -> set[str]:
+    return set(re.findall(r"^([a-z]+):(?!=)", makefile, re.MULTILINE))
+
+
+def make_commands(text: str) -> set[str]:
+    return set(re.findall(r"(?:^|`|\n)make ([a-z]+)", text))
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_every_program_runs_and_prints_what_it_says(number: int, tmp_path: Path) -> None:
+    program = PROGRAMS[number]
+    ended = run(program, tmp_path)
+    printed = ended.stdout
+    if "SIGKILL" in program:
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        ended = run(program, tmp_path)
+        printed += ended.stdout
+    assert ended.returncode == 0, ended.stderr
+    promised = re.findall(r"# prints: (.*)", program)
+    assert [line for line in promised if line not in printed.splitlines()] == []
+
+
+def test_the_program_that_crashes_goes_on_where_it_was(tmp_path: Path) -> None:
+    (program,) = [program for program in PROGRAMS if "SIGKILL" in program]
+    printed = run(program, tmp_path).stdout + run(program, tmp_path).stdout
+    assert printed in blocks(README, "text")
+
+
+def test_every_make_command_exists() -> None:
+    named = make_commands(README.read_text())
+    assert {"run", "test"} <= named
+    assert named <= targets((ROOT / "Makefile").read_text())
+
+
+def test_what_make_run_prints_is_what_it_prints(tmp_path: Path) -> None:
+    program = (ROOT / "examples" / "survive_a_crash.py").read_text()
+    path = tmp_path / "survive_a_crash.py"  # it starts itself again, by its file's name
+    path.write_text(program)
+    command = [sys.executable, str(path)]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert any(shape(printed) == shape(shown) for shown in blocks(README, "text"))
+
+
+def shape(printed: str) -> list[str]:
+    """Return a run's own lines without their numbers: on a slow machine it is killed later."""
+    lines = [line for line in printed.splitlines() if not line.startswith("    turn")]
+    return [re.sub(r"[0-9]+", "N", line) for line in lines]
+
+
+def test_the_reading_of_commands_can_find_some_that_do_not_exist() -> None:
+    assert make_commands("run `make nonsense`\nmake test\nthey make sense") == {"nonsense", "test"}
+    assert targets("run: $(READY)/core ## go\nBIN := x\nALL:=y\n") == {"run"}
