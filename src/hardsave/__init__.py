@@ -1,12 +1,12 @@
 """Hardsave: checkpoints, recovery and time travel for AI agents.
 
-import hardsave
+    with hardsave.open() as vault:
+        line = vault.timeline("session-1")
+        line.save({"messages": [], "turn": 0})
+        line.append({"messages": [{"role": "user", "content": "hello"}], "turn": 1})
+        line.load()
 
-with hardsave.open() as vault:
-    line = vault.timeline("session-1")
-    line.save({"messages": [], "turn": 0})
-    line.append({"messages": [{"role": "user", "content": "hello"}], "turn": 1})
-    line.load()
+A save that has returned is there after `kill -9` and after a power loss.
 """
 
 from typing import TYPE_CHECKING, Any

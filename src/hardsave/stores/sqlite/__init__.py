@@ -1,13 +1,16 @@
 """The default store: one SQLite file, through apsw.
 
-connection  opening the file: checksums, pragmas, errors in our own words
-schema      the tables, and how older files become newer ones
-lock        who may write, across processes
-mark        a second witness of how far the store had come
-group       many threads, one fsync
-packs       objects compressed together
-store       the contract, on top of these
-merge       small packs become larger ones, off the path of commits
+- `connection`: opening the file; checksums, pragmas, errors in our own words
+- `schema`: the tables, and how older files become newer ones
+- `lock`: who may write, across processes
+- `mark`: a second witness of how far the store had come
+- `group`: many threads, one fsync
+- `packs`: objects stored together
+- `index`: where an object lies
+- `writer`: the one path of every write
+- `merge`: small packs become larger ones, off the path of commits
+- `cache`: packs that were read
+- `store`: the contract, on top of these
 """
 
 from hardsave.stores.sqlite.store import SqliteStore

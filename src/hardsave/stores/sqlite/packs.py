@@ -1,7 +1,10 @@
-"""Objects compressed together: the unit of storage.
+"""Objects stored together: the unit of storage.
 
-directory   20 × n bytes of hashes, then 4 × n bytes of lengths (little-endian)
-body        the objects one after the other, as one zstd frame
+- directory: 20 × n bytes of hashes, then 4 × n bytes of lengths (little-endian)
+- body: the objects one after the other, as they are or as one zstd frame. A body as long as
+  its objects together is not compressed
+
+Small packs are not compressed: they are merged soon, and then they are.
 """
 
 import struct
