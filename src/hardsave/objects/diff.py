@@ -5,12 +5,13 @@ remains is lined up like a text diff, so that an insertion is one addition and n
 of everything after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from hardsave.objects import envelope, slow
+from hardsave.objects import slow
+from hardsave.objects.codec import hashable
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.tree import Reader, Ref, Shape, Stored
 
@@ -45,7 +46,8 @@ class _Token(NamedTuple):
 
     address: Hash
     covers: int
-    item: Any = None  # None: a chunk that was not opened
+    height: int  # 0: an item; 1: a leaf; above: a node
+    item: Any = None  # of an item
 
 
 def diff(reader: Reader, old: Hash, new: Hash) -> StateDiff:
@@ -80,8 +82,8 @@ class _Comparison:
 
     def _maps(self, old: Any, new: Any, path: StatePath) -> None:
         before, after = self._tokens(old, new)
-        left = {token.item[0]: token.item[1] for token in before if token.item is not None}
-        right = {token.item[0]: token.item[1] for token in after if token.item is not None}
+        left = {hashable(token.item[0]): token.item[1] for token in before if not token.height}
+        right = {hashable(token.item[0]): token.item[1] for token in after if not token.height}
         for key in left:
             if key not in right:
                 self._found.removed.append(path.down(key))
@@ -119,17 +121,16 @@ class _Comparison:
         before, after = self._parts(old), self._parts(new)
         while True:
             shared = {token.address for token in before} & {token.address for token in after}
-            wanted = [
-                token.address
-                for token in (*before, *after)
-                if token.item is None and token.address not in shared
-            ]
-            if not wanted:
+            alone = [token for token in (*before, *after) if token.address not in shared]
+            # Only the tallest: a chunk meets its like on the other side at its own height.
+            height = max((token.height for token in alone), default=0)
+            if height == 0:
                 return before, after
-            found = self._reader.fetch(wanted)
+            opened = {token.address for token in alone if token.height == height}
+            found = self._reader.fetch(opened)
             stride = 2 if _kind(old) == "map" else 1
-            before = self._expanded(before, shared, found, stride)
-            after = self._expanded(after, shared, found, stride)
+            before = self._expanded(before, opened, found, stride)
+            after = self._expanded(after, opened, found, stride)
 
     def _parts(self, value: Any) -> list[_Token]:
         if not isinstance(value, Stored):
@@ -140,29 +141,30 @@ class _Comparison:
             )
             return self._items(flat, 2 if isinstance(value, dict) else 1)
         tokens: list[_Token] = []
-        for counts, refs in reversed(list(self._reader.edges(value))):
-            tokens += [_Token(ref, n) for n, ref in zip(counts, refs, strict=True)]
+        edges = list(enumerate(self._reader.edges(value), 1))
+        for height, (counts, refs) in reversed(edges):
+            tokens += [_Token(ref, n, height) for n, ref in zip(counts, refs, strict=True)]
         return tokens + self._items(value.items, value.shape.stride)
 
     def _expanded(
-        self, tokens: list[_Token], shared: set[Hash], found: Any, stride: int
+        self, tokens: list[_Token], opened: set[Hash], found: Mapping[Hash, bytes], stride: int
     ) -> list[_Token]:
-        opened: list[_Token] = []
+        parts: list[_Token] = []
         for token in tokens:
-            if token.item is not None or token.address in shared:
-                opened.append(token)
-                continue
-            kind, refs, payload = envelope.unseal(found[token.address])
-            parts = self._reader.codec.decode(payload, [Ref(ref) for ref in refs])
-            if kind == envelope.NODE:
-                opened += [_Token(ref, n) for n, ref in zip(parts, refs, strict=True)]
+            if token.address not in opened:
+                parts.append(token)
+            elif token.height == 1:
+                parts += self._items(self._reader.flat(found[token.address]), stride)
             else:
-                opened += self._items(parts, stride)
-        return opened
+                children = zip(
+                    *self._reader.children(token.address, found[token.address]), strict=True
+                )
+                parts += [_Token(ref, count, token.height - 1) for count, ref in children]
+        return parts
 
     def _items(self, flat: Sequence[Any], stride: int) -> list[_Token]:
         items = [tuple(flat[at : at + stride]) for at in range(0, len(flat), stride)]
-        return [_Token(self._address(item), 1, item) for item in items]
+        return [_Token(self._address(item), 1, 0, item) for item in items]
 
     def _address(self, item: tuple[Any, ...]) -> Hash:
         """What an item is compared by: never equal to the address of a chunk."""
@@ -190,7 +192,7 @@ def _flat(tokens: Sequence[_Token]) -> list[tuple[Any, ...] | None]:
     """One entry per item; None for those inside a chunk that was not opened."""
     items: list[tuple[Any, ...] | None] = []
     for token in tokens:
-        items += [token.item] if token.item is not None else [None] * token.covers
+        items += [None] * token.covers if token.height else [token.item]
     return items
 
 

@@ -4,6 +4,8 @@ Of the state itself all keys are known, of a list in it only the right edges (se
 so an append costs what is added, however long the list has become. What is read is read
 verbatim: values of classes that nobody registered are carried on as they are.
 
+Keys are told apart by their stored form, but for numbers that are equal (1, 1.0 and True).
+
 Like a `Shadow`, a `Growth` describes what would be stored: throw it away if the commit fails.
 """
 
@@ -127,7 +129,7 @@ class Growth:
 
     def _place_of_equal(self, top: Levels, key: float, name: bytes) -> tuple[bytes, int | None]:
         """Python's dicts take 1, 1.0 and True for one key; the first spelling stays."""
-        for twin in (bool(key), *([int(key)] if key == key // 1 else []), float(key)):
+        for twin in _twins(key):
             if twin == key and type(twin) is not type(key):
                 other = self._builder.codec.encode(twin)
                 at = self._place(top, other)
@@ -203,3 +205,11 @@ class Growth:
         if isinstance(item, Ref):
             return Entry(wire.REF_MARK, item.address)
         return Entry(self._builder.codec.encode(item), None)
+
+
+def _twins(key: float) -> list[bool | int | float]:
+    """Numbers of other types that a dict may take for the same key."""
+    try:
+        return [bool(key), int(key), float(key)]
+    except (OverflowError, ValueError):  # too large for a float; infinite or not a number
+        return []

@@ -6,8 +6,8 @@ ormsgpack makes of it. A run whose sketch is still the same has not changed, wha
 done to the objects in it; `==` would not do (1 == True) and identity neither (messages are
 edited in place). Containers larger than a run have a shadow of their own.
 
-A shadow describes what *would* be stored once its objects are committed. If the commit
-fails, throw the shadow away and start with a new one.
+A shadow describes what *would* be stored once its objects are committed. If the save is
+refused or the commit fails, throw the shadow away and start with a new one.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -215,10 +215,13 @@ class Shadow:
             return
         value = columns.values[at]
         before = run.branch.ref
-        slot = self._updated(run.branch, value, out, path + columns.step(at))
-        if slot is None:
-            slot, run.branch = self._build(value, out, path + columns.step(at), branch.depth + 1)
-            run.sketch = None if run.branch is None else run.sketch
+        try:
+            slot = self._updated(run.branch, value, out, path)
+            if slot is None:
+                slot, run.branch = self._build(value, out, path, branch.depth + 1)
+                run.sketch = None if run.branch is None else run.sketch
+        except Unstorable as error:
+            raise error.below(path, columns.step(at)) from None
         if slot.ref != before:
             branch.levels.splice(at, at + 1, [self._builder.entry(columns, at, slot)], out)
 

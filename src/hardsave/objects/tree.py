@@ -237,7 +237,7 @@ class Reader:
         if low < first_open:
             leaves, skipped = self._leaves(stored, first_open, low, min(high, first_open))
             for data in leaves:
-                flat += self._flat(data)
+                flat += self.flat(data)
             flat = flat[(low - skipped) * stride : (min(high, first_open) - skipped) * stride]
         if high > first_open:
             flat += stored.items[max(low - first_open, 0) * stride : (high - first_open) * stride]
@@ -255,7 +255,11 @@ class Reader:
         return [next(values) if type(item) is Ref else item for item in items]
 
     def _values(self, objects: list[bytes]) -> list[Any]:
-        """Many values at once: the plain ones are decoded as one array, which is faster."""
+        """Many values at once: the plain ones are decoded as one array, which is faster.
+
+        Every payload is exactly one value, as written; whoever takes objects from elsewhere
+        has to see to that.
+        """
         plain = [data[2:] for data in objects if data[:2] == _PLAIN_VALUE]
         decoded = iter(self.codec.decode(wire.array(plain)) if plain else ())
         return [
@@ -271,14 +275,18 @@ class Reader:
                 raise Corrupt(f"object {address.hex()} is not an edge; run verify")
             try:
                 higher, counts = self.codec.decode(found.payload)
-                numbers = [int(count) for count in counts]
                 refs = found.refs[:-1] if higher else found.refs
                 address = found.refs[-1] if higher else None
             except (TypeError, ValueError, IndexError) as error:
                 raise Corrupt("an edge of a stored sequence is malformed; run verify") from error
-            if len(numbers) != len(refs):
-                raise Corrupt("an edge of a stored sequence is malformed; run verify")
-            yield numbers, list(refs)
+            yield _numbers(counts, refs), list(refs)
+
+    def children(self, address: Hash, data: bytes) -> tuple[list[int], tuple[Hash, ...]]:
+        """What a node stands for: counts and addresses of the level below."""
+        found = envelope.unseal(data)
+        if found.kind != envelope.NODE:
+            raise Corrupt(f"object {address.hex()} is not a node; run verify")
+        return _numbers(self.codec.decode(found.payload), found.refs), found.refs
 
     def assemble(self, stored: Stored, items: list[Any]) -> Any:
         """The container itself from all of its resolved items."""
@@ -322,13 +330,15 @@ class Reader:
         except (TypeError, ValueError, IndexError) as error:
             raise Corrupt("the root of a stored sequence is malformed; run verify") from error
 
-    def _flat(self, leaf: bytes) -> list[Any]:
+    def flat(self, leaf: bytes) -> list[Any]:
         kind, refs, payload = envelope.unseal(leaf)
         if kind != envelope.LEAF:
             raise Corrupt(f"an object of kind {kind:#x} stands where a leaf should; run verify")
         if payload == wire.array_header(len(refs)) + wire.REF_MARK * len(refs):
             return [Ref(ref) for ref in refs]  # nothing but references: the most common leaf
-        items: list[Any] = self.codec.decode(payload, [Ref(ref) for ref in refs])
+        items = self.codec.decode(payload, [Ref(ref) for ref in refs])
+        if not isinstance(items, list):
+            raise Corrupt("a leaf of a stored sequence is malformed; run verify")
         return items
 
     def _leaves(self, stored: Stored, end: int, low: int, high: int) -> tuple[list[bytes], int]:
@@ -344,14 +354,20 @@ class Reader:
             below: list[tuple[int, int, Hash]] = []
             nodes = self.fetch([ref for _, _, ref in frontier])
             for at, _, ref in frontier:
-                found = envelope.unseal(nodes[ref])
-                if found.kind != envelope.NODE:
-                    raise Corrupt(f"object {ref.hex()} is not a node; run verify")
-                below += _placed(at, self.codec.decode(found.payload), found.refs)
+                below += _placed(at, *self.children(ref, nodes[ref]))
             below += _placed(start, counts, refs)
             frontier = [part for part in below if part[0] < high and part[0] + part[1] > low]
         found_leaves = self.fetch([ref for _, _, ref in frontier])
         return [found_leaves[ref] for _, _, ref in frontier], frontier[0][0] if frontier else low
+
+
+def _numbers(counts: object, refs: Sequence[Hash]) -> list[int]:
+    """`counts` as what they should be: one whole number for each of `refs`."""
+    if isinstance(counts, list) and len(counts) == len(refs):
+        numbers = [count for count in counts if type(count) is int and count > 0]
+        if len(numbers) == len(refs):
+            return numbers
+    raise Corrupt("the counts of a stored sequence are malformed; run verify")
 
 
 def _placed(

@@ -7,6 +7,7 @@ come as views. A slice of a view is a plain list.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from hardsave.objects.codec import revive_map
 from hardsave.objects.hashing import Hash
 from hardsave.objects.tree import Reader, Ref, Shape, Stored
 
@@ -91,7 +92,7 @@ class StateMap(Mapping[Any, Any]):
     def _items(self) -> dict[Any, Any]:
         if self._slots is None:
             flat = self._reader.items(self._stored, 0, self._stored.length)
-            self._slots = dict(zip(flat[::2], flat[1::2], strict=True))
+            self._slots = revive_map(flat)
         return self._slots
 
     def __len__(self) -> int:

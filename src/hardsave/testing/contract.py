@@ -1,0 +1,44 @@
+"""Everything that `stores.base` promises, as tests that any store can be put through.
+
+A subclass says how its store is opened, and pytest does the rest:
+
+    class TestMyStore(StoreContract):
+        def open_store(self, folder: Path) -> Store:
+            return MyStore(folder / "my.store")
+
+`folder` is empty and each test has its own. `open_store` is called again with the same
+folder to open the same store a second time; a store that is gone with its process says
+`persists = False` instead, and those tests are skipped.
+
+writing   all or nothing, repeats, numbers, what a batch may expect
+reading   every read, its order, its filters, its pages
+users     nobody sees what is somebody else's
+threads   many writers at once
+lasting   large things, closing, opening again
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hardsave.stores.base import Store
+from hardsave.testing.lasting import Lasting
+from hardsave.testing.reading import Reading
+from hardsave.testing.threads import Threads
+from hardsave.testing.users import Users
+from hardsave.testing.writing import Writing
+
+
+class StoreContract(Writing, Reading, Users, Threads, Lasting):
+    """Subclass it as `Test…`, and define `open_store`."""
+
+    def open_store(self, folder: Path) -> Store:
+        raise NotImplementedError(f"{type(self).__name__} has to define open_store(folder)")
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        """A store that has never been used, closed after the test."""
+        store = self.open_store(tmp_path)
+        yield store
+        store.close()
