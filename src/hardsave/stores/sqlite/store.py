@@ -19,6 +19,7 @@ from hardsave.stores.sqlite import packs, schema
 from hardsave.stores.sqlite.cache import PackCache
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
+    check_length,
     check_pages_are_checked,
     connect,
     in_our_words,
@@ -343,6 +344,7 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
         try:
             with in_our_words(path):
                 check_pages_are_checked(connection, path)
+                check_length(connection, path)
                 schema.migrate(connection)
                 _compare_with_mark(connection, path, mark, durability)
             if is_new:
