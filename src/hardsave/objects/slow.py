@@ -3,6 +3,7 @@
 Nothing here recurses, so depth costs memory and not the interpreter's stack.
 """
 
+import reprlib
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -125,7 +126,10 @@ def _keyed(item: dict[Any, Any]) -> Iterator[tuple[str, object]]:
 
 def key_step(key: object) -> str:
     """How a key reads inside a path: `.name` where it can, `['odd name']` where it must."""
-    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+    if isinstance(key, str):
+        key = key if len(key) <= 60 else key[:60] + "…"
+        return f".{key}" if key.isidentifier() else f"[{key!r}]"
+    return f"[{reprlib.repr(key)}]"
 
 
 def _path(stack: list[_Frame], step: str) -> str:

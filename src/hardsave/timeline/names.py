@@ -35,10 +35,15 @@ def check_kind(kind: str) -> str:
     return kind
 
 
-@lru_cache(64)  # the same few texts, save after save
 def check_status(status: str) -> str:
-    _check_line(status, "a status", MAX_NAME)
+    _check_text(status, "a status")
+    _check_status_line(status)
     return status
+
+
+@lru_cache(64)  # the same few texts, save after save
+def _check_status_line(status: str) -> None:
+    _check_line(status, "a status", MAX_NAME)
 
 
 def check_description(text: str) -> str:

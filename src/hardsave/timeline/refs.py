@@ -51,12 +51,17 @@ def parse(ref: object) -> Back | Whole | Numbered | Named:
         head = _HEAD.fullmatch(ref)
         if head is None:
             raise Misuse(f"{ref!r} is not a ref; the head is '@', its parents '@~1', '@~2' …")
-        return Back(int(head["back"] or 0))
+        return Back(_number(head["back"] or "0"))
     if FULL_ID.fullmatch(ref):
         return Whole(from_text(ref))
     if numbered := NUMBERED.fullmatch(ref):
-        return Numbered(numbered["timeline"], int(numbered["seq"]))
+        return Numbered(numbered["timeline"], _number(numbered["seq"]))
     return Named(ref, *_bounds(ref))
+
+
+def _number(digits: str) -> int:
+    """A number; one so long that nothing has it is cut to one that nothing has either."""
+    return int(digits) if len(digits) <= 18 else 1 << 62
 
 
 def _bounds(ref: str) -> tuple[Id | None, Id | None]:

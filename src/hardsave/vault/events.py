@@ -19,27 +19,26 @@ class Events:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._handlers: dict[str, tuple[Handler, ...]] = {}
+        self._handlers: dict[str, tuple[tuple[Handler], ...]] = {}  # a tuple each: one of a kind
 
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` at every `event`; what comes back takes it away again."""
         if event not in get_args(EventName):
             known = ", ".join(get_args(EventName))
             raise Misuse(f"there is no event {event!r}; there are: {known}")
+        entry = (handler,)
         with self._lock:
-            self._handlers[event] = (*self._handlers.get(event, ()), handler)
+            self._handlers[event] = (*self._handlers.get(event, ()), entry)
 
         def off() -> None:
             with self._lock:
-                left = list(self._handlers.get(event, ()))
-                if handler in left:
-                    left.remove(handler)
+                left = [other for other in self._handlers.get(event, ()) if other is not entry]
                 self._handlers[event] = tuple(left)
 
         return off
 
     def tell(self, event: EventName, *about: object) -> None:
-        for handler in self._handlers.get(event, ()):
+        for (handler,) in self._handlers.get(event, ()):
             try:
                 handler(*about)
             except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved

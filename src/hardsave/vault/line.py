@@ -7,13 +7,14 @@ If a save is interrupted or fails, it is unknown whether it was written; the han
 used on, and finds out with its next look at the head.
 """
 
+import re
 import threading
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final, TypeVar, overload
 
-from hardsave.errors import Conflict, Misuse
+from hardsave.errors import Conflict, Corrupt, Misuse
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
@@ -139,8 +140,8 @@ class Timeline:
         after: str | None = None,
     ) -> Page:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
-        if limit < 1:
-            raise Misuse(f"limit is at least 1, not {limit}")
+        if not 1 <= limit < 1 << 62:
+            raise Misuse(f"limit is at least 1 and no astronomical number, not {limit}")
         query = Query(
             timeline=self._name,
             limit=limit + 1,  # one more, to know whether another page follows
@@ -182,11 +183,14 @@ class Timeline:
         with self._lock:
             self._meet(expect)
             record: CheckpointRecord | None = None
+            gone = 0
             while record is None:
                 try:
                     record = self._commit(build, about)
-                except ObjectsGone:
-                    continue  # known objects were swept: what was remembered is dropped by now
+                except ObjectsGone as error:
+                    gone += 1  # what was remembered is dropped by now: once more from the store
+                    if gone > 1:
+                        raise Corrupt(f"{error}, but the head needs it; run verify") from error
                 except Conflict as error:
                     if expect is not ANY_HEAD:
                         raise Conflict(self._way_out(error)) from error
@@ -225,9 +229,9 @@ class Timeline:
         except BaseException:
             self._shadow = self._growth = None  # they speak of objects that may not be stored
             raise
-        self._attempted = None
         self._is_warm = True
-        self._seen = become
+        self._seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
+        self._attempted = None
         return record._replace(number=number)
 
     def _split(self, root: Hash, out: Out) -> tuple[dict[Hash, bytes], set[Hash]]:
@@ -274,6 +278,8 @@ class Timeline:
         names.check_status(status)
         names.check_description(description)
         encoded = _EMPTY_MAP
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise Misuse(f"metadata is a dict, not {type(metadata).__name__}")
         if metadata:
             encoded = self._context.objects.codec.encode(dict(metadata), "metadata")
         if len(encoded) > MAX_METADATA_BYTES:
@@ -302,31 +308,39 @@ class Timeline:
 
     def _look(self) -> None:
         """See where the timeline stands now."""
-        standing = self._context.store.timeline(self._context.user, self._name)
+        self._see(self._standing())
+
+    def _standing(self) -> TimelineRecord | None:
+        return self._context.store.timeline(self._context.user, self._name)
+
+    def _see(self, standing: TimelineRecord | None) -> None:
         if position(standing) != position(self._seen):
             self._growth = None  # it grows on a head that is no longer the head
         self._seen = standing
+        self._attempted = None
 
     def _settle(self) -> None:
         """A save that failed or was interrupted may have been written all the same."""
-        attempted, self._attempted = self._attempted, None
-        if attempted is None:
+        if self._attempted is None:
             return
-        standing = self._context.store.timeline(self._context.user, self._name)
-        if position(standing) == position(attempted):
-            self._seen = standing
+        standing = self._standing()
+        if position(standing) == position(self._attempted):
+            self._see(standing)
+        self._attempted = None
 
     def _meet(self, expect: Expected) -> None:
         """Take up the expectation that the caller names."""
         if expect is None:
             self._settle()
             return
-        self._look()
-        if expect is ANY_HEAD:
-            return
-        head = None if self._seen is None else self._seen.head
-        wanted = expect.record.id if isinstance(expect, Checkpoint) else _whole(expect)
-        if head != wanted:
+        standing = self._standing()
+        head = None if standing is None else standing.head
+        wanted = head
+        if expect is not ANY_HEAD:
+            wanted = expect.record.id if isinstance(expect, Checkpoint) else _whole(expect)
+        if wanted is None or head == wanted:
+            self._see(standing)
+        else:
             raise Conflict(
                 f"the head of timeline {self._name!r} is "
                 f"{'nothing yet' if head is None else to_text(head)}, not {to_text(wanted)}; "
@@ -352,7 +366,7 @@ def _whole(expect: Any) -> bytes:
 def _cursor(after: Any) -> int | None:
     if after is None:
         return None
-    if not isinstance(after, str) or not after.isascii() or not after.isdigit():
+    if not isinstance(after, str) or not re.fullmatch("[0-9]{1,18}", after):
         raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
     return int(after)
 
@@ -361,5 +375,8 @@ def _microseconds(moment: datetime | None) -> int | None:
     """UTC microseconds; a naive time is taken as local."""
     if moment is None:
         return None
-    aware = moment.astimezone() if moment.tzinfo is None else moment
-    return round(aware.timestamp() * 1_000_000)
+    try:
+        aware = moment.astimezone() if moment.tzinfo is None else moment
+    except (ValueError, OverflowError):  # the ends of time have no local time
+        aware = moment.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -41,9 +41,15 @@ def open_vault(
     `max_value_bytes` bounds a single text or bytes value.
     """
     names.check_user(user)
+    _check_cap(max_value_bytes)
     chosen = _own_store() if url is None else url
     store = open_store(chosen, durability=durability)
     return Vault(store, user=user, max_value_bytes=max_value_bytes)
+
+
+def _check_cap(max_value_bytes: int) -> None:
+    if max_value_bytes < 1:
+        raise Misuse(f"max_value_bytes is at least 1, not {max_value_bytes}")
 
 
 def _own_store() -> str:
@@ -67,8 +73,7 @@ class Vault:
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
         new_id: Callable[[], Id] = lambda: os.urandom(ID_BYTES),
     ) -> None:
-        if max_value_bytes < 1:
-            raise Misuse(f"max_value_bytes is at least 1, not {max_value_bytes}")
+        _check_cap(max_value_bytes)
         self._context = Context(
             store=store,
             user=user,

@@ -279,7 +279,10 @@ class SqliteStore:
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         with self._reading() as connection:
-            return connection.execute(sql, (self._user(user, connection), *values)).fetchall()
+            try:
+                return connection.execute(sql, (self._user(user, connection), *values)).fetchall()
+            except UnicodeEncodeError:
+                return []  # no stored text has lone surrogates
 
     def _row(self, sql: str, user: str | None, *values: Any) -> tuple[Any, ...] | None:
         rows = self._rows(sql, user, *values)
