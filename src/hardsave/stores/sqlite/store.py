@@ -56,6 +56,7 @@ class SqliteStore:
         self._closed = False
         self._gate = threading.Condition()
         self._busy = 0  # calls under way
+        self._is_pausing = False  # whoever calls now has to wait
         self._is_shut = False  # for a fork; the next call opens again
         self._start()
         _opened.add(self)
@@ -91,7 +92,9 @@ class SqliteStore:
             number = self._writer.commit(batch)
             if batch.objects:
                 size = sum(map(len, batch.objects.values()))
-                self._merger.saw(self._user(batch.user), 1 + size // packs.TARGET_BYTES)
+                self._merger.saw(
+                    self._writer.number_of_user(batch.user), 1 + size // packs.TARGET_BYTES
+                )
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
@@ -234,8 +237,14 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        """A call under way: connections are open, and stay open until it ends."""
+        """A call under way: connections are open, and stay open until it ends.
+
+        Not to be nested: whoever shuts the store waits for the outer one, and lets no inner
+        one begin.
+        """
         with self._gate:
+            if self._is_pausing:
+                self._gate.wait_for(lambda: not self._is_pausing)
             if self._closed:
                 raise Misuse("this store is closed; open it again")
             if self._is_shut:
@@ -252,7 +261,10 @@ class SqliteStore:
 
     def _shut(self) -> None:
         """Close every connection. The caller holds the gate."""
+        self._is_pausing = True
         self._gate.wait_for(lambda: self._busy == 0, BUSY_SECONDS)
+        self._is_pausing = False
+        self._gate.notify_all()
         self._merger.close()
         for connection in self._free:
             connection.close()
@@ -318,6 +330,7 @@ class SqliteStore:
     def _after_fork_in_child(self) -> None:
         self._gate = threading.Condition()  # the old one may be owned by a thread that is gone
         self._busy = 0
+        self._is_pausing = False
 
 
 def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> apsw.Connection:

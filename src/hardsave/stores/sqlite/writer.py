@@ -109,6 +109,10 @@ class Writer:
     def close(self) -> None:
         self._connection.close()
 
+    def number_of_user(self, name: str | None) -> int:
+        """The number of a user who has committed something."""
+        return self._users[name]
+
     @property
     def connection(self) -> apsw.Connection:
         return self._connection
@@ -146,6 +150,7 @@ class Writer:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
+            self._refresh(tickets)
             if len(tickets) == 1:
                 answers: list[int | HardsaveError] = [self._apply(tickets[0].item)]
             else:
@@ -161,6 +166,16 @@ class Writer:
                 connection.execute("ROLLBACK")
             raise
         return answers
+
+    def _refresh(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
+        """Know what is stored before anything of this round is: that may be taken back."""
+        writes = [ticket.item for ticket in tickets if isinstance(ticket.item, _Write)]
+        for name in {write.batch.user for write in writes}:
+            user = self._users.get(name)
+            if user is None:
+                user = self._one("SELECT id FROM users WHERE name = ?", (name,))
+            if user is not None:
+                self._index.refresh(self._connection, user)
 
     def _apply_alone(self, item: Any) -> int | HardsaveError:
         """One batch of several: what goes wrong with it does not touch the others."""
@@ -189,8 +204,6 @@ class Writer:
         timeline = self._move(user, batch) if batch.move is not None else None
         if timeline == _DONE:
             return self._number_of(user, batch)
-        if batch.objects or batch.requires:
-            self._index.refresh(self._connection, user)
         self._require(user, batch.requires)
         for made in self._without_known(user, item):
             self._add_pack(user, made)
