@@ -120,22 +120,24 @@ def check_pages_are_checked(connection: apsw.Connection, path: str) -> None:
         raise Corrupt(f"{path} has lost its page checksums; its header is damaged")
 
 
+def seems_cut(path: str, header: bytes) -> bool:
+    """Whether a file is shorter than its header says, or ends inside a page."""
+    size = os.path.getsize(path)
+    page_size = int.from_bytes(header[16:18])
+    return size < int.from_bytes(header[28:32]) * page_size or size % page_size != 0
+
+
 def check_length(connection: apsw.Connection, path: str) -> None:
     """A file that was cut reads as zeros where it ends, which no checksum covers.
 
     A crash in the middle of a WAL checkpoint leaves a short file too, and the pages that it
     lacks are in the WAL: only what is missing after the checkpoint was finished is lost.
     """
-    size = os.path.getsize(path)
-    with open(path, "rb") as file:
-        header = file.read(32)
-    page_size = int.from_bytes(header[16:18])
-    if size >= int.from_bytes(header[28:32]) * page_size and size % page_size == 0:
-        return
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(FULL)").get
     if busy:
         return  # somebody who is alive reads from the WAL
-    if os.path.getsize(path) < int(connection.pragma("page_count")) * page_size:
+    pages, page_size = connection.pragma("page_count"), connection.pragma("page_size")
+    if os.path.getsize(path) < int(pages) * int(page_size):
         raise Corrupt(f"{path} has been cut short; restore it from a copy")
 
 

@@ -25,6 +25,7 @@ from hardsave.stores.sqlite.connection import (
     in_our_words,
     look,
     refuse_network_file_system,
+    seems_cut,
     translated,
 )
 from hardsave.stores.sqlite.index import USER_SHIFT, Index, indexed_upto, prefix
@@ -58,8 +59,13 @@ class SqliteStore:
         self._busy = 0  # calls under way
         self._is_pausing = False  # whoever calls now has to wait
         self._is_shut = False  # for a fork; the next call opens again
-        self._start()
-        _opened.add(self)
+        with _opening:
+            self._start()
+            _opened.add(self)
+
+    def has_open(self, path: str) -> bool:
+        """Whether this store holds connections to the file at `path`."""
+        return not self._closed and not self._is_shut and _is_same_file(self.path, path)
 
     def _start(self) -> None:
         """Open the file, and everything that belongs to this process alone."""
@@ -69,8 +75,11 @@ class SqliteStore:
         self._cache = PackCache()
         self._index = Index()
         self._users: dict[str | None, int] = {None: 0}
+        here = any(store.has_open(self.path) for store in _opened)
         try:
-            connection = _prepare(self.path, self._durability, self._lock, self._mark)
+            connection = _prepare(
+                self.path, self._durability, self._lock, self._mark, is_open_here=here
+            )
             relaxed = self._durability == "process"
             self._writer = Writer(
                 self.path, connection, self._lock, self._mark, self._index, relaxed=relaxed
@@ -248,8 +257,9 @@ class SqliteStore:
             if self._closed:
                 raise Misuse("this store is closed; open it again")
             if self._is_shut:
-                self._start()
-                self._is_shut = False
+                with _opening:
+                    self._start()
+                    self._is_shut = False
             self._busy += 1
         try:
             yield
@@ -333,7 +343,9 @@ class SqliteStore:
         self._is_pausing = False
 
 
-def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> apsw.Connection:
+def _prepare(
+    path: str, durability: Durability, lock: FileLock, mark: Mark, *, is_open_here: bool
+) -> apsw.Connection:
     """Create or check the file, under the writer's lock, before anybody uses it."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
@@ -345,6 +357,7 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
     lock.acquire(BUSY_SECONDS)
     try:
         known = mark.read()
+        is_cut = False
         if not os.path.exists(path) or os.path.getsize(path) == 0:
             if known is not None and known.number > 0:
                 raise Corrupt(
@@ -354,13 +367,14 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             is_new = True
         else:
-            _check_is_a_database(path, known is not None)
+            is_cut = not is_open_here and _check_header(path, known is not None)
             is_new = not _look(path, known is not None)
         connection = connect(path, durability, create=is_new)
         try:
             with in_our_words(path):
                 check_pages_are_checked(connection, path)
-                check_length(connection, path)
+                if is_cut:
+                    check_length(connection, path)
                 schema.migrate(connection)
                 _compare_with_mark(connection, path, mark, durability)
             if is_new:
@@ -374,11 +388,16 @@ def _prepare(path: str, durability: Durability, lock: FileLock, mark: Mark) -> a
         lock.release()
 
 
-def _check_is_a_database(path: str, was_ours: bool) -> None:
-    """SQLite takes a short file of any kind for an empty database, and would overwrite it."""
+def _check_header(path: str, was_ours: bool) -> bool:
+    """Whether the file seems to have been cut. One that is no database at all is refused.
+
+    SQLite takes a short file of any kind for an empty database, and would overwrite it. Not
+    to be called while this process has the file open: closing it takes SQLite's locks away.
+    """
     with open(path, "rb") as file:
-        if file.read(16) == b"SQLite format 3\0":
-            return
+        header = file.read(32)
+    if header.startswith(b"SQLite format 3\0"):
+        return seems_cut(path, header)
     if was_ours:
         raise Corrupt(f"the header of {path} is damaged; restore it from a copy")
     raise Misuse(f"{path} is not a Hardsave store; choose another path")
@@ -428,6 +447,12 @@ def last_number(connection: apsw.Connection) -> int:
     return int(found)
 
 
+def _is_same_file(one: str, other: str) -> bool:
+    return one == other or (
+        os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+    )
+
+
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -463,8 +488,17 @@ def _index_faults(connection: apsw.Connection) -> Iterator[str]:
         yield f"the index has {indexed} rows for {listed} stored objects"
 
 
+# One at a time: what is open in this process must not change while a file is looked at.
+_opening = threading.Lock()
+
 # Every open store, for forks.
 _opened: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+
+
+def _start_anew_in_child() -> None:
+    global _opening  # noqa: PLW0603 # the old one may be held by a thread that is gone
+    _opening = threading.Lock()
+    _tell_stores("_after_fork_in_child")
 
 
 def _tell_stores(what: str) -> None:
@@ -475,5 +509,5 @@ def _tell_stores(what: str) -> None:
 os.register_at_fork(
     before=lambda: _tell_stores("_before_fork"),
     after_in_parent=lambda: _tell_stores("_after_fork_in_parent"),
-    after_in_child=lambda: _tell_stores("_after_fork_in_child"),
+    after_in_child=_start_anew_in_child,
 )
