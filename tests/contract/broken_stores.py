@@ -1,0 +1,268 @@
+"""Stores that break one sentence of the contract each, every one put through the contract.
+
+Pytest does not collect this file by itself: `test_contract_catches_faults` runs it.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from hardsave.errors import Conflict
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.stores.base import Batch, Move, Query, Store
+from hardsave.stores.memory import MemoryStore
+from hardsave.testing import StoreContract
+from hardsave.testing.batches import but
+
+
+class TestSound(StoreContract):
+    persists = False
+
+    def open_store(self, folder: Path) -> Store:
+        return MemoryStore()
+
+
+# Writing
+
+
+class WritesBeforeItChecks(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        if batch.move is not None and batch.move.expect is not None:
+            early = LogRecord(0, _other(batch), None, "", 0, b"")
+            super().commit(_without_checks(self, batch, early))
+        return super().commit(batch)
+
+
+class KeepsTheObjectsOfARefusedBatch(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        try:
+            return super().commit(batch)
+        except Conflict:
+            self._tenants[batch.user].objects.update(batch.objects)
+            raise
+
+
+class KnowsNoRepeats(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        event = batch.event
+        tenant = self._tenant(batch.user)
+        if event.id in tenant.checkpoints or event.id in tenant.log:
+            batch = but(batch, event=event._replace(id=os.urandom(12)))
+        return super().commit(batch)
+
+
+class KnowsARepeatOnlyAtTheHead(MemoryStore):
+    """Compares the newest checkpoint only, as a store without an index by id might."""
+
+    def commit(self, batch: Batch) -> int:
+        event = batch.event
+        if isinstance(event, CheckpointRecord) and self.checkpoint(batch.user, event.id):
+            standing = self.timeline(batch.user, event.timeline)
+            if standing is None or standing.head != event.id:
+                raise Conflict("the timeline has moved on")
+        return super().commit(batch)
+
+
+class ChecksTheExpectationFirst(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        if batch.move is not None:
+            standing = self.timeline(batch.user, batch.move.become.name)
+            if standing != batch.move.expect:
+                raise Conflict("the timeline is elsewhere")
+        return super().commit(batch)
+
+
+class IgnoresWhatIsExpected(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(_without_checks(self, batch, batch.event, requires=batch.requires))
+
+
+class ExpectsTheHeadOnly(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(self._eased(batch))
+
+    def _eased(self, batch: Batch) -> Batch:
+        if batch.move is None or batch.move.expect is None:
+            return batch
+        standing = self.timeline(batch.user, batch.move.become.name)
+        if standing is None:
+            return batch
+        eased = batch.move._replace(expect=self._seen(batch.move.expect, standing))
+        return but(batch, move=eased)
+
+    def _seen(self, expect: TimelineRecord, standing: TimelineRecord) -> TimelineRecord:
+        return expect._replace(last_seq=standing.last_seq)
+
+
+class ExpectsTheNumberOnly(ExpectsTheHeadOnly):
+    def _seen(self, expect: TimelineRecord, standing: TimelineRecord) -> TimelineRecord:
+        return expect._replace(head=standing.head)
+
+
+class AcceptsMissingRequirements(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(but(batch, requires=()))
+
+
+class NumbersEachUserApart(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_user: dict[str | None, int] = {}
+
+    def commit(self, batch: Batch) -> int:
+        self._number = self._by_user.get(batch.user, 0)
+        number = super().commit(batch)
+        self._by_user[batch.user] = max(number, self._by_user.get(batch.user, 0))
+        return number
+
+
+class ShowsTheHeadTooEarly(MemoryStore):
+    """Moves the timeline, and writes the checkpoint a moment later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._one_writer = threading.Lock()
+        self._early: dict[tuple[str | None, str], TimelineRecord] = {}
+
+    def commit(self, batch: Batch) -> int:
+        with self._one_writer:
+            if batch.move is not None and batch.move.expect is not None:
+                become = batch.move.become
+                self._early[batch.user, become.name] = become
+                time.sleep(0.0005)
+            try:
+                return super().commit(batch)
+            finally:
+                self._early.clear()
+
+    def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
+        return self._early.get((user, name)) or super().timeline(user, name)
+
+
+# Users
+
+
+class SharesObjectsAmongUsers(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(but(batch, requires=self.missing(None, batch.requires)))
+        everybody = self._tenant("everybody").objects
+        everybody.update(batch.objects)
+        return number
+
+    def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        return super().read("everybody", hashes)
+
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        return super().missing("everybody", hashes)
+
+
+class ShowsTheLogToEverybody(MemoryStore):
+    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+        entries: list[LogRecord] = []
+        for one in list(self._tenants):
+            entries += super().log(one, after, 999)
+        return sorted(entries, key=lambda entry: entry.number)[:limit]
+
+
+class ShowsCheckpointsToEverybody(MemoryStore):
+    def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
+        for one in [user, *self._tenants]:
+            if found := super().checkpoint(one, id):
+                return found
+        return None
+
+
+class TakesNoneForEverybody(MemoryStore):
+    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+        rows = super().timelines(user, after, limit)
+        if user is None:
+            for one in [name for name in self._tenants if name is not None]:
+                rows += super().timelines(one, after, limit)
+        return sorted(rows)[:limit]
+
+
+# Reading
+
+
+class PagesByOffset(MemoryStore):
+    """Remembers how far somebody has read, instead of looking for the name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._offsets: dict[str | None, int] = {}
+
+    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+        offset = self._offsets.get(after, 0)
+        page = super().timelines(user, None, 10_000)[offset : offset + limit]
+        self._offsets.update((row.name, offset + n) for n, row in enumerate(page, 1))
+        return page
+
+
+class PagesIncludeTheirCursor(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        if query.before_seq is None:
+            return super().checkpoints(user, query)
+        return super().checkpoints(user, but(query, before_seq=query.before_seq + 1))
+
+
+class FiltersAfterTheLimit(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        rows = super().checkpoints(user, but(query, kind=None))
+        return [row for row in rows if query.kind in (None, row.kind)]
+
+
+class SinceExcludesItsMoment(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        since = None if query.since is None else query.since + 1
+        return super().checkpoints(user, but(query, since=since))
+
+
+class SortsNamesWithoutCase(MemoryStore):
+    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+        return sorted(super().timelines(user, after, limit), key=lambda row: row.name.lower())
+
+
+class ForgetsOddObjects(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        kept = {address: data for address, data in batch.objects.items() if address[0] % 7}
+        return super().commit(but(batch, objects=kept))
+
+
+class CanBeUsedAfterClosing(MemoryStore):
+    def close(self) -> None:
+        pass
+
+
+def _other(batch: Batch) -> Id:
+    return bytes(byte ^ 0xFF for byte in batch.event.id)
+
+
+def _without_checks(
+    store: MemoryStore, batch: Batch, event: Any, requires: Collection[Hash] = ()
+) -> Batch:
+    """The same batch, expecting whatever there is."""
+    move = batch.move
+    if move is not None:
+        move = Move(store.timeline(batch.user, move.become.name), move.become)
+    return but(batch, event=event, move=move, requires=requires)
+
+
+def _tested(store: type[MemoryStore]) -> type[StoreContract]:
+    def open_store(self: StoreContract, folder: Path) -> Store:
+        return store()
+
+    body = {"open_store": open_store, "persists": False}
+    return type(f"Test{store.__name__}", (StoreContract,), body)
+
+
+for _store in MemoryStore.__subclasses__() + ExpectsTheHeadOnly.__subclasses__():
+    globals()[f"Test{_store.__name__}"] = _tested(_store)
+
+
+class TestForgetsWhenClosed(StoreContract):
+    def open_store(self, folder: Path) -> Store:
+        return MemoryStore()

@@ -1,0 +1,119 @@
+"""Stores that are broken on purpose, and the tests of the contract that must notice."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+BROKEN = Path(__file__).with_name("broken_stores.py")
+
+# For each store, tests that must fail because it breaks what they say. Others may fail as well.
+MUST_FAIL = {
+    "TestWritesBeforeItChecks": {
+        "test_a_conflicting_batch_leaves_no_trace",
+        "test_a_batch_whose_required_objects_are_gone_leaves_no_trace",
+    },
+    "TestKeepsTheObjectsOfARefusedBatch": {
+        "test_a_conflicting_batch_leaves_no_trace",
+        "test_of_two_writers_on_one_timeline_exactly_one_wins",
+    },
+    "TestKnowsNoRepeats": {
+        "test_a_repeated_save_answers_as_before_and_changes_nothing",
+        "test_a_repeated_log_entry_answers_as_before",
+        "test_one_batch_from_many_threads_is_one_commit",
+    },
+    "TestKnowsARepeatOnlyAtTheHead": {
+        "test_a_repeat_is_recognised_after_the_timeline_moved_on",
+    },
+    "TestChecksTheExpectationFirst": {
+        "test_a_repeated_save_answers_as_before_and_changes_nothing",
+    },
+    "TestIgnoresWhatIsExpected": {
+        "test_a_conflicting_batch_leaves_no_trace",
+        "test_a_timeline_expected_elsewhere_is_a_conflict",
+        "test_of_two_writers_on_one_timeline_exactly_one_wins",
+        "test_one_of_many_creates_a_timeline",
+    },
+    "TestExpectsTheHeadOnly": {"test_a_timeline_expected_elsewhere_is_a_conflict"},
+    "TestExpectsTheNumberOnly": {"test_a_timeline_expected_elsewhere_is_a_conflict"},
+    "TestAcceptsMissingRequirements": {
+        "test_one_required_object_that_is_gone_is_enough",
+        "test_whether_somebody_else_has_an_object_cannot_be_found_out",
+    },
+    "TestSharesObjectsAmongUsers": {
+        "test_objects_are_seen_by_their_user_only",
+        "test_whether_somebody_else_has_an_object_cannot_be_found_out",
+    },
+    "TestShowsTheLogToEverybody": {"test_the_log_is_seen_by_its_user_only"},
+    "TestShowsCheckpointsToEverybody": {"test_checkpoints_are_seen_by_their_user_only"},
+    "TestTakesNoneForEverybody": {"test_timelines_are_seen_by_their_user_only"},
+    "TestNumbersEachUserApart": {"test_every_commit_gets_the_next_number_across_users"},
+    "TestPagesByOffset": {
+        "test_a_page_of_timelines_is_not_moved_by_new_ones",
+        "test_timelines_after_a_name_that_does_not_exist",
+    },
+    "TestPagesIncludeTheirCursor": {
+        "test_every_filter_narrows_alone_and_with_the_others",
+        "test_a_page_of_checkpoints_is_not_moved_by_new_ones",
+    },
+    "TestFiltersAfterTheLimit": {"test_every_filter_narrows_alone_and_with_the_others"},
+    "TestSinceExcludesItsMoment": {"test_since_and_until_include_their_moment"},
+    "TestSortsNamesWithoutCase": {"test_timelines_come_by_name"},
+    "TestForgetsOddObjects": {
+        "test_many_objects_in_one_batch_come_back",
+        "test_missing_is_exactly_what_is_not_stored",
+    },
+    "TestCanBeUsedAfterClosing": {"test_every_use_after_closing_is_misuse"},
+    "TestShowsTheHeadTooEarly": {"test_a_reader_never_sees_half_a_batch"},
+    "TestForgetsWhenClosed": {
+        "test_everything_is_there_when_opened_again",
+        "test_work_goes_on_when_opened_again",
+        "test_a_store_opened_twice_is_one_store",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The tests that failed, by class; of a sound store all of them were run."""
+    folder = tmp_path_factory.mktemp("broken")
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    report = folder / "report.xml"
+    chosen = [f"{BROKEN}::TestSound"]
+    chosen += [f"{BROKEN}::{store}::{test}" for store, tests in MUST_FAIL.items() for test in tests]
+    options = ["-q", "--tb=line", "--disable-plugin-autoload", "-pno:cacheprovider"]
+    place = [
+        "--import-mode=importlib",
+        f"--rootdir={folder}",
+        f"-c{folder / 'pytest.ini'}",
+        f"--junitxml={report}",
+    ]
+    command = [sys.executable, "-m", "pytest", *chosen, *options, *place]
+    done = subprocess.run(
+        command, check=False, cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1, done.stdout + done.stderr  # 1: some failed; others: it did not run
+    found: dict[str, set[str]] = {}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):  # noqa: S314 # our own
+        failures = found.setdefault(case.attrib["classname"].rpartition(".")[2], set())
+        if case.find("failure") is not None:
+            failures.add(case.attrib["name"])
+        assert case.find("error") is None, done.stdout
+    return found
+
+
+def test_every_broken_store_is_listed_here() -> None:
+    names = re.findall(r"^class (?:Test)?(\w+)\(", BROKEN.read_text(), re.MULTILINE)
+    assert {f"Test{name}" for name in names} == MUST_FAIL.keys() | {"TestSound"}
+
+
+def test_a_sound_store_passes(failed: dict[str, set[str]]) -> None:
+    assert failed["TestSound"] == set()
+
+
+@pytest.mark.parametrize("name", MUST_FAIL)
+def test_the_contract_notices(name: str, failed: dict[str, set[str]]) -> None:
+    assert failed[name] == MUST_FAIL[name]
