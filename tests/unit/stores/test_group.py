@@ -1,0 +1,270 @@
+"""Many threads, one round: with a `run` that only notes what it was given."""
+
+import contextlib
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import FrameType
+
+import pytest
+
+from hardsave.stores.sqlite import group as group_module
+from hardsave.stores.sqlite.group import Group, Ticket
+from tests.unit.stores.processes import eventually
+from tests.unit.stores.test_lock import interrupted_after
+
+PATIENCE_SECONDS = 20.0
+
+Tickets = Sequence[Ticket[str, str]]
+
+
+class Rounds:
+    """A `run` that answers each item with itself, in capitals, and can be held up."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[str]] = []
+        self.hold: dict[str, threading.Event] = {}
+        self.fail: dict[str, BaseException] = {}  # the whole round
+        self.refuse: dict[str, Exception] = {}  # the item alone
+        self.group: Group[str, str] = Group(self.run)
+
+    def run(self, tickets: Tickets) -> None:
+        self.seen.append([ticket.item for ticket in tickets])
+        for ticket in tickets:
+            if held := self.hold.get(ticket.item):
+                assert held.wait(PATIENCE_SECONDS)
+        for ticket in tickets:
+            if error := self.fail.get(ticket.item):
+                raise error
+        for ticket in tickets:
+            if refused := self.refuse.get(ticket.item):
+                ticket.error = refused
+            else:
+                ticket.result = ticket.item.upper()
+
+    def queue(self, pool: ThreadPoolExecutor, *items: str) -> list[Future[str | None]]:
+        """Submit each in a thread of its own, and see them queued up in that order."""
+        futures = []
+        for item in items:
+            before = len(self.group._waiting)
+            futures.append(pool.submit(self.group.submit, item))
+            assert eventually(lambda before=before: len(self.group._waiting) > before)  # type: ignore[misc] # bound to the loop
+        return futures
+
+    def lead(
+        self, pool: ThreadPoolExecutor, item: str
+    ) -> tuple[Future[str | None], Callable[[], None]]:
+        """A leader that is at work until it is let go."""
+        self.hold[item] = threading.Event()
+        before = len(self.seen)
+        future = pool.submit(self.group.submit, item)
+        assert eventually(lambda: len(self.seen) > before)
+        return future, self.hold[item].set
+
+
+@pytest.fixture
+def rounds() -> Rounds:
+    return Rounds()
+
+
+def answer(future: Future[str | None]) -> str | None:
+    return future.result(PATIENCE_SECONDS)
+
+
+def test_whoever_is_alone_runs_alone(rounds: Rounds) -> None:
+    assert [rounds.group.submit(item) for item in "abc"] == ["A", "B", "C"]
+    assert rounds.seen == [["a"], ["b"], ["c"]]
+
+
+def test_those_who_wait_run_in_one_round_in_order(rounds: Rounds) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        others = rounds.queue(pool, "a", "b", "c", "d")
+        let_go()
+        assert [answer(future) for future in (first, *others)] == ["FIRST", "A", "B", "C", "D"]
+    assert rounds.seen == [["first"], ["a", "b", "c", "d"]]
+
+
+def test_an_error_is_raised_to_the_one_it_belongs_to(rounds: Rounds) -> None:
+    rounds.refuse["b"] = ValueError("only b")
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        a, b, c = rounds.queue(pool, "a", "b", "c")
+        let_go()
+        assert [answer(first), answer(a), answer(c)] == ["FIRST", "A", "C"]
+        with pytest.raises(ValueError, match="only b"):
+            answer(b)
+
+
+def test_when_a_round_fails_its_leader_is_told_and_the_others_do_not_know(rounds: Rounds) -> None:
+    rounds.fail["b"] = OSError("disk")
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        a, b, c = rounds.queue(pool, "a", "b", "c")
+        let_go()
+        assert answer(first) == "FIRST"
+        with pytest.raises(OSError, match="disk"):  # a leads the round
+            answer(a)
+        assert [answer(b), answer(c)] == [None, None]
+    assert rounds.group.submit("next") == "NEXT"
+
+
+def test_an_interrupted_leader_leaves_nobody_behind(rounds: Rounds) -> None:
+    rounds.fail["first"] = KeyboardInterrupt()
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        others = rounds.queue(pool, "a", "b")
+        let_go()
+        with pytest.raises(KeyboardInterrupt):
+            answer(first)
+        assert [answer(future) for future in others] == ["A", "B"]
+    assert rounds.group.submit("next") == "NEXT"
+
+
+def test_a_waiting_caller_that_is_interrupted_is_not_run(rounds: Rounds) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        (before,) = rounds.queue(pool, "before")
+        with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
+            rounds.group.submit("impatient")
+        (behind,) = rounds.queue(pool, "behind")
+        let_go()
+        assert [answer(first), answer(before), answer(behind)] == ["FIRST", "BEFORE", "BEHIND"]
+    assert rounds.seen == [["first"], ["before", "behind"]]
+
+
+def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = Ticket.wait
+
+    def interrupted(ticket: Ticket[str, str]) -> None:
+        wait(ticket)
+        if ticket.item == "impatient":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ticket, "wait", interrupted)
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        impatient, behind = rounds.queue(pool, "impatient", "behind")
+        let_go()
+        with pytest.raises(KeyboardInterrupt):
+            answer(impatient)
+        assert [answer(first), answer(behind)] == ["FIRST", "BEHIND"]
+    assert rounds.group.submit("next") == "NEXT"
+    assert "impatient" not in [item for some in rounds.seen for item in some]
+
+
+def test_a_leader_waits_a_moment_for_the_company_of_the_last_round(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_module, "LINGER_SECONDS", 5.0)
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        crowd = rounds.queue(pool, "a", "b", "c", "d")
+        let_go()
+        assert all(answer(future) for future in (first, *crowd))
+        again = [pool.submit(rounds.group.submit, item) for item in "efgh"]
+        assert all(answer(future) for future in again)
+    assert sorted(rounds.seen[-1]) == ["e", "f", "g", "h"]
+
+
+def test_a_leader_does_not_wait_for_company_for_long(rounds: Rounds) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        first, let_go = rounds.lead(pool, "first")
+        crowd = rounds.queue(pool, "a", "b", "c", "d")
+        let_go()
+        assert all(answer(future) for future in (first, *crowd))
+    before = time.monotonic()
+    assert rounds.group.submit("alone") == "ALONE"
+    assert time.monotonic() - before < 1
+
+
+def test_no_wake_up_is_lost() -> None:
+    ran: list[int] = []
+    rounds = 0
+    chance = random.Random(16)
+
+    def run(tickets: Sequence[Ticket[int, int]]) -> None:
+        nonlocal rounds
+        rounds += 1
+        time.sleep(0.0001)  # so that others queue up meanwhile
+        if chance.random() < 0.05:
+            raise OSError("a failing disk")
+        for ticket in tickets:
+            if ticket.item % 97 == 0:
+                ticket.error = ValueError(str(ticket.item))
+            else:
+                ran.append(ticket.item)
+                ticket.result = ticket.item
+
+    group: Group[int, int] = Group(run)
+    answers: dict[int, object] = {}
+
+    def work(worker: int) -> None:
+        for number in range(worker * 200, worker * 200 + 200):
+            try:
+                answers[number] = group.submit(number)
+            except (OSError, ValueError) as error:
+                answers[number] = error
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(answers) == 3_200
+    for number, got in answers.items():
+        if isinstance(got, ValueError):
+            assert str(got) == str(number)
+        else:
+            assert got in (number, None) or isinstance(got, OSError)
+    assert sorted(ran) == sorted(n for n, got in answers.items() if got == n and type(got) is int)
+    assert not group._waiting
+    assert rounds < 3_000  # many had company
+
+
+def test_an_interrupt_at_the_start_of_any_function_leaves_the_group_usable() -> None:
+    """That is where Python looks for Ctrl-C: whoever comes next must not wait for ever."""
+    outcomes = {call: _after_interrupt_at(call) for call in range(1, 12)}
+    assert set(outcomes.values()) <= {"fine", "not interrupted"}, outcomes
+    assert outcomes[1] == "fine"
+
+
+def _after_interrupt_at(call: int) -> str:
+    rounds = Rounds()
+    outcome = "not interrupted"
+    try:
+        with interrupted_at_call(call):
+            rounds.group.submit("interrupted")
+    except KeyboardInterrupt:
+        outcome = "fine"
+    done: list[str | None] = []
+    thread = threading.Thread(target=lambda: done.append(rounds.group.submit("next")), daemon=True)
+    thread.start()
+    thread.join(1.0)
+    return outcome if done == ["NEXT"] else "hangs"
+
+
+@contextlib.contextmanager
+def interrupted_at_call(call: int) -> Iterator[None]:
+    """A block in which the nth function of the group that is called is interrupted at once."""
+    left = call
+
+    def trace(frame: FrameType, event: str, _: object) -> None:
+        nonlocal left
+        if event == "call" and frame.f_code.co_filename == group_module.__file__:
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

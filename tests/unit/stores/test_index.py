@@ -1,0 +1,87 @@
+"""The index sorts objects by the first 63 bits of their hash: the rest has to count as well."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hardsave.objects.hashing import Hash
+from hardsave.stores.base import Batch, ObjectsGone
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.index import prefix
+from hardsave.testing.batches import an_entry, an_object
+from tests.unit.stores.processes import eventually
+
+ONE = b"\xaa" * 8 + b"1" * 12
+TWO = b"\xaa" * 8 + b"2" * 12
+NEAR = b"\xaa" * 7 + b"\xab" + b"1" * 12  # differs in the 64th bit only, and in nothing after it
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "store.db")
+    yield store
+    store.close()
+
+
+def put(store: SqliteStore, label: str, objects: dict[Hash, bytes]) -> None:
+    store.commit(Batch(None, an_entry(label), objects=objects))
+
+
+def test_these_hashes_collide_in_the_index() -> None:
+    assert prefix(ONE) == prefix(TWO) == prefix(NEAR)
+    assert len({ONE, TWO, NEAR}) == 3
+
+
+@pytest.mark.parametrize("absent", [TWO, NEAR])
+def test_an_object_is_not_there_because_its_neighbour_is(store: SqliteStore, absent: Hash) -> None:
+    put(store, "one", {ONE: b"one"})
+    assert store.missing(None, [ONE, absent]) == {absent}
+    assert store.missing(None, [absent]) == {absent}
+    assert absent not in store.read(None, [absent])
+
+
+@pytest.mark.parametrize("absent", [TWO, NEAR])
+def test_an_object_is_not_there_to_rely_on_because_its_neighbour_is(
+    store: SqliteStore, absent: Hash
+) -> None:
+    put(store, "one", {ONE: b"one"})
+    with pytest.raises(ObjectsGone):
+        store.commit(Batch(None, an_entry("relies"), requires=[absent]))
+
+
+@pytest.mark.parametrize("size", [10, 5_000])
+def test_objects_that_collide_are_kept_apart(store: SqliteStore, size: int) -> None:
+    contents = {address: bytes([n]) * size for n, address in enumerate((ONE, TWO, NEAR))}
+    for number, (address, data) in enumerate(contents.items()):
+        put(store, f"{number}", {address: data})
+    assert store.missing(None, contents) == set()
+    for address, data in contents.items():
+        assert store.read(None, [address])[address] == data
+    assert store.read(None, list(contents)) == contents
+    assert store.verify() == []
+
+
+def test_objects_that_collide_inside_one_batch_are_kept_apart(store: SqliteStore) -> None:
+    put(store, "all", {ONE: b"one", TWO: b"two", NEAR: b"near"})
+    for address, data in ((ONE, b"one"), (TWO, b"two"), (NEAR, b"near")):
+        assert store.read(None, [address])[address] == data
+    assert store.verify() == []
+
+
+def test_objects_that_collide_are_kept_apart_after_a_merge(store: SqliteStore) -> None:
+    put(store, "one", {ONE: b"one"})
+    for number in range(40):
+        put(store, f"between {number}", an_object(f"between {number}"))
+    put(store, "two", {TWO: b"two"})
+    for number in range(40):
+        put(store, f"behind {number}", an_object(f"behind {number}"))
+    assert eventually(lambda: count_packs(store) < 50)
+    assert store.read(None, [ONE])[ONE] == b"one"
+    assert store.read(None, [TWO])[TWO] == b"two"
+    assert store.missing(None, [ONE, TWO, NEAR]) == {NEAR}
+
+
+def count_packs(store: SqliteStore) -> int:
+    with store._reading() as connection:
+        return int(connection.execute("SELECT count(*) FROM packs").get)

@@ -1,0 +1,194 @@
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hardsave.errors import Unavailable
+from hardsave.stores.sqlite.lock import FileLock
+from tests.unit.stores.processes import Child, eventually
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "lock")
+
+
+@pytest.fixture
+def holder(path: str) -> Iterator[Child]:
+    """Another process that holds the lock until it is told to go on."""
+
+    def hold(child: Child) -> None:
+        lock = FileLock(path)
+        lock.acquire(1)
+        child.tell()
+        child.wait()
+
+    child = Child(hold)
+    child.hear()
+    yield child
+    try:
+        os.kill(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    child.end()
+
+
+def is_free(path: str) -> bool:
+    lock = FileLock(path)
+    try:
+        lock.acquire(0.001)
+    except Unavailable:
+        return False
+    finally:
+        lock.close()
+    return True
+
+
+def test_a_lock_is_taken_and_given_back(path: str) -> None:
+    lock = FileLock(path)
+    lock.acquire(1)
+    assert not is_free(path)
+    lock.release()
+    assert is_free(path)
+    lock.acquire(1)
+    lock.close()
+    assert is_free(path)
+
+
+def test_releasing_or_closing_what_is_not_held_is_fine(path: str) -> None:
+    lock = FileLock(path)
+    lock.release()
+    lock.close()
+    lock.acquire(1)
+    lock.release()
+    lock.release()
+    lock.close()
+    lock.close()
+
+
+def test_a_lock_held_by_another_process_is_waited_for(path: str, holder: Child) -> None:
+    threading.Timer(0.1, holder.go).start()
+    lock = FileLock(path)
+    before = time.monotonic()
+    lock.acquire(10)
+    assert 0.05 < time.monotonic() - before < 5
+    assert not is_free(path)
+    lock.release()
+    assert is_free(path)
+    lock.close()
+    holder.end()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_lock_that_is_never_given_back_is_given_up(
+    path: str, holder: Child, stopped: bool
+) -> None:
+    if stopped:
+        os.kill(holder.pid, signal.SIGSTOP)
+    lock = FileLock(path)
+    before = time.monotonic()
+    with pytest.raises(Unavailable, match="another process has held"):
+        lock.acquire(0.2)
+    assert 0.2 <= time.monotonic() - before < 5
+    assert path in str(_failure(lock))
+    if stopped:
+        os.kill(holder.pid, signal.SIGCONT)
+    holder.go()
+    assert holder.end() == 0
+    lock.acquire(10)  # and can be had once the holder is gone
+    lock.release()
+    lock.close()
+
+
+def _failure(lock: FileLock) -> Unavailable:
+    with pytest.raises(Unavailable) as caught:
+        lock.acquire(0.01)
+    return caught.value
+
+
+def test_a_holder_that_dies_gives_the_lock_back(path: str, holder: Child) -> None:
+    os.kill(holder.pid, signal.SIGKILL)
+    lock = FileLock(path)
+    lock.acquire(10)
+    lock.close()
+    assert holder.end() == -signal.SIGKILL
+
+
+def test_whoever_stopped_waiting_does_not_keep_the_lock(path: str, holder: Child) -> None:
+    impatient = [FileLock(path) for _ in range(5)]
+    for lock in impatient:
+        with pytest.raises(Unavailable):
+            lock.acquire(0.01)
+    holder.go()
+    assert holder.end() == 0
+    assert eventually(lambda: not waiting())  # each of them got the lock, and gave it back
+    assert is_free(path)
+
+
+def waiting() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "hardsave-lock"]
+
+
+def test_an_interrupted_wait_does_not_keep_the_lock(path: str, holder: Child) -> None:
+    lock = FileLock(path)
+    with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
+        lock.acquire(20)
+    holder.go()
+    assert holder.end() == 0
+    assert eventually(lambda: not waiting())
+    assert is_free(path)
+    lock.acquire(1)
+    lock.close()
+
+
+class interrupted_after:  # reads as what it does
+    """A block that somebody presses Ctrl-C in."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGALRM, self._interrupt)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
+
+    @staticmethod
+    def _interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_waiting_lock_leaves_no_file_open(path: str, holder: Child) -> None:
+    with pytest.raises(Unavailable):
+        FileLock(path).acquire(0.01)
+    holder.go()
+    assert holder.end() == 0
+    assert eventually(lambda: not waiting())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        lock = FileLock(path)
+        lock.acquire(1)
+        lock.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_only_one_process_holds_the_lock_at_a_time(path: str, tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+
+    def count(_: Child) -> None:
+        lock = FileLock(path)
+        for _turn in range(50):
+            lock.acquire(20)
+            counter.write_text(str(int(counter.read_text()) + 1))
+            lock.release()
+
+    children = [Child(count) for _ in range(4)]
+    assert [child.end() for child in children] == [0] * 4
+    assert counter.read_text() == "200"

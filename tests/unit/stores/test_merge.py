@@ -1,0 +1,243 @@
+"""Small packs become larger ones, and nobody notices."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hardsave.errors import Unavailable
+from hardsave.objects.hashing import Hash
+from hardsave.stores.base import Batch
+from hardsave.stores.sqlite import SqliteStore, merge
+from hardsave.stores.sqlite.merge import ENOUGH_BYTES, ENOUGH_PACKS, SMALL_BYTES, PackRow, choose
+from hardsave.testing.batches import Line, an_entry, an_object, some_objects
+from tests.unit.stores.processes import eventually
+from tests.unit.stores.test_index import count_packs
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    store.close()
+
+
+def rows(*sizes: int) -> list[PackRow]:
+    return [PackRow(id, size) for id, size in enumerate(sizes, 100)]
+
+
+# Deciding
+
+
+def sizes(groups: list[list[PackRow]]) -> list[list[int]]:
+    return [[row.size for row in group] for group in groups]
+
+
+def test_few_small_packs_are_left_alone() -> None:
+    assert choose([]) == []
+    assert choose(rows(*[10] * (ENOUGH_PACKS - 1))) == []
+
+
+def test_enough_small_packs_become_one() -> None:
+    waiting = rows(*[10] * (ENOUGH_PACKS + 5))
+    assert choose(waiting) == [waiting]
+
+
+def test_enough_bytes_are_merged_however_few_the_packs() -> None:
+    half = SMALL_BYTES // 2
+    fit = ENOUGH_BYTES // half
+    assert choose(rows(*[half] * (fit - 1))) == []
+    assert sizes(choose(rows(*[half] * (fit + 3)))) == [[half] * fit, [half] * 3]
+
+
+def test_large_packs_stay_as_they_are_and_are_not_merged_across() -> None:
+    some = [10] * 16
+    found = choose(rows(*some, SMALL_BYTES, *some))
+    assert sizes(found) == [some, [SMALL_BYTES], some]
+    assert sizes(choose(rows(*[SMALL_BYTES] * 40))) == [[SMALL_BYTES]] * 40
+
+
+def test_a_pack_is_small_up_to_its_bound() -> None:
+    assert sizes(choose(rows(*[SMALL_BYTES - 1] * 5))) == [[SMALL_BYTES - 1] * 4, [SMALL_BYTES - 1]]
+    assert sizes(choose(rows(*[SMALL_BYTES] * 4))) == [[SMALL_BYTES]] * 4
+
+
+@given(st.lists(st.integers(1, ENOUGH_BYTES * 2), max_size=200))
+def test_groups_are_neighbours_in_order_and_none_is_too_large(some: list[int]) -> None:
+    waiting = rows(*some)
+    groups = choose(waiting)
+    chosen = [row for group in groups for row in group]
+    assert chosen == waiting[: len(chosen)]  # from the oldest on, without a gap
+    for group in groups:
+        assert group
+        if len(group) > 1:
+            assert sum(row.size for row in group) <= ENOUGH_BYTES
+            assert all(row.size < SMALL_BYTES for row in group)
+    if len(waiting) >= ENOUGH_PACKS:
+        assert len(chosen) >= ENOUGH_PACKS
+
+
+# Doing
+
+
+def saved(
+    store: SqliteStore, commits: int, label: str, user: str | None = None
+) -> dict[Hash, bytes]:
+    """Many commits of one small object each; all that they stored."""
+    stored: dict[Hash, bytes] = {}
+    for number in range(commits):
+        objects = an_object(f"{label} {number}", 100)
+        store.commit(Batch(user, an_entry(f"{label} {number}"), objects=objects))
+        stored |= objects
+    return stored
+
+
+def is_complete(store: SqliteStore, stored: dict[Hash, bytes], user: str | None = None) -> bool:
+    assert store.missing(user, stored) == set()
+    for address, data in stored.items():
+        assert store.read(user, [address])[address] == data
+    found = store.read(user, list(stored))
+    return {address: found[address] for address in stored} == stored
+
+
+def test_small_packs_merge_by_themselves(store: SqliteStore) -> None:
+    stored = saved(store, 200, "turn")
+    assert eventually(lambda: count_packs(store) <= ENOUGH_PACKS + 10)
+    assert is_complete(store, stored)
+    assert store.verify() == []
+
+
+def test_packs_that_stay_below_the_bound_are_not_merged(store: SqliteStore) -> None:
+    saved(store, ENOUGH_PACKS - 1, "turn")
+    store._merger.close()
+    assert count_packs(store) == ENOUGH_PACKS - 1
+
+
+def test_each_users_packs_merge_apart(store: SqliteStore) -> None:
+    stored = {user: saved(store, 70, "turn", user) for user in (None, "ada")}
+    stored["ada"] |= saved(store, 1, "another", "ada")
+    assert eventually(lambda: count_packs(store) <= 2 * ENOUGH_PACKS)
+    for user, objects in stored.items():
+        assert is_complete(store, objects, user)
+    secret = set(stored["ada"]) - set(stored[None])
+    assert store.missing(None, secret) == secret
+    assert store.verify() == []
+
+
+def test_a_reader_with_a_warm_cache_still_reads_after_merges(path: Path) -> None:
+    writer, reader = SqliteStore(path), SqliteStore(path)
+    stored: dict[Hash, bytes] = {}
+    for turn in range(8):
+        stored |= saved(writer, 25, f"turn {turn}")
+        assert is_complete(reader, stored)
+    assert eventually(lambda: count_packs(writer) <= ENOUGH_PACKS + 10)
+    assert is_complete(reader, stored)
+    reader.close()
+    writer.close()
+
+
+def test_reading_while_merging(store: SqliteStore) -> None:
+    stored = saved(store, 20, "before")
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                store._cache = type(store._cache)(limit=1)  # nothing is kept: all reads are real
+                is_complete(store, stored)
+        except BaseException as error:  # noqa: BLE001 # handed to the test
+            failures.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    saved(store, 200, "meanwhile")
+    done.set()
+    thread.join()
+    assert failures == []
+
+
+def test_two_processes_may_merge_at_once(path: Path) -> None:
+    stores = [SqliteStore(path), SqliteStore(path)]
+    stored: list[dict[Hash, bytes]] = [{}, {}]
+
+    def work(number: int) -> None:
+        stored[number] = saved(stores[number], 120, f"writer {number}")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in stores:
+        store._merger.close()
+    everything = stored[0] | stored[1]
+    assert len(everything) == 240
+    assert is_complete(stores[0], everything)
+    assert is_complete(stores[1], everything)
+    assert stores[0].verify() == []
+    for store in stores:
+        store.close()
+
+
+def test_everything_is_there_after_merges_and_reopening(path: Path) -> None:
+    store = SqliteStore(path)
+    stored = saved(store, 100, "turn") | some_objects("bulk", 10)
+    store.commit(Batch(None, an_entry("bulk"), objects=some_objects("bulk", 10)))
+    stored |= saved(store, 100, "later")
+    store.close()
+    again = SqliteStore(path)
+    assert is_complete(again, stored)
+    assert again.verify() == []
+    again.close()
+
+
+def test_objects_stored_more_than_once_are_no_fault_after_a_merge(store: SqliteStore) -> None:
+    for number in range(70):
+        objects = an_object(f"of two {number % 2}")
+        store.commit(Batch(None, an_entry(f"turn {number}"), objects=objects))
+    assert eventually(lambda: count_packs(store) <= ENOUGH_PACKS + 10)
+    assert store.verify() == []
+    assert is_complete(store, an_object("of two 0") | an_object("of two 1"))
+
+
+def test_a_merge_uses_up_no_number(store: SqliteStore) -> None:
+    line = Line(store)
+    numbers = [line.save().number for _ in range(100)]
+    assert numbers == list(range(1, 101))
+
+
+def test_a_merge_that_fails_is_reported_and_stops_nobody(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> int:
+        raise Unavailable("no space left")
+
+    with monkeypatch.context() as broken, caplog.at_level(logging.WARNING):
+        broken.setattr(merge, "_swap", fail)
+        stored = saved(store, 40, "turn")
+        assert eventually(lambda: "could not be merged" in caplog.text)
+        assert is_complete(store, stored)
+    stored |= saved(store, 64, "after")  # and merges again once it can
+    assert eventually(lambda: count_packs(store) <= ENOUGH_PACKS + 10)
+    assert is_complete(store, stored)
+
+
+def test_closing_waits_for_a_merge_under_way(path: Path) -> None:
+    for _ in range(5):
+        store = SqliteStore(path)
+        line = Line(store)
+        line.standing = store.timeline(None, "main")
+        for _turn in range(33):
+            line.save()
+        store.close()
+        assert not [t for t in threading.enumerate() if t.name == "hardsave-merge"]

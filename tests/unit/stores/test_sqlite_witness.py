@@ -1,0 +1,204 @@
+"""What was acknowledged is there, or somebody says that it is not."""
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hardsave.errors import Corrupt, HardsaveError, Unavailable
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.testing.batches import Line, trace
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A closed store with three commits."""
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    line = Line(store)
+    for _ in range(3):
+        line.save()
+    store.close()
+    return path
+
+
+def mark_of(path: Path) -> Path:
+    return path.with_name(path.name + "-mark")
+
+
+def test_the_mark_follows_every_commit(path: Path) -> None:
+    store = SqliteStore(path)
+    for number in range(4, 8):
+        line = Line(store, f"line {number}")
+        line.save()
+        found = Mark(str(mark_of(path))).read()
+        assert found is not None
+        assert (found.number, found.relaxed) == (number, False)
+    store.close()
+
+
+@pytest.mark.parametrize("remains", [None, b""])
+def test_a_store_that_is_gone_is_not_made_anew(path: Path, remains: bytes | None) -> None:
+    path.unlink()
+    if remains is not None:
+        path.write_bytes(remains)
+    for _ in range(2):
+        with pytest.raises(Corrupt, match=r"3 commits .* delete .*-mark"):
+            SqliteStore(path)
+    mark_of(path).unlink()  # the way out that the message names
+    store = SqliteStore(path)
+    assert trace(store) == ([], [], [], (0, 0, 0))
+    store.close()
+
+
+def test_a_store_that_was_cut_to_rubbish_is_corrupt_and_not_just_another_file(path: Path) -> None:
+    path.write_bytes(b"rubbish" * 1000)
+    with pytest.raises(Corrupt):
+        SqliteStore(path)
+
+
+def test_an_older_copy_is_noticed(path: Path, tmp_path: Path) -> None:
+    shutil.copy(path, tmp_path / "copy")
+    store = SqliteStore(path)
+    Line(store, "other").save()
+    store.close()
+    shutil.copy(tmp_path / "copy", path)
+    with pytest.raises(Corrupt, match="ends at commit 3, but commit 4 was acknowledged"):
+        SqliteStore(path)
+
+
+def test_a_mark_that_lags_behind_is_brought_up_to_date(path: Path) -> None:
+    mark = Mark(str(mark_of(path)))
+    mark.write(1, relaxed=False)
+    mark.close()
+    SqliteStore(path).close()
+    found = mark.read()
+    assert found is not None
+    assert found.number == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"HSMK" + bytes(26), None])
+def test_a_damaged_or_missing_mark_is_no_reason_to_refuse(path: Path, damage: bytes | None) -> None:
+    mark_of(path).unlink()
+    if damage is not None:
+        mark_of(path).write_bytes(damage)
+    store = SqliteStore(path)
+    assert store.count(None, "main") == 3
+    store.close()
+    found = Mark(str(mark_of(path))).read()
+    assert found is not None
+    assert found.number == 3
+
+
+def test_what_durability_process_gave_up_in_a_power_loss_is_said(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mark = Mark(str(mark_of(path)))
+    monkeypatch.setattr(mark, "_boot", b"the last")  # eight bytes: an earlier boot
+    mark.write(5, relaxed=True)
+    mark.close()
+    with caplog.at_level(logging.ERROR):
+        store = SqliteStore(path, durability="process")
+    assert "lost commits 4 to 5" in caplog.text
+    assert Line(store, "other").save().number == 4
+    store.close()
+
+
+@pytest.mark.parametrize(("relaxed", "boot"), [(False, b"the last"), (True, None)])
+def test_any_other_loss_is_corrupt(
+    path: Path, monkeypatch: pytest.MonkeyPatch, relaxed: bool, boot: bytes | None
+) -> None:
+    mark = Mark(str(mark_of(path)))
+    if boot is not None:
+        monkeypatch.setattr(mark, "_boot", boot)
+    mark.write(5, relaxed=relaxed)
+    mark.close()
+    with pytest.raises(Corrupt, match="commit 5 was acknowledged"):
+        SqliteStore(path)
+
+
+def test_a_mark_that_cannot_be_written_is_reported_and_stops_nobody(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SqliteStore(path)
+
+    def fail(number: int, *, relaxed: bool) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(store._mark, "write", fail)
+    assert Line(store, "other").save().number == 4
+    assert "mark" in caplog.text
+    store.close()
+
+
+# While it is open
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def replace(path: Path) -> None:
+    other = SqliteStore(path.with_name("other.db"))
+    Line(other, "foreign").save()
+    other.close()
+    os.replace(path.with_name("other.db"), path)
+
+
+def remove_everything(path: Path) -> None:
+    for file in list(path.parent.iterdir()):
+        file.unlink()
+
+
+def remove_the_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("take_away", [remove, replace, remove_everything, remove_the_folder])
+def test_a_store_taken_away_while_open_acknowledges_nothing(
+    path: Path, take_away: Callable[[Path], None]
+) -> None:
+    store = SqliteStore(path)
+    line = Line(store, "mine")
+    line.save()
+    take_away(path)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="removed or replaced"):
+            line.save()
+    store.close()
+
+
+def test_a_store_put_back_while_open_goes_on(path: Path) -> None:
+    store = SqliteStore(path)
+    line = Line(store, "mine")
+    line.save()
+    aside = path.with_name("aside")
+    path.rename(aside)
+    with pytest.raises(Unavailable):
+        line.save()
+    aside.rename(path)
+    line.save()
+    store.close()
+    again = SqliteStore(path)
+    assert again.count(None, "mine") == 2
+    again.close()
+
+
+def test_a_foreign_store_in_its_place_is_left_alone(path: Path) -> None:
+    store = SqliteStore(path)
+    line = Line(store, "mine")
+    line.save()
+    replace(path)
+    with pytest.raises(HardsaveError):
+        line.save()
+    store.close()
+    mark_of(path).unlink()
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    foreign = SqliteStore(path)
+    assert [row.name for row in foreign.timelines(None, None, 9)] == ["foreign"]
+    foreign.close()

@@ -1,0 +1,169 @@
+"""Where a store lies when nobody names one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave import config
+from hardsave.stores.registry import sqlite_path
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, and nothing in the environment that names a store."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv(config.STORE_VARIABLE, raising=False)
+    return home
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "my project"
+    (project / ".git").mkdir(parents=True)
+    (project / "src" / "deep").mkdir(parents=True)
+    return project
+
+
+# Where data lie
+
+
+def test_linux_keeps_data_where_the_user_says(home: Path) -> None:
+    default = home / ".local" / "share" / "hardsave"
+    assert config.data_directory({}, "linux") == default
+    assert config.data_directory({"XDG_DATA_HOME": ""}, "linux") == default
+    assert config.data_directory({"XDG_DATA_HOME": "relative"}, "linux") == default
+    assert config.data_directory({"XDG_DATA_HOME": "/data"}, "linux") == Path("/data/hardsave")
+
+
+def test_other_systems_keep_data_in_their_own_places(home: Path) -> None:
+    mac = home / "Library" / "Application Support" / "hardsave"
+    assert config.data_directory({"XDG_DATA_HOME": "/data"}, "darwin") == mac
+    assert config.data_directory({"LOCALAPPDATA": "/local"}, "win32") == Path("/local/hardsave")
+    fallback = home / "AppData" / "Local" / "hardsave"
+    assert config.data_directory({}, "win32") == fallback
+
+
+# Which project
+
+
+def test_a_project_is_the_repository_around_a_folder(project: Path, tmp_path: Path) -> None:
+    for folder in (project, project / "src", project / "src" / "deep"):
+        assert config.project_root(folder) == project.resolve()
+    assert config.project_root(tmp_path / "home") == (tmp_path / "home").resolve()
+
+
+def test_a_worktree_is_a_project_of_its_own(project: Path) -> None:
+    worktree = project / "worktree"
+    worktree.mkdir()
+    (worktree / ".git").write_text("gitdir: elsewhere\n")
+    assert config.project_root(worktree) == worktree.resolve()
+
+
+def test_a_link_leads_to_the_same_project(project: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(project / "src")
+    assert config.project_key(link) == config.project_key(project)
+
+
+def test_a_projects_key_is_readable_and_its_own(project: Path, tmp_path: Path) -> None:
+    key = config.project_key(project)
+    assert key.startswith("my-project-")
+    twin = tmp_path / "elsewhere" / "my project"
+    (twin / ".git").mkdir(parents=True)
+    assert config.project_key(twin) != key
+    assert config.project_key(twin).startswith("my-project-")
+    assert config.project_key(Path("/")).startswith("root-")
+
+
+def test_a_projects_key_is_a_plain_file_name(tmp_path: Path) -> None:
+    for name in ("a/b", "..", "x" * 200, "new\nline", "ünï", "\udcff", "-rf", ".hidden"):
+        folder = tmp_path / name
+        key = config.project_key(folder)
+        assert "/" not in key
+        assert "\n" not in key
+        assert len(key.encode()) < 200
+        assert key not in (".", "..")
+
+
+# Which store
+
+
+def test_a_project_has_a_store_of_its_own_outside_of_it(project: Path, home: Path) -> None:
+    url = config.store_url({}, project / "src")
+    path = Path(sqlite_path(url))
+    assert (
+        path == home / ".local/share/hardsave/projects" / config.project_key(project) / "store.db"
+    )
+    assert project not in path.parents
+    assert config.store_url({}, project) == url
+
+
+def test_the_environment_names_another_store(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    variable = config.STORE_VARIABLE
+    for named, url in (
+        ("memory://", "memory://"),
+        ("sqlite:///x.db", "sqlite:///x.db"),
+        ("runs.db", f"sqlite:///{project}/runs.db"),
+        ("/tmp/runs.db", "sqlite:////tmp/runs.db"),  # noqa: S108 # nothing is written there
+        ("with space?#%20.db", f"sqlite:///{project}/with space?#%20.db"),
+    ):
+        assert config.store_url({variable: named}, project) == url
+    assert config.store_url({variable: ""}, project) == config.store_url({}, project)
+
+
+@pytest.mark.parametrize("name", ["plain.db", "with space.db", "a%20b.db", "q?x#y.db", "ünï.db"])
+def test_a_path_survives_being_a_url(tmp_path: Path, name: str) -> None:
+    assert sqlite_path(config.file_url(tmp_path / name)) == str(tmp_path / name)
+
+
+# Opened
+
+
+def test_open_without_a_url_opens_the_projects_own_store(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "src")
+    with hardsave.open() as vault:
+        vault.timeline("main").save({"turn": 1})
+    monkeypatch.chdir(project)
+    with hardsave.open() as vault:
+        assert vault.timeline("main").load() == {"turn": 1}
+    assert set(os.listdir(project)) == {".git", "src"}
+    data = home / ".local/share/hardsave"
+    assert len(list((data / "projects").iterdir())) == 1
+    for folder in (data, data / "projects"):
+        assert folder.stat().st_mode & 0o077 == 0, folder
+
+
+def test_open_follows_the_environment(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(config.STORE_VARIABLE, str(tmp_path / "named.db"))
+    hardsave.open().close()
+    assert (tmp_path / "named.db").is_file()
+    assert list(home.iterdir()) == []
+
+
+def test_an_empty_url_is_not_taken_for_none(home: Path) -> None:
+    with pytest.raises(hardsave.Misuse):
+        hardsave.open("")
+    assert list(home.iterdir()) == []
+
+
+def test_what_open_refuses_leaves_no_store_behind(tmp_path: Path, home: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'refused.db'}"
+    with pytest.raises(hardsave.Misuse):
+        hardsave.open(url, max_value_bytes=0)
+    with pytest.raises(hardsave.Misuse):
+        hardsave.open(url, user="two\nlines")
+    with pytest.raises(hardsave.Misuse):
+        hardsave.open(url, durability="x")  # type: ignore[arg-type] # wrong on purpose
+    assert not (tmp_path / "refused.db").exists()

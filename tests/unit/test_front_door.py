@@ -1,0 +1,104 @@
+"""The names people type, and what it costs to have them."""
+
+import subprocess
+import sys
+
+import pytest
+
+import hardsave
+
+NAMES = [
+    "ANY_HEAD",
+    "Checkpoint",
+    "Conflict",
+    "Corrupt",
+    "HardsaveError",
+    "Misuse",
+    "NotFound",
+    "Page",
+    "Stats",
+    "Timeline",
+    "Unavailable",
+    "Unstorable",
+    "Vault",
+    "Verification",
+    "aio",
+    "open",
+    "register",
+]
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that a fresh Python has loaded after a statement."""
+    script = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+def test_the_exported_names_are_these() -> None:
+    assert hardsave.__all__ == NAMES
+    for name in NAMES:
+        assert getattr(hardsave, name) is not None
+
+
+def test_no_other_name_looks_like_an_export() -> None:
+    public = {name for name in vars(hardsave) if not name.startswith("_")}
+    rooms = {"aio", "config", "errors", "objects", "stores", "testing", "timeline", "vault"}
+    typing_only = {"TYPE_CHECKING", "Any", "DEFAULT_TYPES"}
+    assert public - rooms - typing_only <= set(NAMES)
+
+
+def test_all_of_them_come_with_a_star() -> None:
+    space: dict[str, object] = {}
+    exec("from hardsave import *", space)  # noqa: S102 # what is tested
+    assert space.keys() >= set(NAMES)
+
+
+def test_every_error_is_in_the_tree() -> None:
+    for name in ("Conflict", "Corrupt", "Misuse", "NotFound", "Unavailable", "Unstorable"):
+        error = getattr(hardsave, name)
+        assert issubclass(error, hardsave.HardsaveError)
+        assert not issubclass(error, KeyError | ValueError | OSError)
+    assert issubclass(hardsave.Unstorable, hardsave.Misuse)
+
+
+def test_importing_loads_no_more_than_it_must() -> None:
+    found = loaded_by("import hardsave")
+    assert "hardsave" in found
+    assert not found & {"asyncio", "apsw", "click", "sqlite3", "pydantic", "msgspec", "pytest"}
+    assert not {name for name in found if name.startswith("hardsave.testing")}
+
+
+def test_a_store_in_memory_loads_no_database() -> None:
+    found = loaded_by("import hardsave; hardsave.open('memory://').timeline('a').save({'b': 1})")
+    assert not found & {"asyncio", "apsw", "sqlite3"}
+
+
+def test_aio_is_loaded_by_whoever_asks() -> None:
+    assert {"asyncio", "hardsave.aio"} <= loaded_by("import hardsave; hardsave.aio")
+
+
+def test_the_version_is_known() -> None:
+    assert hardsave.__version__[0].isdigit()
+    assert hardsave.__version__ == __import__("importlib.metadata").metadata.version("hardsave")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = hardsave.nonsense
+
+
+def test_register_lets_a_class_come_back() -> None:
+    script = """
+import dataclasses, hardsave
+@dataclasses.dataclass
+class Point:
+    x: int
+hardsave.register(Point)
+line = hardsave.open("memory://").timeline("main")
+line.save({"at": Point(3)})
+assert line.load() == {"at": Point(3)}
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

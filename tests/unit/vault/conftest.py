@@ -1,0 +1,31 @@
+"""A vault in memory, with a clock that a test can read."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from hardsave.stores.memory import MemoryStore
+from hardsave.vault.line import Timeline
+from hardsave.vault.vault import Vault
+from tests.unit.vault.stage import Clock, Watched
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def vault(store: MemoryStore, clock: Clock) -> Iterator[Vault]:
+    with Vault(store, clock=clock) as vault:
+        yield vault
+
+
+@pytest.fixture
+def line(vault: Vault) -> Timeline:
+    return vault.timeline("main")

@@ -1,0 +1,139 @@
+import logging
+from typing import Any
+
+import pytest
+
+from hardsave.errors import Misuse, Unstorable
+from hardsave.vault.events import Events
+from hardsave.vault.line import Timeline
+from hardsave.vault.vault import Vault
+
+
+def test_handlers_are_called_in_the_order_they_were_added(vault: Vault, line: Timeline) -> None:
+    told: list[tuple[int, object]] = []
+    for number in range(3):
+        vault.on("checkpoint_saved", lambda cp, number=number: told.append((number, cp)))
+    saved = line.save(1)
+    assert told == [(0, saved), (1, saved), (2, saved)]
+
+
+def test_each_event_is_told_to_its_own_handlers(vault: Vault, line: Timeline) -> None:
+    saves: list[Any] = []
+    forks: list[Any] = []
+    vault.on("checkpoint_saved", saves.append)
+    vault.on("forked", forks.append)
+    saved, appended = line.save({}), line.append({})
+    fork = line.fork(name="other")
+    assert saves == [saved, appended]
+    assert forks == [fork]
+
+
+def test_when_a_handler_is_told_the_save_has_happened(vault: Vault, line: Timeline) -> None:
+    seen: list[Any] = []
+    vault.on("checkpoint_saved", lambda cp: seen.append(vault.get(cp.id).read()))
+    line.save({"turn": 1})
+    assert seen == [{"turn": 1}]
+
+
+def test_a_handler_may_save_itself(vault: Vault, line: Timeline) -> None:
+    audit = vault.timeline("audit")
+
+    def note(checkpoint: Any) -> None:
+        if checkpoint.timeline == "main":
+            audit.append({"saved": [checkpoint.id]})
+
+    vault.on("checkpoint_saved", note)
+    saved = [line.save(n).id for n in range(3)]
+    assert audit.load() == {"saved": saved}
+
+
+def test_a_handler_may_save_on_the_same_handle(vault: Vault, line: Timeline) -> None:
+    def again(checkpoint: Any) -> None:
+        if checkpoint.seq < 4:
+            line.save(checkpoint.seq + 1)
+
+    vault.on("checkpoint_saved", again)
+    line.save(1)
+    assert line.load() == 4
+
+
+def test_a_failing_handler_breaks_no_save_and_is_logged(
+    vault: Vault, line: Timeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[object] = []
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a bug in a handler")
+
+    vault.on("checkpoint_saved", fail)
+    vault.on("checkpoint_saved", told.append)
+    vault.on("forked", fail)
+    with caplog.at_level(logging.ERROR):
+        saved = line.save(1)
+        fork = line.fork(name="other")
+    assert told == [saved]
+    assert line.load() == fork.load() == 1
+    assert len(caplog.records) == 2
+    assert "checkpoint_saved" in caplog.text
+    assert "a bug in a handler" in caplog.text
+    assert line.save(2).seq == 2
+
+
+def test_a_failed_save_is_told_to_nobody(vault: Vault, line: Timeline) -> None:
+    told: list[object] = []
+    vault.on("checkpoint_saved", told.append)
+    with pytest.raises(Unstorable):
+        line.save(object())
+    assert told == []
+
+
+def test_a_handler_can_be_taken_away(vault: Vault, line: Timeline) -> None:
+    told: list[object] = []
+    off = vault.on("checkpoint_saved", told.append)
+    first = line.save(1)
+    off()
+    line.save(2)
+    off()
+    line.save(3)
+    assert told == [first]
+
+
+def test_taking_one_away_leaves_the_others(vault: Vault, line: Timeline) -> None:
+    told: list[object] = []
+    offs = [vault.on("checkpoint_saved", told.append) for _ in range(3)]
+    offs[1]()
+    offs[1]()  # a second time does nothing, although the same handler is there twice more
+    saved = line.save(1)
+    assert told == [saved, saved]
+
+
+def test_a_handler_may_take_itself_away(vault: Vault, line: Timeline) -> None:
+    told: list[object] = []
+
+    def once(checkpoint: object) -> None:
+        told.append(checkpoint)
+        off()
+
+    off = vault.on("checkpoint_saved", once)
+    vault.on("checkpoint_saved", told.append)
+    line.save(1)
+    line.save(2)
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("event", ["saved", "", "checkpoint_save", None, ["forked"]])
+def test_an_unknown_event_is_misuse(vault: Vault, event: Any) -> None:
+    with pytest.raises(Misuse, match="checkpoint_saved, forked"):
+        vault.on(event, print)
+
+
+def test_each_vault_has_handlers_of_its_own(store: Any) -> None:
+    told: list[object] = []
+    one, two = Vault(store), Vault(store)
+    one.on("checkpoint_saved", told.append)
+    two.timeline("main").save(1)
+    assert told == []
+
+
+def test_an_event_without_handlers_is_told_to_nobody() -> None:
+    Events().tell("forked", 1, 2)
