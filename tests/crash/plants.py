@@ -1,0 +1,96 @@
+"""Bugs planted in a process on purpose, to see that the checks would notice them.
+
+Each is a mistake that a store like ours could contain. They are applied to the process of a
+scenario only; the process that checks afterwards runs the code as it is.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest import mock
+
+from hardsave.errors import HardsaveError
+from hardsave.stores.sqlite import connection, merge, store
+from hardsave.stores.sqlite.index import add_rows
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.writer import Writer
+
+
+def answer_before_commit() -> None:
+    """A save returns, and its transaction is committed with the next one."""
+
+    def transact(self: Writer, tickets: Sequence[Any]) -> list[int | HardsaveError]:
+        if self.connection.in_transaction:
+            self.connection.execute("COMMIT")
+        self.connection.execute("BEGIN IMMEDIATE")
+        return [self._apply(ticket.item) for ticket in tickets]
+
+    mock.patch.object(Writer, "_transact", transact).start()
+
+
+def index_before_pack() -> None:
+    """Index rows are committed first, the packs that they lead to in a second transaction."""
+    swap = merge._swap
+
+    def swap_in_two(to: Any, user: int, groups: list[list[merge.PackRow]], made: Any) -> None:
+        members = [member for merged in made for member in merged.members]
+        add_rows(to, user, members, groups[-1][-1].id)
+        to.execute("COMMIT; BEGIN IMMEDIATE")
+        with mock.patch.object(merge, "indexed_upto", return_value=-1):
+            swap(to, user, groups, made)
+
+    mock.patch.object(merge, "_swap", swap_in_two).start()
+
+
+def mark_before_commit() -> None:
+    """The mark counts a commit that may never be."""
+    transact = Writer._transact
+
+    def transact_marked(self: Writer, tickets: Sequence[Any]) -> list[int | HardsaveError]:
+        self._mark.write(store.last_number(self.connection) + 1, relaxed=False)
+        return transact(self, tickets)
+
+    mock.patch.object(Writer, "_transact", transact_marked).start()
+
+
+def mark_never_written() -> None:
+    mock.patch.object(Mark, "write").start()
+
+
+def synchronous_normal() -> None:
+    """Commits are not synced, although the store was opened to survive a power loss."""
+    pragma = connection._pragma
+
+    def weaker(to: Any, name: str, wanted: int | str) -> None:
+        pragma(to, name, 1 if name == "synchronous" else wanted)
+
+    mock.patch.object(connection, "_pragma", weaker).start()
+
+
+def folders_never_synced() -> None:
+    """A new folder is left to the kernel."""
+    mock.patch.object(store, "_sync_folder").start()
+
+
+def hash_not_checked() -> None:
+    """Whatever the store hands out is taken for what was asked for."""
+    mock.patch("hardsave.vault.objects.checked", lambda address, data: data).start()
+
+
+def earlier_boot() -> None:
+    """Not a bug: the process runs before the machine went down, its checker after that."""
+    mock.patch("hardsave.stores.sqlite.mark._boot_id", return_value=b"earlier.").start()
+
+
+PLANTS: dict[str, Callable[[], None]] = {
+    plant.__name__: plant
+    for plant in (
+        answer_before_commit,
+        index_before_pack,
+        mark_before_commit,
+        mark_never_written,
+        synchronous_normal,
+        folders_never_synced,
+        hash_not_checked,
+        earlier_boot,
+    )
+}

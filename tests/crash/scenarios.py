@@ -1,0 +1,269 @@
+"""What the processes do that are struck, and what they say about it.
+
+A process tells each save before it begins and after it has returned, to a file that has
+nothing to do with the store:
+
+    begin TIMELINE NUMBER
+    done TIMELINE NUMBER ID
+    failed STEP ERROR: MESSAGE
+
+What a save holds follows from its timeline and number, so whoever reads these lines knows
+what has to be found afterwards. Number 0 is the fork that a timeline began with.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from unittest import mock
+
+import hardsave
+from hardsave.errors import HardsaveError
+from hardsave.stores.base import Durability
+from hardsave.stores.sqlite import SqliteStore, merge
+from hardsave.stores.sqlite.connection import in_our_words
+
+STORE = "new/folders/store.db"  # inside the folder under test
+
+
+def url(folder: Path | str) -> str:
+    return f"sqlite:///{folder}/{STORE}"
+
+
+def message(timeline: str, number: int) -> dict[str, Any]:
+    return {"role": "user", "content": f"{timeline} {number} " + f"{number:03d}" * 60}
+
+
+def state(timeline: str, number: int) -> dict[str, Any]:
+    """What save `number` on a timeline holds, whether it was saved whole or by appending."""
+    return {
+        "messages": [message(timeline, n) for n in range(1, number + 1)],
+        "turn": number,
+    }
+
+
+class Session:
+    """One process at work. A forgiving one goes on after an error of Hardsave's own tree."""
+
+    def __init__(
+        self,
+        folder: Path,
+        tell: Callable[[str], None],
+        *,
+        forgiving: bool = False,
+        durability: Durability = "power",
+    ) -> None:
+        self.folder = folder
+        self.tell = tell
+        self.forgiving = forgiving
+        self.durability = durability
+        self._vault: hardsave.Vault | None = None
+        self._lines: dict[str, hardsave.Timeline] = {}
+        self._numbers: dict[str, int] = {}
+
+    def open(self) -> None:
+        self._vault = hardsave.open(url(self.folder), durability=self.durability)
+
+    def close(self) -> None:
+        vault, self._vault = self._vault, None
+        self._lines, self._numbers = {}, {}
+        if vault is not None:
+            vault.close()
+
+    @property
+    def vault(self) -> hardsave.Vault:
+        if self._vault is None:
+            self.open()
+        assert self._vault is not None
+        return self._vault
+
+    @property
+    def store(self) -> SqliteStore:
+        return cast(SqliteStore, self.vault._context.store)
+
+    def take(self, steps: "Iterable[Step]") -> None:
+        """Take steps, one after the other."""
+        for at, step in enumerate(steps):
+            try:
+                step(self)
+            except HardsaveError as error:
+                self.tell(f"failed {at} {type(error).__name__}: {error}")
+                if not self.forgiving:
+                    raise
+
+    def side_by_side(self, *ways: "Sequence[Step]") -> None:
+        """Take steps in threads, so that commits are made in groups."""
+        with ThreadPoolExecutor(len(ways)) as threads:
+            for done in [threads.submit(self.take, steps) for steps in ways]:
+                done.result()
+
+    def save(self, timeline: str) -> None:
+        """The next save, of a whole state."""
+        self._next(timeline, lambda line, number: line.save(state(timeline, number)))
+
+    def append(self, timeline: str) -> None:
+        """The next save, by what is new in it."""
+
+        def grow(line: hardsave.Timeline, number: int) -> hardsave.Checkpoint:
+            return line.append({"messages": [message(timeline, number)], "turn": number})
+
+        self._next(timeline, grow)
+
+    def fork(self, source: str, timeline: str) -> None:
+        self.tell(f"begin {timeline} 0")
+        forked = self.line(source).fork(name=timeline)
+        head = forked.head
+        self.tell(f"done {timeline} 0 {head.id if head else None}")
+
+    def merge(self) -> None:
+        """Merge small packs here and now, not whenever the thread gets to it."""
+        store = self.store
+        connection = store._connect()
+        try:
+            with in_our_words(store.path):
+                while store._merger.merge(connection, 0):
+                    pass
+        finally:
+            connection.close()
+
+    def checkpoint(self, mode: str) -> None:
+        """Move the WAL into the main file."""
+        with in_our_words(self.store.path):
+            self.store._writer.connection.pragma("wal_checkpoint", mode)
+
+    def checkpoint_often(self) -> None:
+        """With nearly every save, as happens now and then in a long life."""
+        with in_our_words(self.store.path):
+            self.store._writer.connection.pragma("wal_autocheckpoint", 8)
+
+    def line(self, timeline: str) -> hardsave.Timeline:
+        if timeline not in self._lines:
+            self._lines[timeline] = self.vault.timeline(timeline)
+        return self._lines[timeline]
+
+    def _next(
+        self, timeline: str, write: Callable[[hardsave.Timeline, int], hardsave.Checkpoint]
+    ) -> None:
+        line = self.line(timeline)
+        number = self._numbers.pop(timeline, None)
+        if number is None:  # the first, or the last one failed: look where it stands
+            head = line.head
+            number = head.seq + 1 if head and head.timeline == timeline else 1
+        self.tell(f"begin {timeline} {number}")
+        saved = write(line, number)
+        self.tell(f"done {timeline} {number} {saved.id}")
+        self._numbers[timeline] = number + 1
+
+
+Step = Callable[[Session], None]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`before` leaves a store behind, unharmed; `steps` are struck; `beside` runs with them.
+
+    Where threads or processes meet, a scenario `varies`: one run may take fewer calls than
+    another. Packs merge in a thread of their own, as in real life, only if it `merges`.
+    """
+
+    steps: Sequence[Step]
+    before: Sequence[Step] = ()
+    beside: Sequence[Step] = ()
+    varies: bool = False
+    merges: bool = False
+
+
+def _repeat(times: int, *steps: Step) -> list[Step]:
+    return [step for _ in range(times) for step in steps]
+
+
+def _save(timeline: str) -> Step:
+    return lambda session: session.save(timeline)
+
+
+def _append(timeline: str) -> Step:
+    return lambda session: session.append(timeline)
+
+
+def _fork(session: Session) -> None:
+    session.fork("main", "side")
+
+
+def _merge(session: Session) -> None:
+    session.merge()
+
+
+def _truncate(session: Session) -> None:
+    session.checkpoint("TRUNCATE")
+
+
+def _restart(session: Session) -> None:
+    session.checkpoint("RESTART")
+
+
+def _crowd(session: Session) -> None:
+    names = ("main", "second", "third", "fourth")
+    session.side_by_side(*[_repeat(3, _append(name)) for name in names])
+
+
+def _often(session: Session) -> None:
+    session.checkpoint_often()
+
+
+_open, _close = Session.open, Session.close
+
+# Half of them close the store in the end, which moves the WAL into the main file; half do not,
+# which is how most processes end. What `before` leaves open is a WAL that has to be recovered.
+SCENARIOS: dict[str, Scenario] = {
+    "first save": Scenario([_open, _save("main"), _close]),
+    "append": Scenario(
+        before=[_save("main"), _append("main"), _close],
+        steps=[_open, *_repeat(3, _append("main")), _save("main"), _append("main")],
+    ),
+    "fork": Scenario(
+        before=[_save("main"), _append("main"), _close],
+        steps=[_open, _fork, *_repeat(2, _save("side")), _append("main")],
+    ),
+    "merge": Scenario(
+        before=[*_repeat(5, _append("main"))],
+        steps=[
+            *(_open, _append("main"), _merge),
+            *(*_repeat(4, _append("main")), _merge, _append("main"), _close),
+        ],
+    ),
+    "merging thread": Scenario(
+        before=[*_repeat(5, _append("main"))],
+        steps=[_open, *_repeat(8, _append("main")), _close],
+        varies=True,
+        merges=True,
+    ),
+    "checkpoint": Scenario(
+        before=[*_repeat(3, _append("main"))],
+        steps=[
+            *(_open, _append("main"), _truncate, _append("main"), _restart, _append("main")),
+            *(_often, *_repeat(3, _append("main")), _close),
+        ],
+    ),
+    "threads": Scenario(before=[_save("main"), _close], steps=[_open, _crowd], varies=True),
+    "two processes": Scenario(
+        steps=[_open, *_repeat(5, _append("main"))],
+        beside=[_open, *_repeat(10, _append("beside")), _close],
+        varies=True,
+    ),
+}
+
+
+def prepare(*, merges: bool = False) -> None:
+    """Let few packs be enough to merge. Unless it `merges`, that happens only when told to, so
+    that a scenario depends on its steps alone."""
+    merge.ENOUGH_PACKS = 4
+    if not merges:
+        mock.patch.object(merge.Merger, "saw").start()
+
+
+def teller(path: Path) -> Callable[[str], None]:
+    """Keeps lines in a file, at once, so that they outlive their process."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return lambda text: (os.write(file, text.encode() + b"\n"), None)[1]
