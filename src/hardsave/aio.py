@@ -18,7 +18,6 @@ the next look at the head tells.
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,11 +26,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from hardsave.errors import Misuse
 from hardsave.stores.base import Durability, Stats
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
-from hardsave.vault.events import EventName
+from hardsave.vault.events import EventName, is_async
 from hardsave.vault.vault import MAX_VALUE_BYTES
 from hardsave.vault.verify import Verification
 
@@ -52,9 +52,12 @@ class _Pool:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hardsave-aio")
         self.handlers: dict[str, list[Callable[..., Awaitable[Any]]]] = {}
+        self.is_closed = False
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
+        if self.is_closed:
+            raise Misuse("this vault is closed; open it again")
         return await loop.run_in_executor(self._threads, partial(call, *args, **kwargs))
 
     async def tell(self, event: EventName, about: object) -> None:
@@ -63,8 +66,14 @@ class _Pool:
                 await handler(about)
             except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
                 _log.exception("a handler of %s failed: %r", event, handler)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise  # it is we who are cancelled
+                _log.exception("a handler of %s was cancelled: %r", event, handler)
 
     async def close(self) -> None:
+        self.is_closed = True
         await asyncio.to_thread(self._threads.shutdown)
 
 
@@ -301,7 +310,7 @@ class Vault:
 
     def on(self, event: EventName, handler: Callable[..., Any]) -> Callable[[], None]:
         """See `hardsave.Vault.on`; `handler` may be a coroutine function."""
-        if not inspect.iscoroutinefunction(handler):
+        if not is_async(handler):
             return self._sync.on(event, lambda about: handler(self._wrapped(about)))
         self._sync.on(event, lambda about: None)()  # refuses an event that does not exist
         handlers = self._pool.handlers.setdefault(event, [])
@@ -365,11 +374,15 @@ class _Opening:
 
     async def _open(self) -> Vault:
         pool = _Pool()
+        opened: list[sync_vault.Vault] = []
         try:
-            return Vault(await pool.run(self._open_sync), pool)
+            await pool.run(lambda: opened.append(self._open_sync()))
         except BaseException:
-            await pool.close()
+            await pool.close()  # waits for the thread, which may have opened it all the same
+            for vault in opened:
+                vault.close()
             raise
+        return Vault(opened[0], pool)
 
 
 def open(

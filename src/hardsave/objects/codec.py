@@ -15,6 +15,7 @@ knows the path to what nobody can encode.
 import datetime
 import decimal
 import enum
+import os
 import re
 import uuid
 import zoneinfo
@@ -174,7 +175,16 @@ def _revive_datetime(parts: list[Any]) -> datetime.datetime:
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo | None:
-    """A time zone; None if this machine does not know it (an offset is right all the same)."""
+    """A time zone; None if this machine does not know it (an offset is right all the same).
+
+    Only those that lie in the system's database: for others `ZoneInfo` would import a package
+    by the name that was stored.
+    """
+    parts = name.split("/")
+    if not all(re.fullmatch(r"[A-Za-z0-9_+-]+", part) for part in parts):
+        return None
+    if not any(os.path.isfile(os.path.join(root, *parts)) for root in zoneinfo.TZPATH):
+        return None
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -223,9 +233,13 @@ def _check_distinct(found: Collection[Any], stored: list[Any]) -> None:
 
 def hashable(value: Any) -> Any:
     """Keys and members of classes that nobody registered: their fields as a tuple of pairs."""
-    if isinstance(value, dict):
-        return tuple((name, hashable(field)) for name, field in value.items())
-    return tuple(map(hashable, value)) if type(value) is tuple else value
+    try:
+        hash(value)
+    except TypeError:
+        if isinstance(value, dict):
+            return tuple((name, hashable(field)) for name, field in value.items())
+        return tuple(map(hashable, value)) if type(value) is tuple else value
+    return value
 
 
 def _int_parts(number: int) -> tuple[int | None, Any]:

@@ -11,11 +11,14 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from hardsave.objects import slow
-from hardsave.objects.codec import hashable
+from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.tree import Reader, Ref, Shape, Stored
+from hardsave.objects.types import Types
+from hardsave.objects.wire import Verbatim
 
 MAX_DEPTH = 50  # beyond it a difference is reported, not looked into
+_PLAIN = Codec(Types())
 MAX_ALIGNED = 2_000  # tokens on a side; more are paired by position
 
 
@@ -51,7 +54,11 @@ class _Token(NamedTuple):
 
 
 def diff(reader: Reader, old: Hash, new: Hash) -> StateDiff:
-    """What has to happen to the state at `old` to become the one at `new`."""
+    """What has to happen to the state at `old` to become the one at `new`.
+
+    `reader` reads verbatim: tuples, sets, objects and the like are compared as they are stored,
+    and what differs inside a small one is a change of the whole.
+    """
     found = StateDiff()
     _Comparison(reader, found).slots(Ref(old), Ref(new), StatePath())
     return found
@@ -68,7 +75,7 @@ class _Comparison:
             return
         old, new = self._open(old), self._open(new)
         if isinstance(old, Stored) or isinstance(new, Stored):
-            if _kind(old) != _kind(new) or _kind(old) is None or len(path) >= MAX_DEPTH:
+            if _shape(old) != _shape(new) or _kind(old) is None or len(path) >= MAX_DEPTH:
                 self._found.changed.append(path)
                 return
         elif type(old) is not type(new) or not isinstance(old, dict | list):
@@ -82,18 +89,27 @@ class _Comparison:
 
     def _maps(self, old: Any, new: Any, path: StatePath) -> None:
         before, after = self._tokens(old, new)
-        left = {hashable(token.item[0]): token.item[1] for token in before if not token.height}
-        right = {hashable(token.item[0]): token.item[1] for token in after if not token.height}
-        for key in left:
-            if key not in right:
+        left, right = self._by_key(before), self._by_key(after)
+        for name, (key, _) in left.items():
+            if name not in right:
                 self._found.removed.append(path.down(key))
-        for key, value in right.items():
-            if key not in left:
+        for name, (key, value) in right.items():
+            if name not in left:
                 self._found.added.append(path.down(key))
             elif len(path) < MAX_DEPTH:
-                self.slots(left[key], value, path.down(key))
-            elif self._encoded(left[key]) != self._encoded(value):
+                self.slots(left[name][1], value, path.down(key))
+            elif self._encoded(left[name][1]) != self._encoded(value):
                 self._found.changed.append(path.down(key))
+
+    def _by_key(self, tokens: list[_Token]) -> dict[bytes, tuple[Any, Any]]:
+        """Key, for people to read, and value of every item, by the key's encoding."""
+        items: dict[bytes, tuple[Any, Any]] = {}
+        for token in tokens:
+            if not token.height:
+                key, value = token.item
+                name = self._encoded(key)
+                items[name] = _PLAIN.decode(name) if isinstance(key, Verbatim) else key, value
+        return items
 
     def _lists(self, old: Any, new: Any, path: StatePath) -> None:
         before, after = self._tokens(old, new)
@@ -180,12 +196,21 @@ class _Comparison:
         return self._reader.codec.encode(value)
 
 
+def _shape(value: Any) -> tuple[Any, ...]:
+    """What a container is: a list that became a tuple is a change, however alike they are."""
+    if isinstance(value, Stored):
+        return value.shape, value.name
+    if isinstance(value, dict):
+        return Shape.MAP, None
+    return Shape.LIST if isinstance(value, list) else None, None
+
+
 def _kind(value: Any) -> str | None:
     if isinstance(value, Stored):
         if value.shape in (Shape.MAP, Shape.OBJECT):
             return "map"
         return "list" if value.shape in (Shape.LIST, Shape.TUPLE) else None
-    return "map" if isinstance(value, dict) else "list" if isinstance(value, list | tuple) else None
+    return "map" if isinstance(value, dict) else "list" if isinstance(value, list) else None
 
 
 def _flat(tokens: Sequence[_Token]) -> list[tuple[Any, ...] | None]:

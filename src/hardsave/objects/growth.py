@@ -4,7 +4,7 @@ Of the state itself all keys are known, of a list in it only the right edges (se
 so an append costs what is added, however long the list has become. What is read is read
 verbatim: values of classes that nobody registered are carried on as they are.
 
-Keys are told apart by their stored form, but for numbers that are equal (1, 1.0 and True).
+Keys are told apart as Python tells them apart: an equal one is the same one.
 
 Like a `Shadow`, a `Growth` describes what would be stored: throw it away if the commit fails.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 from hardsave.errors import Misuse, Unstorable
 from hardsave.objects import envelope, slow, wire
+from hardsave.objects.codec import hashable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
 from hardsave.objects.tree import (
@@ -39,7 +40,9 @@ class Growth:
         self._reader = reader
         self._small: dict[Any, Any] | None = None  # the whole state, while it is not split
         self._top: Levels | None = None  # its entries, once it is
-        self._places: dict[bytes, int] = {}  # where a key stands, by its encoding
+        self._places: dict[Any, tuple[int, bytes]] | None = (
+            None  # where a key stands, and its bytes
+        )
         self._lists: dict[bytes, Levels] = {}  # the split lists seen so far
         stored = {} if root is None else reader.open(root)
         if isinstance(stored, Stored) and stored.shape is Shape.MAP:
@@ -64,9 +67,9 @@ class Growth:
     def _append_small(self, delta: dict[Any, Any], out: Out) -> Hash:
         """A state that is not split is cheap enough to make anew."""
         grown = dict(self._small or {})
-        verbatim = self._reader.codec
+        names = {self._as_key(key): key for key in grown}
         for key, value in delta.items():
-            name = verbatim.decode(verbatim.encode(key))  # the key as it was read
+            name = names.setdefault(self._as_key(key), key)  # the key as it was read
             stored = grown.get(name)
             both = isinstance(stored, list) and isinstance(value, list)
             grown[name] = [*stored, *value] if both else value  # type: ignore[misc] # narrowed by both
@@ -82,7 +85,7 @@ class Growth:
         else:
             here = self._with(out)
             self._top = None
-            self._places.clear()
+            self._places = None
             self._small = here.codec.decode(slot.data if slot.ref is None else out[slot.ref][2:])
         return self._builder.as_object(slot, out)
 
@@ -91,16 +94,13 @@ class Growth:
     def _put(self, top: Levels, key: Any, value: Any, out: Out) -> None:
         step = slow.key_step(key)
         try:
-            name = self._builder.codec.encode(key)
-            at = self._place(top, name)
-            if at is None and isinstance(key, int | float):
-                name, at = self._place_of_equal(top, key, name)
+            at, name = self._place(top, key)
             slot = self._slot(top, name, at, value, out)
         except Unstorable as error:
             raise error.below("state", step) from None
         entry = Entry(name + slot.data, slot.ref)
         if at is None:
-            self._places[name] = top.count
+            self._known_places(top)[self._as_key(key)] = top.count, name
             top.append([entry], out)
         else:
             top.splice(at, at + 1, [entry], out)
@@ -118,24 +118,24 @@ class Growth:
         self._lists[name] = known
         return Entry(wire.REF_MARK, known.root(_LIST_HEAD, out))
 
-    def _place(self, top: Levels, name: bytes) -> int | None:
-        """Where a key stands. Encodings are self-delimiting: the right prefix is the key."""
-        if name not in self._places:
-            for at in range(top.count):
-                if top.entry(at).data.startswith(name):
-                    self._places[name] = at
-                    break
-        return self._places.get(name)
+    def _place(self, top: Levels, key: Any) -> tuple[int | None, bytes]:
+        """Where a key stands, and its bytes: those of the first spelling, as dicts do."""
+        found = self._known_places(top).get(self._as_key(key))
+        return (None, self._builder.codec.encode(key)) if found is None else found
 
-    def _place_of_equal(self, top: Levels, key: float, name: bytes) -> tuple[bytes, int | None]:
-        """Python's dicts take 1, 1.0 and True for one key; the first spelling stays."""
-        for twin in _twins(key):
-            if twin == key and type(twin) is not type(key):
-                other = self._builder.codec.encode(twin)
-                at = self._place(top, other)
-                if at is not None:
-                    return other, at
-        return name, None
+    def _known_places(self, top: Levels) -> dict[Any, tuple[int, bytes]]:
+        if self._places is None:
+            self._places = {}
+            for at in range(top.count):
+                data, ref, _ = top.entry(at)
+                key = self._reader.codec.decode(b"\x92" + data, [ref])[0]
+                self._places[self._as_key(key)] = at, self._builder.codec.encode(key)
+        return self._places
+
+    def _as_key(self, key: Any) -> Any:
+        """A key as Python compares it once it is read: 1, 1.0 and True are one."""
+        codec = self._builder.codec
+        return hashable(codec.decode(codec.encode(key)))
 
     def _known_list(
         self, top: Levels, name: bytes, at: int | None, out: Out
@@ -190,7 +190,7 @@ class Growth:
         entries = [Entry(key + slot.data, slot.ref) for key, slot in zip(keys, slots, strict=True)]
         levels = Levels(2, full=True)
         levels.append(entries, Out())
-        self._places.clear()
+        self._places = None
         return levels
 
     def _resumed_list(self, stored: Stored, reader: Reader) -> Levels:
@@ -205,11 +205,3 @@ class Growth:
         if isinstance(item, Ref):
             return Entry(wire.REF_MARK, item.address)
         return Entry(self._builder.codec.encode(item), None)
-
-
-def _twins(key: float) -> list[bool | int | float]:
-    """Numbers of other types that a dict may take for the same key."""
-    try:
-        return [bool(key), int(key), float(key)]
-    except (OverflowError, ValueError):  # too large for a float; infinite or not a number
-        return []

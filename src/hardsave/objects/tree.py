@@ -149,7 +149,11 @@ class Builder:
                     if len(item) * 4 > limit and _encoded_size(item) > limit:  # type: ignore[arg-type] # narrowed by kind
                         steps = self._steps(stack[1:])
                         raise Unstorable(path + steps, f"longer than max_value_bytes ({limit})")
-                elif kind is not int and (inside := self._inside(item)) is not None:
+                elif kind is int:
+                    if item.bit_length() > 8 * limit:  # type: ignore[attr-defined] # narrowed by kind
+                        steps = self._steps(stack[1:])
+                        raise Unstorable(path + steps, f"longer than max_value_bytes ({limit})")
+                elif (inside := self._inside(item)) is not None:
                     stack.append((item, [0], inside))
                     break
             else:

@@ -127,6 +127,9 @@ class Store(Protocol):
     def stats(self, user: str | None) -> Stats:
         """How much is stored."""
 
+    def forget(self) -> None:
+        """Drop what is kept in memory: the next reads ask the medium."""
+
     def verify(self) -> Sequence[str]:
         """What is wrong with the store's own structure, one line each; empty if nothing."""
 

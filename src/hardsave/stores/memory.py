@@ -116,6 +116,9 @@ class MemoryStore:
                 disk_bytes=sum(len(data) for objects in every for data in objects.values()),
             )
 
+    def forget(self) -> None:
+        self._tenant(None)
+
     def verify(self) -> list[str]:
         self._tenant(None)
         return []

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
 from hardsave.errors import Conflict
@@ -131,11 +131,15 @@ def _attempt(store: Store, batch: Batch) -> Callable[[], int | Conflict]:
 def _at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """What each call answers, when all of them start together."""
     barrier = threading.Barrier(len(calls))
+    futures: list[Future[Result]] = [Future() for _ in calls]
 
-    def run(call: Callable[[], Result]) -> Result:
-        barrier.wait(PATIENCE_SECONDS)
-        return call()
+    def run(call: Callable[[], Result], future: Future[Result]) -> None:
+        try:
+            barrier.wait(PATIENCE_SECONDS)
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 # raised where the answer is read
+            future.set_exception(error)
 
-    with ThreadPoolExecutor(len(calls)) as pool:
-        futures = [pool.submit(run, call) for call in calls]
-        return [future.result(PATIENCE_SECONDS) for future in futures]
+    for pair in zip(calls, futures, strict=True):
+        threading.Thread(target=run, args=pair, daemon=True).start()
+    return [future.result(PATIENCE_SECONDS) for future in futures]

@@ -24,7 +24,7 @@ class Diff:
 
 
 def compare(reader: Reader, old: CheckpointRecord, new: CheckpointRecord) -> Diff:
-    """Reads only what differs. `reader` should revive no classes."""
+    """Reads only what differs. `reader` reads verbatim."""
     found = diff(reader, old.root, new.root)
     return Diff(
         added=tuple(found.added),

@@ -90,7 +90,10 @@ class History:
         import difflib  # only where somebody mistyped: it takes a while to load
 
         where = "" if timeline is None else f" on timeline {timeline!r}"
-        near = difflib.get_close_matches(ref, self._names(timeline), n=3, cutoff=0.5)
+        names = dict.fromkeys(self._names(timeline))
+        if ref in names:
+            return f"checkpoint {ref!r} not found here: a name is looked up on its timeline"
+        near = difflib.get_close_matches(ref, list(names), n=3, cutoff=0.5)
         hint = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
         if not hint and timeline is not None:
             last = self._store.timeline(self._user, timeline)
@@ -101,7 +104,8 @@ class History:
         """What a mistyped ref may have meant: recent names, and numbers of known timelines."""
         names: list[str] = []
         for record in self._store.timelines(self._user, None, 100):
-            names.append(f"{record.name}:{record.last_seq}")
+            if record.last_seq:
+                names.append(f"{record.name}:{record.last_seq}")
             if record.name == timeline or timeline is None:
                 recent = self._store.checkpoints(self._user, Query(timeline=record.name, limit=200))
                 names += [row.name for row in recent if row.name is not None]

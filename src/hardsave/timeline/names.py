@@ -8,6 +8,7 @@ from hardsave.errors import Misuse
 
 KINDS = ("automatic", "manual", "feature", "session")
 MAX_NAME = 200
+MAX_DESCRIPTION = 64 * 1024
 FULL_ID = re.compile(r"chk_[0-9a-f]{24}")
 NUMBERED = re.compile(r"(?P<timeline>[^:]+):(?P<seq>[0-9]+)")
 
@@ -48,6 +49,8 @@ def _check_status_line(status: str) -> None:
 
 def check_description(text: str) -> str:
     _check_text(text, "a description")
+    if len(text) > MAX_DESCRIPTION:
+        raise Misuse(f"a description has at most {MAX_DESCRIPTION} characters; use the state")
     return text
 
 

@@ -14,6 +14,17 @@ Handler = Callable[..., Any]
 _log = logging.getLogger(__name__)
 
 
+def is_async(handler: Any) -> bool:
+    """Whether calling `handler` gives something to await."""
+    functions = (handler, getattr(handler, "__call__", None))  # noqa: B004 # its function is wanted
+    codes = [getattr(function, "__code__", None) for function in functions]
+    return any(code.co_flags & 0x80 for code in codes if code)  # as inspect looks at it
+
+
+def _is_callable(handler: Any) -> bool:
+    return callable(handler)
+
+
 class Events:
     """Handlers by the name of their event, called in the order they were added."""
 
@@ -26,6 +37,8 @@ class Events:
         if event not in get_args(EventName):
             known = ", ".join(get_args(EventName))
             raise Misuse(f"there is no event {event!r}; there are: {known}")
+        if is_async(handler) or not _is_callable(handler):
+            raise Misuse(f"a handler is a plain function; {handler!r} is not (see hardsave.aio)")
         entry = (handler,)
         with self._lock:
             self._handlers[event] = (*self._handlers.get(event, ()), entry)

@@ -3,8 +3,9 @@
 Contract. A save that has returned is durable, and is the head. A handle expects the head
 that it last saw: of two writers on one timeline exactly one wins, the other gets `Conflict`
 and nothing is written for it. Threads that share a handle are served one after the other.
-If a save is interrupted or fails, it is unknown whether it was written; the handle can be
-used on, and finds out with its next look at the head.
+If a save is interrupted or fails, it is unknown whether it was written. The handle can be used
+on: a `save` finds out by itself, an `append` that would double what was written is refused
+until the head was looked at.
 """
 
 import re
@@ -109,6 +110,8 @@ class Timeline:
         if not isinstance(delta, Mapping):
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._about(name, kind, status, description, metadata)
+        if expect is None:
+            self._refuse_to_repeat()
         return self._write(lambda base: self._grown(dict(delta), base), about, expect)
 
     @overload
@@ -122,11 +125,14 @@ class Timeline:
                 self._look()
             record = self._context.history.find(ref, self._name)
         state = self._context.objects.reader.load(record.root)
-        return state if type is None else convert(state, type)
+        return state if type is None else _shaped(state, type)
 
     def get(self, ref: str = "@") -> Checkpoint:
         """The checkpoint that `ref` names on this timeline."""
-        return self._context.checkpoint(self._context.history.find(ref, self._name))
+        with self._lock:
+            if ref == "@":
+                self._look()
+            return self._context.checkpoint(self._context.history.find(ref, self._name))
 
     def checkpoints(
         self,
@@ -140,8 +146,7 @@ class Timeline:
         after: str | None = None,
     ) -> Page:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
-        if not 1 <= limit < 1 << 62:
-            raise Misuse(f"limit is at least 1 and no astronomical number, not {limit}")
+        _check_limit(limit)
         query = Query(
             timeline=self._name,
             limit=limit + 1,  # one more, to know whether another page follows
@@ -328,6 +333,17 @@ class Timeline:
             self._see(standing)
         self._attempted = None
 
+    def _refuse_to_repeat(self) -> None:
+        """To append once more what was appended already would double it: look first."""
+        with self._lock:
+            attempted = self._attempted
+            if attempted is None or position(self._standing()) != position(attempted):
+                return
+        raise Conflict(
+            f"the save before this one did not return, but it was written as number "
+            f"{attempted.last_seq} of timeline {self._name!r}; load() it before you append again"
+        )
+
     def _meet(self, expect: Expected) -> None:
         """Take up the expectation that the caller names."""
         if expect is None:
@@ -363,6 +379,24 @@ def _whole(expect: Any) -> bytes:
     return from_text(expect)
 
 
+def _shaped(state: Any, wanted: Any) -> Any:
+    try:
+        shaped = convert(state, wanted)
+    except RecursionError as error:
+        raise Misuse(f"the state is nested too deep to become a {wanted!r}") from error
+    if isinstance(wanted, type) and not isinstance(shaped, wanted):
+        raise Misuse(
+            f"the state is a {type(state).__name__} and does not become a {wanted.__qualname__}; "
+            "load it without a type to see it"
+        )
+    return shaped
+
+
+def _check_limit(limit: Any) -> None:
+    if not isinstance(limit, int) or not 1 <= limit < 1 << 62:
+        raise Misuse(f"limit is a number from 1 on, and no astronomical one, not {limit!r}")
+
+
 def _cursor(after: Any) -> int | None:
     if after is None:
         return None
@@ -371,10 +405,12 @@ def _cursor(after: Any) -> int | None:
     return int(after)
 
 
-def _microseconds(moment: datetime | None) -> int | None:
+def _microseconds(moment: Any) -> int | None:
     """UTC microseconds; a naive time is taken as local."""
     if moment is None:
         return None
+    if not isinstance(moment, datetime):
+        raise Misuse(f"since and until are datetimes, not {type(moment).__name__}")
     try:
         aware = moment.astimezone() if moment.tzinfo is None else moment
     except (ValueError, OverflowError):  # the ends of time have no local time

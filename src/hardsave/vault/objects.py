@@ -22,7 +22,6 @@ class Objects:
         self.builder = Builder(codec, max_value_bytes)
         self.reader = Reader(codec, self.fetch)
         self.verbatim = Reader(Codec(types, verbatim=True), self.fetch)
-        self.plain = Reader(Codec(Types()), self.fetch)
 
     def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
         """Objects by hash. Damage and absence are `Corrupt`."""

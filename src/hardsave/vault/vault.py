@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Durability, Stats, Store
@@ -109,7 +109,7 @@ class Vault:
         """What changed from one checkpoint to another."""
         from hardsave.timeline.diff import compare  # with difflib, which few callers need
 
-        return compare(self._context.objects.plain, self._record(old), self._record(new))
+        return compare(self._context.objects.verbatim, self._record(old), self._record(new))
 
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` whenever `event` happens in this vault; calling the answer ends it.
@@ -144,4 +144,8 @@ class Vault:
         self.close()
 
     def _record(self, given: Checkpoint | str) -> CheckpointRecord:
-        return given.record if isinstance(given, Checkpoint) else self._context.history.find(given)
+        if not isinstance(given, Checkpoint):
+            return self._context.history.find(given)
+        if given.user != self.user:
+            raise NotFound(f"checkpoint {given.id} is not one of this user's")
+        return given.record

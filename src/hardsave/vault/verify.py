@@ -32,6 +32,7 @@ def verify(context: Context, one: CheckpointRecord | None) -> Verification:
     faults: list[str] = []
     seen: set[Hash] = set()
     count = 0
+    context.store.forget()
     if one is None:
         faults += context.store.verify()
     try:

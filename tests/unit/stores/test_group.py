@@ -6,17 +6,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from types import FrameType
 
 import pytest
 
 from hardsave.stores.sqlite import group as group_module
 from hardsave.stores.sqlite.group import Group, Ticket
+from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import eventually
 from tests.unit.stores.test_lock import interrupted_after
-
-PATIENCE_SECONDS = 20.0
 
 Tickets = Sequence[Ticket[str, str]]
 
@@ -45,22 +44,23 @@ class Rounds:
             else:
                 ticket.result = ticket.item.upper()
 
-    def queue(self, pool: ThreadPoolExecutor, *items: str) -> list[Future[str | None]]:
+    def submit(self, item: str) -> Future[str | None]:
+        return start(lambda: self.group.submit(item))
+
+    def queue(self, *items: str) -> list[Future[str | None]]:
         """Submit each in a thread of its own, and see them queued up in that order."""
         futures = []
         for item in items:
             before = len(self.group._waiting)
-            futures.append(pool.submit(self.group.submit, item))
+            futures.append(self.submit(item))
             assert eventually(lambda before=before: len(self.group._waiting) > before)  # type: ignore[misc] # bound to the loop
         return futures
 
-    def lead(
-        self, pool: ThreadPoolExecutor, item: str
-    ) -> tuple[Future[str | None], Callable[[], None]]:
+    def lead(self, item: str) -> tuple[Future[str | None], Callable[[], None]]:
         """A leader that is at work until it is let go."""
         self.hold[item] = threading.Event()
         before = len(self.seen)
-        future = pool.submit(self.group.submit, item)
+        future = self.submit(item)
         assert eventually(lambda: len(self.seen) > before)
         return future, self.hold[item].set
 
@@ -80,59 +80,54 @@ def test_whoever_is_alone_runs_alone(rounds: Rounds) -> None:
 
 
 def test_those_who_wait_run_in_one_round_in_order(rounds: Rounds) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        others = rounds.queue(pool, "a", "b", "c", "d")
-        let_go()
-        assert [answer(future) for future in (first, *others)] == ["FIRST", "A", "B", "C", "D"]
+    first, let_go = rounds.lead("first")
+    others = rounds.queue("a", "b", "c", "d")
+    let_go()
+    assert [answer(future) for future in (first, *others)] == ["FIRST", "A", "B", "C", "D"]
     assert rounds.seen == [["first"], ["a", "b", "c", "d"]]
 
 
 def test_an_error_is_raised_to_the_one_it_belongs_to(rounds: Rounds) -> None:
     rounds.refuse["b"] = ValueError("only b")
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        a, b, c = rounds.queue(pool, "a", "b", "c")
-        let_go()
-        assert [answer(first), answer(a), answer(c)] == ["FIRST", "A", "C"]
-        with pytest.raises(ValueError, match="only b"):
-            answer(b)
+    first, let_go = rounds.lead("first")
+    a, b, c = rounds.queue("a", "b", "c")
+    let_go()
+    assert [answer(first), answer(a), answer(c)] == ["FIRST", "A", "C"]
+    with pytest.raises(ValueError, match="only b"):
+        answer(b)
 
 
 def test_when_a_round_fails_its_leader_is_told_and_the_others_do_not_know(rounds: Rounds) -> None:
     rounds.fail["b"] = OSError("disk")
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        a, b, c = rounds.queue(pool, "a", "b", "c")
-        let_go()
-        assert answer(first) == "FIRST"
-        with pytest.raises(OSError, match="disk"):  # a leads the round
-            answer(a)
-        assert [answer(b), answer(c)] == [None, None]
+    first, let_go = rounds.lead("first")
+    a, b, c = rounds.queue("a", "b", "c")
+    let_go()
+    assert answer(first) == "FIRST"
+    with pytest.raises(OSError, match="disk"):  # a leads the round
+        answer(a)
+    assert [answer(b), answer(c)] == [None, None]
     assert rounds.group.submit("next") == "NEXT"
 
 
 def test_an_interrupted_leader_leaves_nobody_behind(rounds: Rounds) -> None:
     rounds.fail["first"] = KeyboardInterrupt()
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        others = rounds.queue(pool, "a", "b")
-        let_go()
-        with pytest.raises(KeyboardInterrupt):
-            answer(first)
-        assert [answer(future) for future in others] == ["A", "B"]
+    first, let_go = rounds.lead("first")
+    others = rounds.queue("a", "b")
+    let_go()
+    with pytest.raises(KeyboardInterrupt):
+        answer(first)
+    assert [answer(future) for future in others] == ["A", "B"]
     assert rounds.group.submit("next") == "NEXT"
 
 
 def test_a_waiting_caller_that_is_interrupted_is_not_run(rounds: Rounds) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        (before,) = rounds.queue(pool, "before")
-        with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
-            rounds.group.submit("impatient")
-        (behind,) = rounds.queue(pool, "behind")
-        let_go()
-        assert [answer(first), answer(before), answer(behind)] == ["FIRST", "BEFORE", "BEHIND"]
+    first, let_go = rounds.lead("first")
+    (before,) = rounds.queue("before")
+    with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
+        rounds.group.submit("impatient")
+    (behind,) = rounds.queue("behind")
+    let_go()
+    assert [answer(first), answer(before), answer(behind)] == ["FIRST", "BEFORE", "BEHIND"]
     assert rounds.seen == [["first"], ["before", "behind"]]
 
 
@@ -147,13 +142,12 @@ def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Ticket, "wait", interrupted)
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        impatient, behind = rounds.queue(pool, "impatient", "behind")
-        let_go()
-        with pytest.raises(KeyboardInterrupt):
-            answer(impatient)
-        assert [answer(first), answer(behind)] == ["FIRST", "BEHIND"]
+    first, let_go = rounds.lead("first")
+    impatient, behind = rounds.queue("impatient", "behind")
+    let_go()
+    with pytest.raises(KeyboardInterrupt):
+        answer(impatient)
+    assert [answer(first), answer(behind)] == ["FIRST", "BEHIND"]
     assert rounds.group.submit("next") == "NEXT"
     assert "impatient" not in [item for some in rounds.seen for item in some]
 
@@ -162,22 +156,20 @@ def test_a_leader_waits_a_moment_for_the_company_of_the_last_round(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_module, "LINGER_SECONDS", 5.0)
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        crowd = rounds.queue(pool, "a", "b", "c", "d")
-        let_go()
-        assert all(answer(future) for future in (first, *crowd))
-        again = [pool.submit(rounds.group.submit, item) for item in "efgh"]
-        assert all(answer(future) for future in again)
+    first, let_go = rounds.lead("first")
+    crowd = rounds.queue("a", "b", "c", "d")
+    let_go()
+    assert all(answer(future) for future in (first, *crowd))
+    again = [rounds.submit(item) for item in "efgh"]
+    assert all(answer(future) for future in again)
     assert sorted(rounds.seen[-1]) == ["e", "f", "g", "h"]
 
 
 def test_a_leader_does_not_wait_for_company_for_long(rounds: Rounds) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        first, let_go = rounds.lead(pool, "first")
-        crowd = rounds.queue(pool, "a", "b", "c", "d")
-        let_go()
-        assert all(answer(future) for future in (first, *crowd))
+    first, let_go = rounds.lead("first")
+    crowd = rounds.queue("a", "b", "c", "d")
+    let_go()
+    assert all(answer(future) for future in (first, *crowd))
     before = time.monotonic()
     assert rounds.group.submit("alone") == "ALONE"
     assert time.monotonic() - before < 1

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ from hardsave.stores.sqlite import SqliteStore, writer
 from hardsave.stores.sqlite.group import Ticket
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.testing.batches import Line, an_entry, an_object, but, some_objects, trace
+from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import eventually
-
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture
@@ -53,16 +53,17 @@ class Together:
         """Commit all of them in one round; what each was answered."""
         held = FileLock(self.store.path + "-lock")
         held.acquire(5)
-        with ThreadPoolExecutor(len(batches) + 1) as pool:
-            first = pool.submit(self.store.commit, Batch(None, an_entry(f"first {self.sizes}")))
-            futures: list[Future[int]] = []
-            for batch in batches:
-                waiting = len(self.store._writer._group._waiting)
-                futures.append(pool.submit(self.store.commit, batch))
-                assert eventually(self._more_than(waiting))
-            held.release()
-            first.result(PATIENCE_SECONDS)
-            answers = [_answer(future) for future in futures]
+        store, sizes = self.store, self.sizes
+        first = start(lambda: store.commit(Batch(None, an_entry(f"first {sizes}"))))
+        assert eventually(lambda: store._writer._group._leader is not None)
+        futures: list[Future[int]] = []
+        for batch in batches:
+            waiting = len(store._writer._group._waiting)
+            futures.append(start(partial(store.commit, batch)))
+            assert eventually(self._more_than(waiting))
+        held.release()
+        first.result(PATIENCE_SECONDS)
+        answers = [_answer(future) for future in futures]
         held.close()
         return answers
 

@@ -98,6 +98,8 @@ def test_a_description_may_have_lines_but_no_bytes_that_cannot_be_stored() -> No
     text = " two\nlines\tand more " * 1_000
     assert names.check_description(text) == text
     assert names.check_description("") == ""
+    with pytest.raises(Misuse, match="use the state"):
+        names.check_description("x" * (names.MAX_DESCRIPTION + 1))
     for wrong in ("nul\0", "\udfff", None, b"bytes"):
         with pytest.raises(Misuse, match="a description"):
             names.check_description(wrong)  # type: ignore[arg-type] # wrong on purpose

@@ -65,11 +65,13 @@ def test_looking_at_something_else_does_not_count(pair: tuple[Timeline, Timeline
     one.save({"by": "one"})
     two.load("@~1")
     two.load("main:2")
-    two.get("@")
+    two.get("main:2")
     two.checkpoints()
     len(two)
     with pytest.raises(Conflict):
         two.save({"by": "two"})
+    two.get("@")
+    two.save({"by": "two"})
 
 
 def test_a_refused_expectation_does_not_count_as_a_look(pair: tuple[Timeline, Timeline]) -> None:

@@ -84,14 +84,18 @@ def test_an_append_that_did_not_return_is_not_made_twice(
     assert vault.verify().ok
 
 
-def test_an_append_after_one_that_did_not_return_grows_on_it(
+def test_an_append_after_one_that_did_not_return_wants_a_look_first(
     line: Timeline, vault: Vault, store: Watched
 ) -> None:
     line.append({"messages": messages(100)})
     store.after_commit = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         line.append({"messages": messages(1, start=100)})
-    line.append({"messages": messages(1, start=101)})  # without looking
+    for _ in range(2):  # a caller that simply repeats would double what was written
+        with pytest.raises(Conflict, match="did not return, but it was written as number 2"):
+            line.append({"messages": messages(1, start=100)})
+    assert line.load() == {"messages": messages(101)}
+    line.append({"messages": messages(1, start=101)})
     assert line.load() == {"messages": messages(102)}
     assert vault.verify().ok
 
@@ -182,6 +186,7 @@ def test_ctrl_c_at_any_time_leaves_a_usable_handle(real: Vault) -> None:
             turn = found
         except Conflict:  # the way out that it names
             line.load()
+            turn = len(line)  # one that was cut off may have been written later, by a leader
     line.load()
     line.append({"messages": messages(3, start=3 * turn), "turn": turn})
     assert line.load() == {"messages": messages(3 * turn + 3), "turn": turn}
@@ -192,7 +197,7 @@ def test_ctrl_c_at_any_time_leaves_a_usable_handle(real: Vault) -> None:
 
 
 @pytest.mark.parametrize("method", ["save", "append"])
-def test_ctrl_c_between_any_two_lines_of_a_save_is_no_conflict(method: str) -> None:
+def test_ctrl_c_between_any_two_lines_of_a_save_leaves_a_line_that_goes_on(method: str) -> None:
     """The next save finds out by itself whether the one that was cut off had been written."""
     cuts = 0
     for cut in range(1, 80):
@@ -206,6 +211,8 @@ def test_ctrl_c_between_any_two_lines_of_a_save_is_no_conflict(method: str) -> N
         except KeyboardInterrupt:
             cuts += 1
         written = len(line) == 2
+        if method == "append" and written:
+            line.load()  # an append does not guess
         write({"messages": messages(1, start=31)})
         assert len(line) == 2 + written
         assert vault.verify().ok

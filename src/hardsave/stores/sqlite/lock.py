@@ -32,6 +32,9 @@ class FileLock:
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)

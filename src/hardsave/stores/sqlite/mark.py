@@ -60,6 +60,9 @@ class Mark:
     def is_from_this_boot(self, record: MarkRecord) -> bool:
         return record.boot == self._boot
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)

@@ -48,7 +48,7 @@ class SqliteStore:
     """See `stores.base` for the contract. Threads share one instance; processes open their own."""
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "power") -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.path.realpath(os.fspath(path))  # one file, one lock, one mark
         try:
             self.path.encode()
         except UnicodeEncodeError as error:
@@ -223,6 +223,12 @@ class SqliteStore:
         files = [Path(self.path + suffix) for suffix in ("", "-wal")]
         size = sum(file.stat().st_size for file in files if file.exists())
         return Stats(timelines=row[0], checkpoints=row[1], objects=row[2], disk_bytes=size)
+
+    def forget(self) -> None:
+        with self._using():
+            while self._free:
+                self._free.pop().close()
+            self._cache = PackCache()
 
     def verify(self) -> list[str]:
         try:
