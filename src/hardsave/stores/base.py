@@ -27,7 +27,7 @@ Objects
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
 from hardsave.errors import Conflict
@@ -49,8 +49,7 @@ class Move(NamedTuple):
     become: TimelineRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """What one commit writes, and what must still hold for it to be written.
 
     `event` is the checkpoint saved, or the log entry of what was done; its id is the id of
@@ -60,12 +59,11 @@ class Batch:
     user: str | None
     event: CheckpointRecord | LogRecord
     move: Move | None = None
-    objects: Mapping[Hash, bytes] = field(default_factory=dict)
+    objects: Mapping[Hash, bytes] = MappingProxyType({})
     requires: Collection[Hash] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """Checkpoints of one timeline, newest first. Every condition narrows; None does not."""
 
     timeline: str
@@ -79,8 +77,7 @@ class Query:
     until: int | None = None  # microseconds, inclusive
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(NamedTuple):
     """What a user has stored. `disk_bytes` is the whole store's."""
 
     timelines: int
