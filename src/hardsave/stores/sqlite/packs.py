@@ -22,7 +22,7 @@ else:
     from backports import zstd
 
 TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
-COMPRESSED_FROM = 3 * 1024  # a turn of a conversation is mostly less
+COMPRESSED_FROM = 2560  # a turn of a conversation is mostly less
 _LEVEL = 1
 _ENTRY = HASH_BYTES + 4
 _contexts = threading.local()
