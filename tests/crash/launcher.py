@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-HANGS_AFTER_SECONDS = 60
+HANGS_AFTER_SECONDS = 120
 
 
 class Ended(NamedTuple):

@@ -6,13 +6,15 @@ each kind for each thread; a run that is only watched says which ones touch the 
 """
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from typing import Any, NamedTuple
 
-from tests.crash.launcher import ROOT, Ended
+from tests.crash.launcher import HANGS_AFTER_SECONDS, ROOT, Ended
 from tests.crash.rig import Rig, Run
 from tests.crash.scenarios import SCENARIOS
 
@@ -22,7 +24,6 @@ _WATCHED = (
     "?mkdir,?mkdirat,?rename,?renameat2,?flock"
 )
 _LINE = re.compile(r"^(?P<process>\d+) +(?P<call>\w+)\(")
-_HANGS_AFTER_SECONDS = 60
 
 
 class Point(NamedTuple):
@@ -80,11 +81,7 @@ def _run(rig: Rig, scenario: str, injected: list[str], *, forgiving: bool = Fals
     if SCENARIOS[scenario].beside:
         beside = {"told": str(folder / "told-beside"), "part": "beside"}
         commands.append(_child(given | beside))
-    started = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for command in commands
-    ]
-    return Run(folder, [_wait(process) for process in started])
+    return Run(folder, [_wait(process) for process in [_start(command) for command in commands]])
 
 
 def _strace(output: str) -> list[str]:
@@ -95,6 +92,20 @@ def _child(given: dict[str, Any]) -> list[str]:
     return [sys.executable, "-m", "tests.crash.child", json.dumps(given)]
 
 
+def _start(command: list[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # so that strace can be ended together with what it traces
+    )
+
+
 def _wait(process: "subprocess.Popen[bytes]") -> Ended:
-    _, words = process.communicate(timeout=_HANGS_AFTER_SECONDS)
+    try:
+        _, words = process.communicate(timeout=HANGS_AFTER_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        _, words = process.communicate()
     return Ended(process.returncode, None, words.decode(errors="replace"))

@@ -56,6 +56,15 @@ def test_no_flipped_bit_is_read_as_data(
     ran("injector", flipped_bits=len(damages))
 
 
+@pytest.mark.parametrize("shape", ["closed", "live"])
+def test_a_flipped_bit_in_the_shape_of_pages_is_never_read_as_data(
+    specimen: Get, shape: str
+) -> None:
+    """Page size, versions and reserved bytes: what else is read depends on them."""
+    damages: list[Damage] = [("flip", "", bit) for bit in range(16 * 8, 21 * 8)]
+    assert specimen(shape).wrong(damages) == []
+
+
 @pytest.mark.torture
 @places
 def test_no_flipped_bit_in_a_header_is_read_as_data(
