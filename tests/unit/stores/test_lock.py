@@ -146,7 +146,7 @@ def test_an_interrupted_wait_does_not_keep_the_lock(path: str, holder: Child) ->
     lock.close()
 
 
-class interrupted_after:  # noqa: N801 # reads as what it does
+class interrupted_after:
     """A block that somebody presses Ctrl-C in, and again if nothing happens.
 
     Python drops an interrupt that strikes inside a finalizer. So few of them run here, and

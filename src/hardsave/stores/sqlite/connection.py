@@ -22,6 +22,7 @@ from hardsave.stores.base import Durability
 BUSY_SECONDS = 30.0
 CHECKSUM_VFS = "cksmvfs"
 CHECKSUM_BYTES = 8
+PAGE_BYTES = 4096
 APPLICATION_ID = 0x48534156  # "HSAV"
 
 _log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ def _configure(connection: apsw.Connection, durability: Durability, *, create: b
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     if create:
         connection.reserve_bytes(None, CHECKSUM_BYTES)
+        _pragma(connection, "page_size", PAGE_BYTES)
         _pragma(connection, "auto_vacuum", 2)  # incremental; only before the first table
     _pragma(connection, "journal_mode", "wal")
     _pragma(connection, "synchronous", 2 if durability == "power" else 1)
@@ -124,6 +126,8 @@ def seems_cut(path: str, header: bytes) -> bool:
     """Whether a file is shorter than its header says, or ends inside a page."""
     size = os.path.getsize(path)
     page_size = int.from_bytes(header[16:18])
+    if page_size != PAGE_BYTES:
+        return False  # not one of ours, or damaged: SQLite finds out which
     return size < int.from_bytes(header[28:32]) * page_size or size % page_size != 0
 
 

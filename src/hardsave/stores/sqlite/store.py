@@ -56,7 +56,7 @@ class SqliteStore:
         self._durability = durability
         self._closed = False
         self._gate = threading.Condition()
-        self._busy = 0  # calls under way
+        self._active: set[int] = set()  # threads with a call under way
         self._is_pausing = False  # whoever calls now has to wait
         self._is_shut = False  # for a fork; the next call opens again
         with _opening:
@@ -266,19 +266,20 @@ class SqliteStore:
                 with _opening:
                     self._start()
                     self._is_shut = False
-            self._busy += 1
+            self._active.add(threading.get_ident())
         try:
             yield
         finally:
             with self._gate:
-                self._busy -= 1
-                if not self._busy:
+                self._active.discard(threading.get_ident())
+                if not self._active:
                     self._gate.notify_all()
 
     def _shut(self) -> None:
         """Close every connection. The caller holds the gate."""
         self._is_pausing = True
-        self._gate.wait_for(lambda: self._busy == 0, BUSY_SECONDS)
+        own = {threading.get_ident()}  # left behind by a Ctrl-C: this thread is here
+        self._gate.wait_for(lambda: self._active <= own, BUSY_SECONDS)
         self._is_pausing = False
         self._gate.notify_all()
         self._merger.close()
@@ -345,7 +346,7 @@ class SqliteStore:
 
     def _after_fork_in_child(self) -> None:
         self._gate = threading.Condition()  # the old one may be owned by a thread that is gone
-        self._busy = 0
+        self._active = set()
         self._is_pausing = False
 
 

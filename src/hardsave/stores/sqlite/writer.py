@@ -148,8 +148,10 @@ class Writer:
 
     def _transact(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
+        if connection.in_transaction:  # Ctrl-C has struck in the middle of the last rollback
+            connection.execute("ROLLBACK")
         try:
+            connection.execute("BEGIN IMMEDIATE")
             self._refresh(tickets)
             if len(tickets) == 1:
                 answers: list[int | HardsaveError] = [self._apply(tickets[0].item)]
