@@ -265,7 +265,10 @@ class SystemCalls:
         )
 
     def fsync(self, file: int) -> None:
-        place = self._places[file]
+        place = self._places.get(file)
+        if place is None:  # a folder above the one that is watched
+            self._fsync(file)
+            return
         is_folder = stat.S_ISDIR(os.fstat(file).st_mode)
         kind: Kind = "sync folder" if is_folder else "sync"
         self._layer.call(Event(kind, place), lambda: self._fsync(file), _system_fault)

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from hardsave.errors import HardsaveError
-from hardsave.stores.sqlite import connection, merge, store
+from hardsave.stores.sqlite import connection, merge, opening
 from hardsave.stores.sqlite.index import add_rows
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.writer import Writer
@@ -46,7 +46,7 @@ def mark_before_commit() -> None:
     transact = Writer._transact
 
     def transact_marked(self: Writer, tickets: Sequence[Any]) -> list[int | HardsaveError]:
-        self._mark.write(store.last_number(self.connection) + 1, relaxed=False)
+        self._mark.write(opening.last_number(self.connection) + 1, relaxed=False)
         return transact(self, tickets)
 
     mock.patch.object(Writer, "_transact", transact_marked).start()
@@ -68,7 +68,7 @@ def synchronous_normal() -> None:
 
 def folders_never_synced() -> None:
     """A new folder is left to the kernel."""
-    mock.patch.object(store, "_sync_folder").start()
+    mock.patch.object(opening, "_sync_folder").start()
 
 
 def hash_not_checked() -> None:

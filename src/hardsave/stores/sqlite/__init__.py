@@ -10,6 +10,7 @@
 - `writer`: the one path of every write
 - `merge`: small packs become larger ones, off the path of commits
 - `cache`: packs that were read
+- `opening`: creating or checking the file before anybody uses it
 - `store`: the contract, on top of these
 """
 

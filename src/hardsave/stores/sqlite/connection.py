@@ -36,6 +36,8 @@ def connect(path: str, durability: Durability, *, create: bool) -> apsw.Connecti
     with in_our_words(path):
         connection = apsw.Connection(path, flags=flags, vfs=CHECKSUM_VFS)
         try:
+            if connection.readonly("main"):  # SQLite falls back to that without a word
+                raise Unavailable(f"{path} cannot be opened for writing")
             _configure(connection, durability, create=create)
         except BaseException:
             connection.close()

@@ -83,6 +83,7 @@ class Writer:
         lock: FileLock,
         mark: Mark,
         index: Index,
+        reopen: Callable[[], apsw.Connection],
         *,
         relaxed: bool,
     ) -> None:
@@ -91,6 +92,8 @@ class Writer:
         self._lock = lock
         self._mark = mark
         self._connection = connection
+        self._reopen = reopen
+        self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._identity = _identity(path)
         self._group: Group[_Write | Callable[[apsw.Connection], None], int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
@@ -128,6 +131,10 @@ class Writer:
         try:
             self._lock.acquire(BUSY_SECONDS)
             try:
+                if self._is_doubtful:
+                    self._connection.close()
+                    self._connection = self._reopen()
+                    self._is_doubtful = False
                 self._made.clear()
                 self._numbers.clear()
                 answers = self._transact(tickets)
@@ -135,6 +142,7 @@ class Writer:
             finally:
                 self._lock.release()
         except apsw.Error as error:
+            self._is_doubtful = True
             raise translated(error, self.path) from error
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be written: {error}") from error
