@@ -28,6 +28,21 @@ class CheckpointRecord(NamedTuple):
     description: str
     metadata: bytes
     root: Hash
+    hidden: int = 0  # above 0: by which commit; the store fills it in
+
+    @property
+    def is_hidden(self) -> bool:
+        """Deleted, and not gone yet. Below 0 it was hidden once, and shown again."""
+        return self.hidden > 0
+
+
+class Tombstone(NamedTuple):
+    """What is left of a checkpoint that was dropped for good: its place in history."""
+
+    id: Id
+    timeline: str
+    seq: int
+    parent: Id | None
 
 
 class LogRecord(NamedTuple):
@@ -49,3 +64,4 @@ class TimelineRecord(NamedTuple):
     last_seq: int  # the highest number ever given out
     created_at: int
     origin: Id | None  # the checkpoint it was forked from
+    is_deleted: bool = False  # not listed, until something is saved on it again

@@ -12,6 +12,7 @@ Writing
 Raised
     `Conflict`     a timeline is no longer where the batch expects it: nothing was written
     `ObjectsGone`  (a Conflict) an object that the batch points at is not stored any more
+    `CheckpointGone` (a Conflict) a checkpoint that it relies on was dropped
     `Unavailable`  the store cannot be used now. Whether the batch was written is *unknown*
                    to the caller, who repeats it or gives up
     `Corrupt`      stored bytes are damaged
@@ -20,10 +21,17 @@ Reading
     A read sees every commit that returned before it began. Pages are cut by key, never by
     offset; no read counts rows to find its place.
 
+Hidden and dropped
+    A checkpoint that was deleted is hidden: no listing, count or prefix finds it, `checkpoint`
+    does, and it can be shown again. One that was dropped is gone for good and leaves a
+    tombstone, so that its children can tell it from one that was lost.
+
 Objects
     Storing an object that is there already changes nothing. An object is never stored
-    before those it refers to: they are in the same batch, or `requires` names them.
+    before those it refers to: they come earlier in the same batch, or `requires` names them.
     Stores do not look inside objects, and do not check hashes: the reader above does.
+    An object goes only by `collect`, and only if no checkpoint, hidden ones included, leads
+    to it. What is stored ahead of its checkpoint is protected by a pin.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,7 +40,13 @@ from typing import Literal, NamedTuple, Protocol
 
 from hardsave.errors import Conflict
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    Id,
+    LogRecord,
+    TimelineRecord,
+    Tombstone,
+)
 
 Durability = Literal["power", "process"]
 """What a commit that has returned survives: a power loss, or only the death of its process."""
@@ -42,11 +56,38 @@ class ObjectsGone(Conflict):
     """Objects that a batch relies on are no longer stored. Store them again, and repeat."""
 
 
+class CheckpointGone(Conflict):
+    """A checkpoint that a batch relies on was dropped."""
+
+
 class Move(NamedTuple):
     """A timeline goes from `expect` (None: it does not exist) to `become`."""
 
     expect: TimelineRecord | None
     become: TimelineRecord
+
+
+class Changes(NamedTuple):
+    """What operations change and saves do not.
+
+    `latest` holds if no log entry of this user has a number above it; `keeps` if each of
+    these checkpoints is there and was not dropped. What names nothing changes nothing.
+    """
+
+    moves: Sequence[Move] = ()  # of other timelines than the batch's own
+    checkpoints: Sequence[CheckpointRecord] = ()  # added beside the event, before it
+    tombstones: Sequence[Tombstone] = ()
+    hide: Collection[Id] = ()  # by this commit
+    show: Collection[int] = ()  # what these commits hid is shown again
+    hide_again: Collection[int] = ()  # what these commits hid, and was shown again
+    drop: Collection[Id] = ()  # for good; each leaves a tombstone
+    replace: Sequence[CheckpointRecord] = ()  # by id: all but number, place and time anew
+    forget_log: int = 0  # log entries up to this number go
+    keeps: Collection[Id] = ()
+    latest: int | None = None
+
+
+NO_CHANGES = Changes()
 
 
 class Batch(NamedTuple):
@@ -61,6 +102,7 @@ class Batch(NamedTuple):
     move: Move | None = None
     objects: Mapping[Hash, bytes] = MappingProxyType({})
     requires: Collection[Hash] = ()
+    changes: Changes = NO_CHANGES
 
 
 class Query(NamedTuple):
@@ -75,6 +117,7 @@ class Query(NamedTuple):
     status: str | None = None
     since: int | None = None  # microseconds, inclusive
     until: int | None = None  # microseconds, inclusive
+    hidden: bool = False  # hidden ones too
 
 
 class Stats(NamedTuple):
@@ -118,8 +161,40 @@ class Store(Protocol):
     def count(self, user: str | None, timeline: str) -> int:
         """How many checkpoints a timeline has."""
 
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        """The checkpoints saved on top of one, on any timeline, in the order of commits."""
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        """Checkpoints in the order of their commits, after commit `after`; hidden ones too."""
+
+    def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
+        """What is left of a checkpoint that was dropped."""
+
+    def tombstones(
+        self, user: str | None, timeline: str, before_seq: int | None, limit: int
+    ) -> list[Tombstone]:
+        """Those of a timeline, highest number first, those below `before_seq`."""
+
     def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
         """Log entries in the order of their commits, those after commit `after`."""
+
+    def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
+        """Log entries newest first, those before commit `before`."""
+
+    def put(
+        self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
+    ) -> None:
+        """Store objects ahead of the batch that will point at them.
+
+        Until `unpin`, or so many seconds after the last `put` with this pin, or the end of
+        the machine's boot, nothing of this user is collected.
+        """
+
+    def unpin(self, user: str | None, pin: bytes) -> None:
+        """Give a pin back. One that is gone is fine."""
+
+    def beside(self, what: str) -> str | None:
+        """A path for a file of derived data that goes with this store; None: keep it in memory."""
 
     def stats(self, user: str | None) -> Stats:
         """How much is stored."""

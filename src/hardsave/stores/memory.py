@@ -1,14 +1,24 @@
 """A store in memory: gone with its process, and the measure of what every store must do."""
 
 import threading
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Mapping
 
 from hardsave.errors import Conflict, Misuse
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    Id,
+    LogRecord,
+    TimelineRecord,
+    Tombstone,
+)
 from hardsave.stores.base import (
     Batch,
+    Changes,
+    CheckpointGone,
+    Move,
     ObjectsGone,
     Query,
     Stats,
@@ -24,7 +34,59 @@ class _Tenant:
         self.checkpoints: dict[Id, CheckpointRecord] = {}
         self.ids: list[Id] = []  # sorted
         self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
+        self.tombstones: dict[Id, Tombstone] = {}
         self.log: dict[Id, LogRecord] = {}
+        self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
+
+    def move(self, moves: Iterable[Move]) -> None:
+        for move in moves:
+            self.timelines[move.become.name] = move.become
+
+    def add(self, record: CheckpointRecord) -> None:
+        self.checkpoints[record.id] = record
+        self.tombstones.pop(record.id, None)
+        insort(self.ids, record.id)
+        insort(self.lines.setdefault(record.timeline, []), record, key=_seq)
+
+    def put(self, record: CheckpointRecord) -> None:
+        """In the place of the one with this id."""
+        line = self.lines[record.timeline]
+        line[bisect_left(line, record.seq, key=_seq)] = record
+        self.checkpoints[record.id] = record
+
+    def drop(self, record: CheckpointRecord) -> None:
+        line = self.lines[record.timeline]
+        del line[bisect_left(line, record.seq, key=_seq)]
+        del self.ids[bisect_left(self.ids, record.id)]
+        del self.checkpoints[record.id]
+        self.tombstones[record.id] = Tombstone(
+            record.id, record.timeline, record.seq, record.parent
+        )
+
+    def change(self, changes: Changes, by: int) -> None:
+        """Hide, show, drop and replace, as commit `by`."""
+        for id in changes.hide:
+            record = self.checkpoints.get(id)
+            if record is not None and not record.is_hidden:
+                self.put(record._replace(hidden=by))
+        turned = {*changes.show, *(-number for number in changes.hide_again)}
+        if turned:
+            for record in [r for r in self.checkpoints.values() if r.hidden in turned]:
+                self.put(record._replace(hidden=-record.hidden))
+        for new in changes.replace:
+            record = self.checkpoints.get(new.id)
+            if record is not None:
+                place = (record.number, record.timeline, record.seq, record.parent)
+                self.put(_replaced(new, *place, record.created_at, record.hidden))
+        for id in changes.drop:
+            record = self.checkpoints.get(id)
+            if record is not None:
+                self.drop(record)
+        for stone in changes.tombstones:
+            if stone.id not in self.checkpoints:
+                self.tombstones.setdefault(stone.id, stone)
+        for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
+            del self.log[entry.id]
 
 
 class MemoryStore:
@@ -43,18 +105,20 @@ class MemoryStore:
             if done is not None:
                 return done.number
             _check(tenant, batch)
-            self._number += 1
             for address, data in batch.objects.items():
                 tenant.objects.setdefault(address, data)
-            if batch.move is not None:
-                tenant.timelines[batch.move.become.name] = batch.move.become
+            tenant.move([batch.move] if batch.move is not None else [])
+            tenant.move(batch.changes.moves)
+            for record in batch.changes.checkpoints:
+                self._number += 1
+                tenant.add(record._replace(number=self._number, hidden=0))
+            self._number += len(batch.changes.tombstones) + 1
+            tenant.change(batch.changes, self._number)
             event = batch.event._replace(number=self._number)
             if isinstance(event, LogRecord):
                 tenant.log[event.id] = event
             else:
-                tenant.checkpoints[event.id] = event
-                tenant.ids.insert(bisect_left(tenant.ids, event.id), event.id)
-                tenant.lines.setdefault(event.timeline, []).append(event)
+                tenant.add(event)
             return self._number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
@@ -74,7 +138,9 @@ class MemoryStore:
         with self._lock:
             found = sorted(self._tenant(user).timelines.items(), key=lambda item: item[0].encode())
         wanted = [
-            record for name, record in found if after is None or name.encode() > after.encode()
+            record
+            for name, record in found
+            if not record.is_deleted and (after is None or name.encode() > after.encode())
         ]
         return wanted[:limit]
 
@@ -88,7 +154,8 @@ class MemoryStore:
         with self._lock:
             tenant = self._tenant(user)
             ids = tenant.ids[bisect_left(tenant.ids, low) : bisect_right(tenant.ids, high)]
-            return [tenant.checkpoints[id] for id in ids[:limit]]
+            found = [tenant.checkpoints[id] for id in ids]
+            return [record for record in found if not record.is_hidden][:limit]
 
     def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
         with self._lock:
@@ -98,20 +165,70 @@ class MemoryStore:
 
     def count(self, user: str | None, timeline: str) -> int:
         with self._lock:
-            return len(self._tenant(user).lines.get(timeline, ()))
+            line = self._tenant(user).lines.get(timeline, ())
+            return sum(not record.is_hidden for record in line)
+
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        with self._lock:
+            records = list(self._tenant(user).checkpoints.values())
+        found = [record for record in records if record.parent == parent and not record.is_hidden]
+        return sorted(found)
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        with self._lock:
+            records = list(self._tenant(user).checkpoints.values())
+        return sorted(record for record in records if record.number > after)[:limit]
+
+    def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
+        with self._lock:
+            return self._tenant(user).tombstones.get(id)
+
+    def tombstones(
+        self, user: str | None, timeline: str, before_seq: int | None, limit: int
+    ) -> list[Tombstone]:
+        with self._lock:
+            stones = list(self._tenant(user).tombstones.values())
+        found = [
+            stone
+            for stone in stones
+            if stone.timeline == timeline and (before_seq is None or stone.seq < before_seq)
+        ]
+        return sorted(found, key=lambda stone: -stone.seq)[:limit]
 
     def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
         with self._lock:
             entries = list(self._tenant(user).log.values())
         return [entry for entry in entries if entry.number > after][:limit]
 
+    def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
+        with self._lock:
+            entries = list(self._tenant(user).log.values())
+        found = [entry for entry in entries if before is None or entry.number < before]
+        return found[::-1][:limit]
+
+    def put(
+        self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
+    ) -> None:
+        with self._lock:
+            tenant = self._tenant(user)
+            tenant.pins[pin] = time.monotonic() + seconds
+            for address, data in objects.items():
+                tenant.objects.setdefault(address, data)
+
+    def unpin(self, user: str | None, pin: bytes) -> None:
+        with self._lock:
+            self._tenant(user).pins.pop(pin, None)
+
+    def beside(self, what: str) -> str | None:
+        return None
+
     def stats(self, user: str | None) -> Stats:
         with self._lock:
             tenant = self._tenant(user)
             every = [other.objects for other in self._tenants.values()]
             return Stats(
-                timelines=len(tenant.timelines),
-                checkpoints=len(tenant.checkpoints),
+                timelines=sum(not line.is_deleted for line in tenant.timelines.values()),
+                checkpoints=sum(not record.is_hidden for record in tenant.checkpoints.values()),
                 objects=len(tenant.objects),
                 disk_bytes=sum(len(data) for objects in every for data in objects.values()),
             )
@@ -132,12 +249,48 @@ class MemoryStore:
         return self._tenants.setdefault(user, _Tenant())
 
 
+def _seq(record: CheckpointRecord) -> int:
+    return record.seq
+
+
+def _replaced(
+    new: CheckpointRecord,
+    number: int,
+    timeline: str,
+    seq: int,
+    parent: Id | None,
+    created_at: int,
+    hidden: int,
+) -> CheckpointRecord:
+    return new._replace(
+        number=number,
+        timeline=timeline,
+        seq=seq,
+        parent=parent,
+        created_at=created_at,
+        hidden=hidden,
+    )
+
+
 def _check(tenant: _Tenant, batch: Batch) -> None:
-    if batch.move is not None:
-        expect, become = batch.move
+    changes = batch.changes
+    if changes.latest is not None and any(
+        entry.number > changes.latest for entry in tenant.log.values()
+    ):
+        raise Conflict("another operation has been logged meanwhile")
+    for expect, become in ([batch.move] if batch.move is not None else []) + list(changes.moves):
         standing = tenant.timelines.get(become.name)
         if position(standing) != position(expect):
             raise Conflict(conflict_message(become.name, standing, expect))
+    heads = {name: line.head for name, line in tenant.timelines.items()}
+    heads |= {become.name: become.head for _, become in changes.moves}
+    heads |= {} if batch.move is None else {batch.move.become.name: batch.move.become.head}
+    for name, head in heads.items():
+        if head in changes.drop:
+            raise Conflict(f"checkpoint {head!r} is the head of timeline {name!r} by now")
+    for id in changes.keeps:
+        if id not in tenant.checkpoints:
+            raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
     gone = [address for address in batch.requires if address not in tenant.objects]
     if gone:
         raise ObjectsGone(f"{len(gone)} objects are no longer stored, {gone[0].hex()} among them")
@@ -145,7 +298,8 @@ def _check(tenant: _Tenant, batch: Batch) -> None:
 
 def _matches(record: CheckpointRecord, query: Query) -> bool:
     return (
-        (query.before_seq is None or record.seq < query.before_seq)
+        (query.hidden or not record.is_hidden)
+        and (query.before_seq is None or record.seq < query.before_seq)
         and (query.seq is None or record.seq == query.seq)
         and (query.name is None or record.name == query.name)
         and (query.kind is None or record.kind == query.kind)

@@ -14,6 +14,7 @@ not synced (the store itself is). A store that ends before its mark has lost som
 
 import os
 import struct
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ class Mark:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._boot = _boot_id()
+        self._boot = boot_id()
         self._file: int | None = None
 
     def read(self) -> MarkRecord | None:
@@ -69,7 +70,9 @@ class Mark:
             self._file = None
 
 
-def _boot_id() -> bytes:
+@cache
+def boot_id() -> bytes:
+    """Which boot of the machine this is."""
     try:
         text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:

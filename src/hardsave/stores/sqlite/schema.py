@@ -68,6 +68,37 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     INSERT INTO users (id, name) VALUES (0, NULL);
     """,
+    """
+    ALTER TABLE timelines ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE checkpoints ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0;
+        -- by which commit; negative: hidden by it once, and shown again
+    CREATE INDEX checkpoints_hidden ON checkpoints (hidden) WHERE hidden != 0;
+    ALTER TABLE users ADD COLUMN swept INTEGER NOT NULL DEFAULT 0;
+        -- rises when objects are removed: what a process has in mind of them is void
+    CREATE INDEX log_by_user ON log (user, number);
+    CREATE TABLE tombstones (                    -- of checkpoints that were dropped
+        number     INTEGER PRIMARY KEY,          -- as the checkpoint's was
+        user       INTEGER NOT NULL,
+        id         BLOB NOT NULL,
+        timeline   INTEGER NOT NULL REFERENCES timelines (id),
+        seq        INTEGER NOT NULL,
+        parent     BLOB
+    );
+    CREATE UNIQUE INDEX tombstones_by_id ON tombstones (user, id);
+    CREATE INDEX tombstones_by_seq ON tombstones (timeline, seq);
+    CREATE TABLE pins (
+        pin        BLOB PRIMARY KEY,
+        user       INTEGER NOT NULL REFERENCES users (id),
+        boot       BLOB NOT NULL,                -- which boot of the machine it counts in
+        until      INTEGER NOT NULL              -- microseconds since that boot
+    ) WITHOUT ROWID;
+    CREATE TABLE changes (                       -- rows that were not just added: for the backup
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        what       TEXT NOT NULL,                -- packs, checkpoints, timelines or log
+        low        INTEGER NOT NULL,             -- ids or numbers from here
+        high       INTEGER NOT NULL              -- to here may have changed or gone
+    );
+    """,
 )
 
 VERSION = len(MIGRATIONS)

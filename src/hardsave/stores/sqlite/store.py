@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,15 @@ import apsw
 
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    Id,
+    LogRecord,
+    TimelineRecord,
+    Tombstone,
+)
 from hardsave.stores.base import Batch, Durability, Query, Stats
-from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite import packs, pins
 from hardsave.stores.sqlite.cache import PackCache
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
@@ -33,10 +39,15 @@ _log = logging.getLogger(__name__)
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
-           c.name, c.kind, c.status, c.description, c.metadata, c.root
+           c.name, c.kind, c.status, c.description, c.metadata, c.root, c.hidden
     FROM checkpoints AS c JOIN timelines AS t ON t.id = c.timeline
 """
-_TIMELINE = "SELECT name, head, last_seq, created_at, origin FROM timelines"
+_TIMELINE = "SELECT name, head, last_seq, created_at, origin, deleted FROM timelines"
+_TOMBSTONE = """
+    SELECT s.id, t.name, s.seq, s.parent
+    FROM tombstones AS s JOIN timelines AS t ON t.id = s.timeline
+"""
+_LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 
 
 class SqliteStore:
@@ -101,11 +112,12 @@ class SqliteStore:
         with self._using():
             number = self._writer.commit(batch)
             if batch.objects:
-                size = sum(map(len, batch.objects.values()))
-                self._merger.saw(
-                    self._writer.number_of_user(batch.user), 1 + size // packs.TARGET_BYTES
-                )
+                self._saw(batch.user, batch.objects)
         return number
+
+    def _saw(self, user: str | None, objects: Mapping[Hash, bytes]) -> None:
+        size = sum(map(len, objects.values()))
+        self._merger.saw(self._writer.number_of_user(user), 1 + size // packs.TARGET_BYTES)
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         found: dict[Hash, bytes] = {}
@@ -163,11 +175,14 @@ class SqliteStore:
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         row = self._row(f"{_TIMELINE} WHERE user = ? AND name = ?", user, name)
-        return None if row is None else TimelineRecord(*row)
+        return None if row is None else _timeline(row)
 
     def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
-        sql = f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) ORDER BY name LIMIT ?3"
-        return [TimelineRecord(*row) for row in self._rows(sql, user, after, limit)]
+        sql = (
+            f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) AND NOT deleted "
+            "ORDER BY name LIMIT ?3"
+        )
+        return [_timeline(row) for row in self._rows(sql, user, after, limit)]
 
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         row = self._row(f"{_CHECKPOINT} WHERE c.user = ? AND c.id = ?", user, id)
@@ -176,11 +191,16 @@ class SqliteStore:
     def checkpoints_between(
         self, user: str | None, low: Id, high: Id, limit: int
     ) -> list[CheckpointRecord]:
-        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.id BETWEEN ? AND ? ORDER BY c.id LIMIT ?"
+        sql = (
+            f"{_CHECKPOINT} WHERE c.user = ? AND c.id BETWEEN ? AND ? AND c.hidden <= 0 "
+            "ORDER BY c.id LIMIT ?"
+        )
         return [CheckpointRecord(*row) for row in self._rows(sql, user, low, high, limit)]
 
     def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
         conditions = ["t.user = ? AND t.name = ?"]
+        if not query.hidden:
+            conditions.append("c.hidden <= 0")
         values: list[Any] = [query.timeline]
         for column, value in (
             ("c.seq < ?", query.before_seq),
@@ -201,22 +221,59 @@ class SqliteStore:
     def count(self, user: str | None, timeline: str) -> int:
         sql = (
             "SELECT count(*) FROM checkpoints WHERE timeline = "
-            "(SELECT id FROM timelines WHERE user = ? AND name = ?)"
+            "(SELECT id FROM timelines WHERE user = ? AND name = ?) AND hidden <= 0"
         )
         row = self._row(sql, user, timeline)
         return 0 if row is None else int(row[0])
 
-    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        # No index by parent: it would cost every save a page, for a question seldom asked.
+        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.parent = ? AND c.hidden <= 0 ORDER BY c.number"
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, parent)]
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.number > ? ORDER BY c.number LIMIT ?"
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
+        row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)
+        return None if row is None else Tombstone(*row)
+
+    def tombstones(
+        self, user: str | None, timeline: str, before_seq: int | None, limit: int
+    ) -> list[Tombstone]:
         sql = (
-            "SELECT number, id, timeline, kind, created_at, data FROM log "
-            "WHERE user = ? AND number > ? ORDER BY number LIMIT ?"
+            f"{_TOMBSTONE} WHERE t.user = ? AND t.name = ? AND (?3 IS NULL OR s.seq < ?3) "
+            "ORDER BY s.seq DESC LIMIT ?4"
         )
+        return [Tombstone(*row) for row in self._rows(sql, user, timeline, before_seq, limit)]
+
+    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+        sql = f"{_LOG} WHERE user = ? AND number > ? ORDER BY number LIMIT ?"
         return [LogRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
+        sql = f"{_LOG} WHERE user = ? AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3"
+        return [LogRecord(*row) for row in self._rows(sql, user, before, limit)]
+
+    def put(
+        self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
+    ) -> None:
+        with self._using():
+            self._writer.put(user, objects, pins.Pin(pin, pins.until(seconds)))
+            self._saw(user, objects)
+
+    def unpin(self, user: str | None, pin: bytes) -> None:
+        with self._using():
+            self._writer.apply(lambda connection: pins.give_back(connection, pin))
+
+    def beside(self, what: str) -> str | None:
+        return f"{self.path}-{what}"
 
     def stats(self, user: str | None) -> Stats:
         sql = (
-            "SELECT (SELECT count(*) FROM timelines WHERE user = ?1), "
-            "(SELECT count(*) FROM checkpoints WHERE user = ?1), "
+            "SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted), "
+            "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
             "(SELECT coalesce(sum(length(directory) / 24), 0) FROM packs"
             " WHERE id > ?1 << 40 AND id < (?1 + 1) << 40)"
         )
@@ -349,6 +406,10 @@ class SqliteStore:
         self._gate = threading.Condition()  # the old one may be owned by a thread that is gone
         self._active = set()
         self._is_pausing = False
+
+
+def _timeline(row: tuple[Any, ...]) -> TimelineRecord:
+    return TimelineRecord._make((*row[:-1], bool(row[-1])))
 
 
 def _is_same_file(one: str, other: str) -> bool:

@@ -7,7 +7,7 @@ it was written: the leader gets the error, and the others repeat, which is harml
 
 import logging
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
@@ -15,13 +15,21 @@ import apsw
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, ObjectsGone, conflict_message, position
-from hardsave.stores.sqlite import packs
+from hardsave.stores.base import (
+    NO_CHANGES,
+    Batch,
+    Move,
+    ObjectsGone,
+    conflict_message,
+    position,
+)
+from hardsave.stores.sqlite import changes, packs, pins
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index, bounds
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.pins import Pin
 
 REPEATS = 3  # of a batch whose round failed under another leader
 
@@ -43,11 +51,11 @@ _NEXT_NUMBER = """
 _ADD_CHECKPOINT = f"""
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
                              name, kind, status, description, metadata, root)
-    VALUES ({_NEXT_NUMBER}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
+    VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
 """  # noqa: S608 # put together from constants only
 _ADD_LOG = f"""
     INSERT INTO log (number, user, id, timeline, kind, created_at, data)
-    VALUES ({_NEXT_NUMBER}, ?, ?, ?, ?, ?, ?) RETURNING number
+    VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?) RETURNING number
 """  # noqa: S608 # put together from constants only
 _ADD_PACK = """
     INSERT INTO packs (id, size, directory, body)
@@ -55,11 +63,11 @@ _ADD_PACK = """
     RETURNING id
 """
 _ADD_TIMELINE = """
-    INSERT INTO timelines (user, name, head, last_seq, created_at, origin)
-    VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
+    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted)
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
 """
 _MOVE_TIMELINE = """
-    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?
+    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
     WHERE user = ? AND name = ? AND head IS ? AND last_seq = ? RETURNING id
 """
 
@@ -71,6 +79,18 @@ class _Write(NamedTuple):
 
     batch: Batch
     packs: list[packs.Pack]
+
+
+class _Put(NamedTuple):
+    """Objects ahead of their batch."""
+
+    user: str | None
+    objects: Mapping[Hash, bytes]
+    packs: list[packs.Pack]
+    pin: Pin
+
+
+_Item = _Write | _Put | Callable[[apsw.Connection], None]
 
 
 class Writer:
@@ -95,7 +115,7 @@ class Writer:
         self._reopen = reopen
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._identity = _identity(path)
-        self._group: Group[_Write | Callable[[apsw.Connection], None], int] = Group(self._run)
+        self._group: Group[_Item, int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
         self._index = index
         self._made: list[tuple[int, int, list[Hash]]] = []  # (user, pack, hashes) of a round
@@ -104,6 +124,10 @@ class Writer:
     def commit(self, batch: Batch) -> int:
         write = _Write(batch, list(packs.pack(batch.objects.items())))
         return self._submit(write)
+
+    def put(self, user: str | None, objects: Mapping[Hash, bytes], pin: Pin) -> None:
+        """Store objects that nothing leads to yet, and hold them."""
+        self._submit(_Put(user, objects, list(packs.pack(objects.items())), pin))
 
     def apply(self, change: Callable[[apsw.Connection], None]) -> None:
         """Run a change of the store's own in a transaction, in turn with the commits."""
@@ -120,7 +144,7 @@ class Writer:
     def connection(self) -> apsw.Connection:
         return self._connection
 
-    def _submit(self, item: "_Write | Callable[[apsw.Connection], None]") -> int:
+    def _submit(self, item: _Item) -> int:
         for _ in range(REPEATS):
             number = self._group.submit(item)
             if number is not None:
@@ -152,7 +176,9 @@ class Writer:
             else:
                 ticket.result = answer
                 if isinstance(ticket.item, _Write):
-                    self._keep_in_mind(ticket.item.batch)
+                    self._keep_in_mind(ticket.item.batch.user)
+                elif isinstance(ticket.item, _Put):
+                    self._keep_in_mind(ticket.item.user)
 
     def _transact(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
         connection = self._connection
@@ -204,6 +230,8 @@ class Writer:
         return number
 
     def _apply(self, item: Any) -> int:
+        if isinstance(item, _Put):
+            return self._put(item)
         if not isinstance(item, _Write):
             item(self._connection)
             return 0
@@ -211,22 +239,37 @@ class Writer:
         user = self._user(batch.user)
         if not _moves_on(batch) and (done := self._number_of(user, batch)):
             return done
-        timeline = self._move(user, batch) if batch.move is not None else None
+        timeline = self._move(user, batch, batch.move) if batch.move is not None else None
         if timeline == _DONE:
             return self._number_of(user, batch)
         self._require(user, batch.requires)
-        for made in self._without_known(user, item):
+        for made in self._without_known(user, batch.objects, item.packs):
             self._add_pack(user, made)
+        if batch.changes is not NO_CHANGES:
+            return self._operate(user, timeline, batch)
         return self._add_event(user, timeline, batch.event)
 
-    def _move(self, user: int, batch: Batch) -> int:
-        """Move the batch's timeline; its row id, or `_DONE` if the batch was committed before.
+    def _operate(self, user: int, timeline: int | None, batch: Batch) -> int:
+        """What an operation changes, and its event, whose number is above all of it."""
+        connection = self._connection
+        operation = batch.changes
+        changes.check(connection, user, operation)
+        moved = [timeline] if timeline is not None else []
+        moved += [self._move(user, batch, move) for move in operation.moves]
+        changes.note(connection, "timelines", moved)
+        number = int(self._one(f"SELECT {_NEXT_NUMBER}", ()))
+        number = changes.add_checkpoints(connection, user, number, operation.checkpoints)
+        number = changes.add_tombstones(connection, user, number, operation.tombstones)
+        changes.apply(connection, user, operation, number)
+        return self._add_event(user, timeline, batch.event, number)
+
+    def _move(self, user: int, batch: Batch, move: Move) -> int:
+        """Move a timeline; its row id, or `_DONE` if the batch was committed before.
 
         A batch that was committed before has moved its timeline away from what it expects,
         so only one whose expectation fails has to be looked up.
         """
-        assert batch.move is not None
-        expect, become = batch.move
+        expect, become = move
         if expect is None:
             row = self._one(_ADD_TIMELINE, (user, *become))
         else:
@@ -256,13 +299,22 @@ class Writer:
         if gone:
             raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
 
-    def _without_known(self, user: int, write: _Write) -> list[packs.Pack]:
-        """The packs of a write, made anew without what is stored already."""
-        objects = write.batch.objects
+    def _put(self, put: _Put) -> int:
+        user = self._user(put.user)
+        self._index.refresh(self._connection, user)
+        pins.take(self._connection, user, put.pin)
+        for made in self._without_known(user, put.objects, put.packs):
+            self._add_pack(user, made)
+        return 0
+
+    def _without_known(
+        self, user: int, objects: Mapping[Hash, bytes], made: list[packs.Pack]
+    ) -> list[packs.Pack]:
+        """The packs that were made of objects, or others without what is stored already."""
         unknown = self._index.unknown(self._connection, user, objects.keys())
         in_round = {h for owner, _, hashes in self._made if owner == user for h in hashes}
         if len(unknown) == len(objects) and in_round.isdisjoint(unknown):
-            return write.packs
+            return made
         new = set(unknown) - in_round
         for address in objects.keys() - unknown:  # the prefix is known: is it the same hash?
             if not self._index.is_stored(self._connection, user, address):
@@ -275,14 +327,20 @@ class Writer:
         self._made.append((user, int(pack), packs.hashes(made.directory)))
 
     def _add_event(
-        self, user: int, timeline: int | None, event: CheckpointRecord | LogRecord
+        self,
+        user: int,
+        timeline: int | None,
+        event: CheckpointRecord | LogRecord,
+        number: int | None = None,
     ) -> int:
+        """Add the batch's event under `number`, or the next there is."""
         if isinstance(event, LogRecord):
-            number = int(self._one(_ADD_LOG, (user, *event[1:])))
+            number = int(self._one(_ADD_LOG, (number, user, *event[1:])))
         elif timeline is None:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
         else:
-            number = int(self._one(_ADD_CHECKPOINT, (user, event.id, timeline, *event[3:])))
+            values = (number, user, event.id, timeline, *event[3:-1])
+            number = int(self._one(_ADD_CHECKPOINT, values))
         self._numbers.append(number)
         return number
 
@@ -294,11 +352,10 @@ class Writer:
         self._connection.execute("INSERT OR IGNORE INTO users (name) VALUES (?)", (name,))
         return int(self._one("SELECT id FROM users WHERE name = ?", (name,)))
 
-    def _keep_in_mind(self, batch: Batch) -> None:
+    def _keep_in_mind(self, name: str | None) -> None:
         """What need not be asked again, now that the commit has succeeded."""
-        if batch.user not in self._users:
-            user = int(self._one("SELECT id FROM users WHERE name = ?", (batch.user,)))
-            self._users[batch.user] = user
+        if name not in self._users:
+            self._users[name] = int(self._one("SELECT id FROM users WHERE name = ?", (name,)))
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get

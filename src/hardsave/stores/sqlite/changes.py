@@ -1,0 +1,150 @@
+"""What operations change: hide and show, drop, move several timelines, import.
+
+All of it runs inside the writer's transaction. Whatever changes or removes rows that were
+there before is also noted in the table `changes`, where the backup learns of it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import apsw
+
+from hardsave.errors import Conflict
+from hardsave.objects.records import CheckpointRecord, Id, Tombstone
+from hardsave.stores.base import Changes, CheckpointGone
+
+MAX_GAP = 64  # numbers this close are noted as one range: the backup copies a few rows too many
+
+_SET_PLACE = """
+    UPDATE checkpoints SET name = ?, kind = ?, status = ?, description = ?, metadata = ?, root = ?
+    WHERE user = ? AND id = ? RETURNING number
+"""
+_HIDE = """
+    UPDATE checkpoints SET hidden = ? WHERE user = ? AND id = ? AND hidden <= 0 RETURNING number
+"""
+_TURN = "UPDATE checkpoints SET hidden = -hidden WHERE user = ? AND hidden = ? RETURNING number"
+_BURY = """
+    INSERT INTO tombstones (number, user, id, timeline, seq, parent)
+    SELECT number, user, id, timeline, seq, parent FROM checkpoints WHERE user = ? AND id = ?
+    RETURNING number
+"""
+ADD_CHECKPOINT = """
+    INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
+                             name, kind, status, description, metadata, root)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def check(connection: apsw.Connection, user: int, changes: Changes) -> None:
+    """Raise `Conflict` if something does not hold that the changes rely on."""
+    latest: Any = connection.execute("SELECT max(number) FROM log WHERE user = ?", (user,)).get
+    if changes.latest is not None and (latest or 0) > changes.latest:
+        raise Conflict("another operation has been logged meanwhile")
+    for id in changes.keeps:
+        if _number(connection, user, id) is None:
+            raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
+
+
+def add_checkpoints(
+    connection: apsw.Connection, user: int, first: int, records: Iterable[CheckpointRecord]
+) -> int:
+    """Add checkpoints to timelines that are there; the number after the last one's."""
+    for record in records:
+        timeline = timeline_of(connection, user, record.timeline)
+        values = (first, user, record.id, timeline, *record[3:-1])
+        connection.execute(ADD_CHECKPOINT, values)
+        sql = "DELETE FROM tombstones WHERE user = ? AND id = ? RETURNING number"
+        note(connection, "checkpoints", _returned(connection, sql, (user, record.id)))
+        first += 1
+    return first
+
+
+def add_tombstones(
+    connection: apsw.Connection, user: int, first: int, stones: Iterable[Tombstone]
+) -> int:
+    """Add tombstones of checkpoints that never were here; the number after the last one's."""
+    for stone in stones:
+        if _number(connection, user, stone.id) is None:
+            timeline = timeline_of(connection, user, stone.timeline)
+            connection.execute(
+                "INSERT OR IGNORE INTO tombstones (number, user, id, timeline, seq, parent) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (first, user, stone.id, timeline, stone.seq, stone.parent),
+            )
+        first += 1
+    return first
+
+
+def apply(connection: apsw.Connection, user: int, changes: Changes, by: int) -> None:
+    """Hide, show, replace and drop, as commit `by`."""
+    touched: list[int] = []
+    for id in changes.hide:
+        touched += _returned(connection, _HIDE, (by, user, id))
+    for number in changes.show:
+        touched += _returned(connection, _TURN, (user, number))
+    for number in changes.hide_again:
+        touched += _returned(connection, _TURN, (user, -number))
+    for record in changes.replace:
+        touched += _returned(connection, _SET_PLACE, (*record[6:-1], user, record.id))
+    touched += _drop(connection, user, changes.drop)
+    note(connection, "checkpoints", touched)
+    if changes.forget_log:
+        values = (user, changes.forget_log)
+        sql = "DELETE FROM log WHERE user = ? AND number <= ? RETURNING number"
+        note(connection, "log", _returned(connection, sql, values))
+
+
+def _drop(connection: apsw.Connection, user: int, ids: Collection[Id]) -> list[int]:
+    if not ids:
+        return []
+    rows: list[Any] = connection.execute(
+        "SELECT head, name FROM timelines WHERE user = ?", (user,)
+    ).fetchall()
+    for head, name in rows:
+        if head in ids:
+            raise Conflict(f"checkpoint {head.hex()} is the head of timeline {name!r} by now")
+    gone: list[int] = []
+    for id in ids:
+        gone += _returned(connection, _BURY, (user, id))
+        connection.execute("DELETE FROM checkpoints WHERE user = ? AND id = ?", (user, id))
+    return gone
+
+
+def note(connection: apsw.Connection, what: str, numbers: Iterable[int]) -> None:
+    """Tell the backup that these rows have changed or gone."""
+    rows = [(what, low, high) for low, high in ranges(numbers)]
+    connection.executemany("INSERT INTO changes (what, low, high) VALUES (?, ?, ?)", rows)
+
+
+def ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Numbers as a few ranges that hold all of them, and not many others."""
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return
+    low = ordered[0]
+    for one, following in pairwise(ordered):
+        if following - one > MAX_GAP:
+            yield low, one
+            low = following
+    yield low, ordered[-1]
+
+
+def timeline_of(connection: apsw.Connection, user: int, name: str) -> int:
+    """The row of a timeline that must be there."""
+    sql = "SELECT id FROM timelines WHERE user = ? AND name = ?"
+    found = connection.execute(sql, (user, name)).get
+    if found is None:
+        raise Conflict(f"timeline {name!r} does not exist")
+    return int(found)
+
+
+def _number(connection: apsw.Connection, user: int, id: Id) -> int | None:
+    sql = "SELECT number FROM checkpoints WHERE user = ? AND id = ?"
+    found = connection.execute(sql, (user, id)).get
+    return None if found is None else int(found)
+
+
+def _returned(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> list[int]:
+    rows: list[Any] = connection.execute(sql, values).fetchall()
+    return [row[0] for row in rows]
