@@ -24,6 +24,8 @@ from hardsave.objects.types import DEFAULT_TYPES
 from hardsave.stores.base import Stats
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.line import ANY_HEAD, Timeline
+from hardsave.vault.rewind import Rewind
+from hardsave.vault.undo import Operation
 from hardsave.vault.vault import Vault
 from hardsave.vault.vault import open_vault as open
 from hardsave.vault.verify import Verification
@@ -41,7 +43,9 @@ __all__ = [
     "HardsaveError",
     "Misuse",
     "NotFound",
+    "Operation",
     "Page",
+    "Rewind",
     "Stats",
     "Timeline",
     "Unavailable",

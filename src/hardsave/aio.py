@@ -32,6 +32,8 @@ from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
 from hardsave.vault.events import EventName, is_async
+from hardsave.vault.rewind import Rewind
+from hardsave.vault.undo import Operation
 from hardsave.vault.vault import MAX_VALUE_BYTES
 from hardsave.vault.verify import Verification
 
@@ -278,6 +280,56 @@ class Timeline:
         await self._pool.tell("forked", line)
         return line
 
+    async def ancestors(self, ref: str = "@") -> AsyncIterator[Checkpoint]:
+        for found in await self._pool.run(lambda: list(self._sync.ancestors(ref))):
+            yield Checkpoint(found, self._pool)
+
+    async def children(self, ref: str = "@") -> list[Checkpoint]:
+        found = await self._pool.run(self._sync.children, ref)
+        return [Checkpoint(checkpoint, self._pool) for checkpoint in found]
+
+    async def leaves(self) -> list[Checkpoint]:
+        found = await self._pool.run(self._sync.leaves)
+        return [Checkpoint(checkpoint, self._pool) for checkpoint in found]
+
+    async def depth(self, ref: str = "@") -> int:
+        return await self._pool.run(self._sync.depth, ref)
+
+    async def rewind(
+        self,
+        ref: str | None = None,
+        *,
+        status: str | None = None,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Rewind:
+        done = await self._pool.run(
+            self._sync.rewind, ref, status=status, before=before, dry_run=dry_run
+        )
+        if done.moved:
+            await self._pool.tell("rewound", done)
+        return done
+
+    async def undo(self) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo))
+
+    async def redo(self) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo))
+
+    async def clear(self) -> int:
+        count = await self._pool.run(self._sync.clear)
+        await self._pool.tell("cleared", self)
+        return count
+
+    async def delete(self) -> int:
+        count = await self._pool.run(self._sync.delete)
+        await self._pool.tell("deleted", self)
+        return count
+
+    async def _told(self, event: EventName, done: Operation) -> Operation:
+        await self._pool.tell(event, done)
+        return done
+
     async def _saved(self, saved: sync_checkpoint.Checkpoint) -> Checkpoint:
         checkpoint = Checkpoint(saved, self._pool)
         await self._pool.tell("checkpoint_saved", checkpoint)
@@ -321,6 +373,25 @@ class Vault:
                 handlers.remove(handler)
 
         return off
+
+    async def undo(self) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo))
+
+    async def redo(self) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo))
+
+    async def operations(self, timeline: str | None = None) -> AsyncIterator[Operation]:
+        for found in await self._pool.run(lambda: list(self._sync.operations(timeline))):
+            yield found
+
+    async def delete(self, ref: str) -> Checkpoint:
+        checkpoint = Checkpoint(await self._pool.run(self._sync.delete, ref), self._pool)
+        await self._pool.tell("deleted", checkpoint)
+        return checkpoint
+
+    async def _told(self, event: EventName, done: Operation) -> Operation:
+        await self._pool.tell(event, done)
+        return done
 
     async def verify(self, ref: str | None = None) -> Verification:
         return await self._pool.run(self._sync.verify, ref)

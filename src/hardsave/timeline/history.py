@@ -1,12 +1,14 @@
 """Finding checkpoints: refs, queries, ancestors. Reads a store, writes nothing."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Query, Store
 from hardsave.timeline import refs
 
+PAGE = 1_000
 CANDIDATES = 10  # listed when a prefix is not unique
 
 
@@ -30,19 +32,64 @@ class History:
             found = self._named(meant, timeline)
         if found is None:
             raise NotFound(self._not_found(ref, timeline))
+        if found.is_hidden and not isinstance(meant, refs.Back):
+            raise NotFound(f"checkpoint {ref!r} was deleted; undo may bring it back")
         return found
 
     def ancestors(self, record: CheckpointRecord) -> Iterator[CheckpointRecord]:
-        """The parents of `record`, nearest first, across forks."""
-        while record.parent is not None:
-            parent = self._store.checkpoint(self._user, record.parent)
-            if parent is None:
+        """The parents of `record`, nearest first, across forks.
+
+        What was dropped, or deleted by itself, is passed over. The history that a fork has
+        in common with a timeline that was deleted later is still its history.
+        """
+        child, parent = record.id, record.parent
+        while parent is not None:
+            found = self._store.checkpoint(self._user, parent)
+            if found is not None:
+                if not found.is_hidden or found.timeline != record.timeline or record.is_hidden:
+                    yield found
+                child, parent = found.id, found.parent
+                continue
+            stone = self._store.tombstone(self._user, parent)
+            if stone is None:
                 raise Corrupt(
-                    f"checkpoint {refs.to_text(record.parent)}, the parent of "
-                    f"{refs.to_text(record.id)}, is missing; run verify"
+                    f"checkpoint {refs.to_text(parent)}, the parent of "
+                    f"{refs.to_text(child)}, is missing; run verify"
                 )
-            yield parent
-            record = parent
+            child, parent = stone.id, stone.parent
+
+    def children(self, record: CheckpointRecord) -> list[CheckpointRecord]:
+        """What was saved on top of `record`, on any timeline, oldest first."""
+        return self._store.children(self._user, record.id)
+
+    def leaves(self, timeline: str) -> Iterator[CheckpointRecord]:
+        """Checkpoints of a timeline that nothing of it was saved on top of, newest first."""
+        parents: set[Id | None] = set()
+        for record in self.line(timeline):  # children have higher numbers, and come first
+            if record.id not in parents:
+                yield record
+            parents.add(record.parent)
+
+    def line(self, timeline: str, *, hidden: bool = False) -> Iterator[CheckpointRecord]:
+        """All checkpoints saved on a timeline, newest first."""
+        before: int | None = None
+        while True:
+            query = Query(timeline=timeline, limit=PAGE, before_seq=before, hidden=hidden)
+            rows = self._store.checkpoints(self._user, query)
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            before = rows[-1].seq
+
+    def latest(
+        self, timeline: str, *, status: str | None, before: int | None
+    ) -> CheckpointRecord | None:
+        """The nearest of the head and its ancestors that has a status, and is older."""
+        head = self.head(timeline)
+        for record in [] if head is None else chain([head], self.ancestors(head)):
+            if status in (None, record.status) and (before is None or record.created_at < before):
+                return record
+        return None
 
     def head(self, timeline: str) -> CheckpointRecord | None:
         """The head of a timeline; None if nothing was ever saved on it."""
@@ -70,7 +117,8 @@ class History:
     def _numbered(self, name: str, seq: int) -> CheckpointRecord | None:
         if seq >= 1 << 63:
             return None
-        rows = self._store.checkpoints(self._user, Query(timeline=name, seq=seq, limit=1))
+        query = Query(timeline=name, seq=seq, limit=1, hidden=True)
+        rows = self._store.checkpoints(self._user, query)
         return rows[0] if rows else None
 
     def _named(self, meant: refs.Named, timeline: str | None) -> CheckpointRecord | None:

@@ -7,7 +7,9 @@ from typing import Any, Literal, get_args
 
 from hardsave.errors import Misuse
 
-EventName = Literal["checkpoint_saved", "forked"]
+EventName = Literal[
+    "checkpoint_saved", "forked", "rewound", "undone", "redone", "cleared", "deleted"
+]
 
 Handler = Callable[..., Any]
 

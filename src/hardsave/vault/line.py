@@ -8,26 +8,29 @@ on: a `save` finds out by itself, an `append` that would double what was written
 until the head was looked at.
 """
 
-import re
 import threading
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from enum import Enum
 from typing import Any, Final, TypeVar, overload
 
-from hardsave.errors import Conflict, Corrupt, Misuse
+from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
-from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.objects.shadow import Shadow
-from hardsave.objects.types import convert
 from hardsave.stores.base import Batch, Move, ObjectsGone, Query, position
 from hardsave.timeline import names
-from hardsave.timeline.refs import from_text, to_text
+from hardsave.timeline.refs import to_text
+from hardsave.vault import rewind, undo
+from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped, whole_id
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.context import Context
+from hardsave.vault.events import EventName
+from hardsave.vault.rewind import Rewind
+from hardsave.vault.undo import Operation
 
 T = TypeVar("T")
 
@@ -125,7 +128,7 @@ class Timeline:
                 self._look()
             record = self._context.history.find(ref, self._name)
         state = self._context.objects.reader.load(record.root)
-        return state if type is None else _shaped(state, type)
+        return state if type is None else shaped(state, type)
 
     def get(self, ref: str = "@") -> Checkpoint:
         """The checkpoint that `ref` names on this timeline."""
@@ -146,36 +149,118 @@ class Timeline:
         after: str | None = None,
     ) -> Page:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
-        _check_limit(limit)
+        check_limit(limit)
         query = Query(
             timeline=self._name,
             limit=limit + 1,  # one more, to know whether another page follows
-            before_seq=_cursor(after),
+            before_seq=cursor(after),
             name=name,
             kind=kind,
             status=status,
-            since=_microseconds(since),
-            until=_microseconds(until),
+            since=microseconds(since),
+            until=microseconds(until),
         )
         rows = self._context.store.checkpoints(self._context.user, query)
         more = len(rows) > limit
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
         return Page(shown, str(rows[limit - 1].seq) if more else None)
 
+    def ancestors(self, ref: str = "@") -> Iterator[Checkpoint]:
+        """The path to the root: parents, nearest first, across forks."""
+        for record in self._context.history.ancestors(self._find(ref)):
+            yield self._context.checkpoint(record)
+
+    def children(self, ref: str = "@") -> list[Checkpoint]:
+        """What was saved on top of a checkpoint, on any timeline, oldest first."""
+        found = self._context.history.children(self._find(ref))
+        return [self._context.checkpoint(record) for record in found]
+
+    def leaves(self) -> list[Checkpoint]:
+        """The ends of its branches: checkpoints with nothing saved on top, newest first."""
+        found = self._context.history.leaves(self._name)
+        return [self._context.checkpoint(record) for record in found]
+
+    def depth(self, ref: str = "@") -> int:
+        """How many checkpoints lie between a checkpoint and its root."""
+        return sum(1 for _ in self._context.history.ancestors(self._find(ref)))
+
+    # Operations: each can be undone
+
     def fork(self, ref: str = "@", *, name: str) -> "Timeline":
         """A new timeline that starts at a checkpoint of this one. Copies nothing."""
         names.check_timeline(name)
-        source = self._context.history.find(ref, self._name)
-        moment = self._context.clock()
-        data = self._context.objects.codec.encode({"source": source.id, "from": self._name})
-        entry = LogRecord(0, self._context.new_id(), name, "fork", moment, data)
-        become = TimelineRecord(name, source.id, 0, moment, source.id)
-        self._context.store.commit(
-            Batch(user=self._context.user, event=entry, move=Move(None, become))
-        )
-        line = Timeline(self._context, name, become)
+        line = Timeline(self._context, name, rewind.fork(self._context, self._find(ref), name))
         self._context.events.tell("forked", line)
         return line
+
+    def rewind(
+        self,
+        ref: str | None = None,
+        *,
+        status: str | None = None,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Rewind:
+        """Take the timeline back to a checkpoint. Removes nothing, and `undo` takes it back.
+
+        Without a ref: to the latest with this `status`, saved `before` this moment, or both.
+        """
+        with self._lock:
+            target = self._target(ref, status, microseconds(before))
+            done = rewind.rewind(self._context, self._name, target, dry_run=dry_run)
+            if done.moved:
+                self._look()
+        if done.moved:
+            self._context.events.tell("rewound", done)
+        return done
+
+    def undo(self) -> Operation:
+        """Take back the latest operation on this timeline. Saves made since stay reachable."""
+        return self._stepped(undo.undo, "undone")
+
+    def redo(self) -> Operation:
+        """Do again what the latest undo took back, if no operation came after it."""
+        return self._stepped(undo.redo, "redone")
+
+    def clear(self) -> int:
+        """Delete its checkpoints; its numbers go on. How many there were."""
+        with self._lock:
+            count = rewind.clear(self._context, self._name)
+            self._look()
+        self._context.events.tell("cleared", self)
+        return count
+
+    def delete(self) -> int:
+        """Delete the timeline with its checkpoints. How many there were."""
+        with self._lock:
+            count = rewind.delete(self._context, self._name)
+            self._look()
+        self._context.events.tell("deleted", self)
+        return count
+
+    def _stepped(
+        self, step: Callable[[Context, str | None], Operation], event: EventName
+    ) -> Operation:
+        with self._lock:
+            done = step(self._context, self._name)
+            self._look()
+        self._context.events.tell(event, done)
+        return done
+
+    def _target(self, ref: str | None, status: str | None, before: int | None) -> CheckpointRecord:
+        if ref is not None:
+            if status is not None or before is not None:
+                raise Misuse("rewind takes a ref, or a status and a time, not both")
+            return self._find(ref)
+        if status is None and before is None:
+            raise Misuse("rewind needs a ref such as '@~1', a status, or a time")
+        found = self._context.history.latest(self._name, status=status, before=before)
+        if found is None:
+            raise NotFound(f"timeline {self._name!r} has no checkpoint like that in its history")
+        return found
+
+    def _find(self, ref: str) -> CheckpointRecord:
+        return self._context.history.find(ref, self._name)
 
     # Writing
 
@@ -353,7 +438,7 @@ class Timeline:
         head = None if standing is None else standing.head
         wanted = head
         if expect is not ANY_HEAD:
-            wanted = expect.record.id if isinstance(expect, Checkpoint) else _whole(expect)
+            wanted = expect.record.id if isinstance(expect, Checkpoint) else whole_id(expect)
         if wanted is None or head == wanted:
             self._see(standing)
         else:
@@ -371,48 +456,3 @@ class Timeline:
 
 
 _EMPTY_MAP = b"\x80"
-
-
-def _whole(expect: Any) -> bytes:
-    if not isinstance(expect, str) or not names.FULL_ID.fullmatch(expect):
-        raise Misuse(f"expect is a checkpoint, a whole id or ANY_HEAD, not {expect!r}")
-    return from_text(expect)
-
-
-def _shaped(state: Any, wanted: Any) -> Any:
-    try:
-        shaped = convert(state, wanted)
-    except RecursionError as error:
-        raise Misuse(f"the state is nested too deep to become a {wanted!r}") from error
-    if isinstance(wanted, type) and not isinstance(shaped, wanted):
-        raise Misuse(
-            f"the state is a {type(state).__name__} and does not become a {wanted.__qualname__}; "
-            "load it without a type to see it"
-        )
-    return shaped
-
-
-def _check_limit(limit: Any) -> None:
-    if not isinstance(limit, int) or not 1 <= limit < 1 << 62:
-        raise Misuse(f"limit is a number from 1 on, and no astronomical one, not {limit!r}")
-
-
-def _cursor(after: Any) -> int | None:
-    if after is None:
-        return None
-    if not isinstance(after, str) or not re.fullmatch("[0-9]{1,18}", after):
-        raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
-    return int(after)
-
-
-def _microseconds(moment: Any) -> int | None:
-    """UTC microseconds; a naive time is taken as local."""
-    if moment is None:
-        return None
-    if not isinstance(moment, datetime):
-        raise Misuse(f"since and until are datetimes, not {type(moment).__name__}")
-    try:
-        aware = moment.astimezone() if moment.tzinfo is None else moment
-    except (ValueError, OverflowError):  # the ends of time have no local time
-        aware = moment.replace(tzinfo=UTC)
-    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -13,11 +13,13 @@ from hardsave.stores.base import Durability, Stats, Store
 from hardsave.stores.registry import open_store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
+from hardsave.vault import rewind, undo
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
+from hardsave.vault.undo import Operation
 from hardsave.vault.verify import Verification, verify
 
 if TYPE_CHECKING:
@@ -114,10 +116,39 @@ class Vault:
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` whenever `event` happens in this vault; calling the answer ends it.
 
-        `checkpoint_saved` hands over the checkpoint, `forked` the new timeline. A handler
-        that raises is logged, and changes nothing about what was saved.
+        `checkpoint_saved` hands over the checkpoint; `forked`, `cleared` and `deleted` the
+        timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and `redone`
+        the `Operation`. A handler that raises is logged, and changes nothing about what was
+        saved.
         """
         return self._context.events.on(event, handler)
+
+    def undo(self) -> Operation:
+        """Take back the latest operation of this user, on whatever timeline."""
+        return self._stepped(undo.undo, "undone")
+
+    def redo(self) -> Operation:
+        """Do again what the latest undo took back, if no operation came after it."""
+        return self._stepped(undo.redo, "redone")
+
+    def operations(self, timeline: str | None = None) -> Iterator[Operation]:
+        """What was done and can be taken back, newest first."""
+        return undo.history(self._context, timeline)
+
+    def delete(self, ref: str) -> Checkpoint:
+        """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
+        record = self._context.history.find(ref)
+        rewind.delete_one(self._context, record)
+        checkpoint = self._context.checkpoint(record)
+        self._context.events.tell("deleted", checkpoint)
+        return checkpoint
+
+    def _stepped(
+        self, step: Callable[[Context, str | None], Operation], event: EventName
+    ) -> Operation:
+        done = step(self._context, None)
+        self._context.events.tell(event, done)
+        return done
 
     def verify(self, ref: str | None = None) -> Verification:
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""

@@ -1,13 +1,12 @@
 """Reading everything once, to know that it can be read. Runs and constructs nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord
-from hardsave.stores.base import Query
+from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
 
@@ -48,7 +47,7 @@ def _faults(context: Context, record: CheckpointRecord, seen: set[Hash]) -> Iter
     """What is wrong with one checkpoint. `seen` objects were found sound before."""
     where = f"checkpoint {to_text(record.id)} ({record.timeline}:{record.seq})"
     parent = record.parent
-    if parent is not None and context.store.checkpoint(context.user, parent) is None:
+    if parent is not None and not _is_accounted_for(context, parent):
         yield f"{where}: its parent {to_text(parent)} is missing"
     frontier = [record.root]
     while frontier:
@@ -62,6 +61,11 @@ def _faults(context: Context, record: CheckpointRecord, seen: set[Hash]) -> Iter
                     yield f"{where}: {fault_or_refs}"
                 else:
                     frontier += fault_or_refs
+
+
+def _is_accounted_for(context: Context, id: Id) -> bool:
+    store, user = context.store, context.user
+    return store.checkpoint(user, id) is not None or store.tombstone(user, id) is not None
 
 
 def _refs(context: Context, batch: list[Hash]) -> Iterator[str | tuple[Hash, ...]]:
@@ -92,34 +96,43 @@ def _read(context: Context, batch: list[Hash]) -> dict[Hash, bytes]:
 
 
 def _all(context: Context, faults: list[str]) -> Iterator[CheckpointRecord]:
-    """Every checkpoint, and on the way whether any number is missing."""
-    for name, last_seq, head in _timelines(context):
-        expected = last_seq
-        for record in _line(context, name):
-            if record.seq != expected:
-                faults.append(f"timeline {name!r}: numbers {record.seq + 1} to {expected} missing")
-            expected = record.seq - 1
+    """Every checkpoint, hidden ones too, and on the way whether any number is missing."""
+    seen: dict[str, set[int]] = {line.name: set() for line in _timelines(context)}
+    after = 0
+    while rows := context.store.saved(context.user, after, _PAGE):
+        for record in rows:
+            seq: object = record.seq
+            if not isinstance(seq, int):  # a damaged index may lead anywhere
+                faults.append(f"commit {record.number} has {seq!r} for a number")
+                continue
+            seen.setdefault(record.timeline, set()).add(seq)
             yield record
-        if expected != 0:
-            faults.append(f"timeline {name!r}: numbers 1 to {expected} missing")
-        if head is not None and context.store.checkpoint(context.user, head) is None:
-            faults.append(f"timeline {name!r}: its head {to_text(head)} is missing")
+        after = rows[-1].number
+    for name, numbers in seen.items():
+        line = context.store.timeline(context.user, name)
+        if line is None:
+            faults.append(f"timeline {name!r} has checkpoints, and is missing")
+            continue
+        faults += _gaps(context, line, numbers)
+        if line.head is not None and context.store.checkpoint(context.user, line.head) is None:
+            faults.append(f"timeline {name!r}: its head {to_text(line.head)} is missing")
 
 
-def _timelines(context: Context) -> Iterable[tuple[str, int, bytes | None]]:
+def _gaps(context: Context, line: TimelineRecord, numbers: set[int]) -> Iterator[str]:
+    """Numbers that were given out, and of which neither checkpoint nor tombstone is left."""
+    before: int | None = None
+    while stones := context.store.tombstones(context.user, line.name, before, _PAGE):
+        numbers.update(stone.seq for stone in stones)
+        before = stones[-1].seq
+    last = 0
+    for number in [*sorted(numbers), line.last_seq + 1]:
+        if number > last + 1:
+            yield f"timeline {line.name!r}: numbers {last + 1} to {number - 1} missing"
+        last = number
+
+
+def _timelines(context: Context) -> Iterator[TimelineRecord]:
     after: str | None = None
     while rows := context.store.timelines(context.user, after, _PAGE):
-        for row in rows:
-            yield row.name, row.last_seq, row.head
-        after = rows[-1].name
-
-
-def _line(context: Context, name: str) -> Iterator[CheckpointRecord]:
-    before: int | None = None
-    while True:
-        query = Query(timeline=name, limit=_PAGE, before_seq=before)
-        rows = context.store.checkpoints(context.user, query)
         yield from rows
-        if len(rows) < _PAGE:
-            return
-        before = rows[-1].seq
+        after = rows[-1].name

@@ -1,0 +1,55 @@
+"""What callers hand in, checked and made plain. Pure, and the errors name the argument."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hardsave.errors import Misuse
+from hardsave.objects.types import convert
+from hardsave.timeline import names
+from hardsave.timeline.refs import from_text
+
+
+def whole_id(expect: Any) -> bytes:
+    if not isinstance(expect, str) or not names.FULL_ID.fullmatch(expect):
+        raise Misuse(f"expect is a checkpoint, a whole id or ANY_HEAD, not {expect!r}")
+    return from_text(expect)
+
+
+def shaped(state: Any, wanted: Any) -> Any:
+    try:
+        shaped = convert(state, wanted)
+    except RecursionError as error:
+        raise Misuse(f"the state is nested too deep to become a {wanted!r}") from error
+    if isinstance(wanted, type) and not isinstance(shaped, wanted):
+        raise Misuse(
+            f"the state is a {type(state).__name__} and does not become a {wanted.__qualname__}; "
+            "load it without a type to see it"
+        )
+    return shaped
+
+
+def check_limit(limit: Any) -> None:
+    if not isinstance(limit, int) or not 1 <= limit < 1 << 62:
+        raise Misuse(f"limit is a number from 1 on, and no astronomical one, not {limit!r}")
+
+
+def cursor(after: Any) -> int | None:
+    if after is None:
+        return None
+    if not isinstance(after, str) or not re.fullmatch("[0-9]{1,18}", after):
+        raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
+    return int(after)
+
+
+def microseconds(moment: Any) -> int | None:
+    """UTC microseconds; a naive time is taken as local."""
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        raise Misuse(f"since and until are datetimes, not {type(moment).__name__}")
+    try:
+        aware = moment.astimezone() if moment.tzinfo is None else moment
+    except (ValueError, OverflowError):  # the ends of time have no local time
+        aware = moment.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

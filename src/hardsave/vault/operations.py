@@ -1,0 +1,185 @@
+"""Operations: what the log says of them, which one comes next, and how each is turned around.
+
+An operation moves timelines and hides or shows checkpoints; a save is none. Its log entry
+says where each timeline stood before and after, so taking it back needs no knowledge of its
+kind. Nothing here reads or writes.
+
+    undo   turns around the latest operation that stands
+    redo   turns around the latest undo, if no other operation came after it
+
+Both are entries of their own, with the operation they speak of as `subject`. Turning an
+entry around moves each timeline back to where it stood, with its numbers going on; what was
+saved since stays reachable.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from hardsave.errors import Conflict
+from hardsave.objects.codec import Codec
+from hardsave.objects.records import Id, LogRecord, TimelineRecord
+from hardsave.stores.base import Changes, Move
+
+KINDS = ("rewind", "fork", "delete", "clear", "import")
+STEPS = ("undo", "redo")
+
+
+class Effects(NamedTuple):
+    """What an operation did, as its log entry keeps it."""
+
+    moves: tuple[Move, ...] = ()
+    hid: bool = False  # checkpoints, under the entry's own number
+    shown: tuple[int, ...] = ()  # again: what these commits had hidden
+    hidden_again: tuple[int, ...] = ()
+    added: int = 0  # so many numbers right before the entry's are checkpoints that it added
+    subject: Id | None = None  # of undo and redo: the operation that they speak of
+    about: Mapping[str, Any] = {}  # for people  # never changed
+
+
+class Entry(NamedTuple):
+    """An operation in the log."""
+
+    number: int
+    id: Id
+    kind: str
+    timeline: str | None
+    created_at: int
+    effects: Effects
+
+    @property
+    def subject(self) -> Id:
+        return self.effects.subject or self.id
+
+    def touches(self, timeline: str | None) -> bool:
+        """Whether it did something to a timeline; None stands for any."""
+        moved = any(move.become.name == timeline for move in self.effects.moves)
+        return timeline is None or self.timeline == timeline or moved
+
+
+# The log
+
+
+def encode(codec: Codec, effects: Effects) -> bytes:
+    """The data of an operation's log entry."""
+    data: dict[str, Any] = {
+        "moves": [[m.become.name, _where(m.expect), _where(m.become)] for m in effects.moves]
+    }
+    for name in ("hid", "shown", "hidden_again", "added", "subject"):
+        if value := getattr(effects, name):
+            data[name] = list(value) if isinstance(value, tuple) else value
+    return codec.encode({**data, **effects.about})
+
+
+def decode(codec: Codec, record: LogRecord) -> Entry | None:
+    """The operation that a log entry speaks of; None if it is about something else."""
+    if record.kind not in KINDS + STEPS:
+        return None
+    data = dict(codec.decode(record.data))
+    effects = Effects(
+        moves=tuple(
+            Move(_standing(name, before), _stood(name, after))
+            for name, before, after in data.pop("moves", ())
+        ),
+        hid=data.pop("hid", False),
+        shown=tuple(data.pop("shown", ())),
+        hidden_again=tuple(data.pop("hidden_again", ())),
+        added=data.pop("added", 0),
+        subject=data.pop("subject", None),
+        about=data,
+    )
+    return Entry(record.number, record.id, record.kind, record.timeline, record.created_at, effects)
+
+
+def _where(standing: TimelineRecord | None) -> list[Any] | None:
+    return None if standing is None else list(standing[1:])
+
+
+def _standing(name: str, where: list[Any] | None) -> TimelineRecord | None:
+    return None if where is None else _stood(name, where)
+
+
+def _stood(name: str, where: list[Any]) -> TimelineRecord:
+    return TimelineRecord(name, *where)
+
+
+# Which comes next
+
+
+def next_undo(newest_first: Iterable[Entry], timeline: str | None) -> Entry | None:
+    """The entry to turn around: the latest that stands, an operation or its redo."""
+    settled: set[Id] = set()
+    for entry in newest_first:
+        if not entry.touches(timeline) or entry.subject in settled:
+            continue
+        settled.add(entry.subject)
+        if entry.kind != "undo":
+            return entry
+    return None
+
+
+def next_redo(newest_first: Iterable[Entry], timeline: str | None) -> Entry | None:
+    """The undo to turn around: the latest that stands, unless an operation came after it."""
+    settled: set[Id] = set()
+    for entry in newest_first:
+        if not entry.touches(timeline):
+            continue
+        if entry.kind not in STEPS:
+            return None
+        if entry.subject in settled:
+            continue
+        settled.add(entry.subject)
+        if entry.kind == "undo":
+            return entry
+    return None
+
+
+# Turning around
+
+
+class Turn(NamedTuple):
+    """How to turn an entry around."""
+
+    changes: Changes
+    effects: Effects
+
+
+def turn(
+    entry: Entry,
+    standing: Mapping[str, TimelineRecord],
+    *,
+    added: Iterable[Id],
+    latest: int,
+) -> Turn:
+    """What takes an entry back, given where its timelines stand and what it has `added`.
+
+    `Conflict` if something was saved that would be lost from sight.
+    """
+    effects = entry.effects
+    moves = tuple(
+        Move(standing[move.become.name], _back(entry, move, standing[move.become.name]))
+        for move in effects.moves
+    )
+    hide = tuple(added)
+    shown = effects.hidden_again + ((entry.number,) if effects.hid else ())
+    changes = Changes(
+        moves=moves,
+        hide=hide,
+        show=shown,
+        hide_again=effects.shown,
+        keeps=[move.become.head for move in moves if move.become.head is not None],
+        latest=latest,
+    )
+    return Turn(changes, Effects(moves, bool(hide), shown, effects.shown, 0, entry.subject))
+
+
+def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:
+    """Where a timeline goes; its numbers only rise, so none is given out twice."""
+    if move.expect is not None:
+        return move.expect._replace(last_seq=max(now.last_seq, move.expect.last_seq))
+    if now.last_seq > move.become.last_seq:
+        saves = now.last_seq - move.become.last_seq
+        raise Conflict(
+            f"timeline {now.name!r} has {saves} saves since the {entry.kind} that made it; "
+            "delete it if they are not wanted"
+        )
+    return now._replace(head=None, is_deleted=True)

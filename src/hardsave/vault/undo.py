@@ -1,0 +1,155 @@
+"""Undo and redo, over the log, from any number of processes.
+
+Contract. Each call takes back (or does again) one operation, whole, in one commit that holds
+only if no other operation was logged meanwhile; if one was, it looks again. What it would
+take back must still stand for every timeline that it touched. It is logged itself, so
+nothing that it does is final.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hardsave.errors import Conflict, Corrupt, NotFound
+from hardsave.objects.records import Id, LogRecord, TimelineRecord
+from hardsave.stores.base import Batch, CheckpointGone
+from hardsave.vault import operations
+from hardsave.vault.context import Context
+from hardsave.vault.operations import Entry
+
+_PAGE = 50
+_ATTEMPTS = 100  # each time, somebody else has got an operation through
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something that was done and can be taken back, or the taking back itself."""
+
+    id: str
+    kind: str
+    timeline: str | None
+    created_at: datetime
+    number: int
+    """Of its commit: operations are in this order."""
+    is_undone: bool
+    about: dict[str, Any]
+
+    def __str__(self) -> str:
+        where = f" of {self.timeline!r}" if self.timeline else ""
+        return f"{self.kind}{where} at {self.created_at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+Choose = Callable[[Iterator[Entry], str | None], Entry | None]
+
+
+def undo(context: Context, timeline: str | None) -> Operation:
+    """Take back the latest operation of a timeline; None: of all of this user's."""
+    return _step(context, timeline, "undo", operations.next_undo)
+
+
+def redo(context: Context, timeline: str | None) -> Operation:
+    """Do again what the latest undo took back."""
+    return _step(context, timeline, "redo", operations.next_redo)
+
+
+def history(context: Context, timeline: str | None) -> Iterator[Operation]:
+    """Operations, newest first."""
+    settled: dict[Id, bool] = {}
+    for entry in entries(context):
+        if entry.touches(timeline):
+            undone = settled.setdefault(entry.subject, entry.kind == "undo")
+            yield _public(entry, is_undone=undone and entry.kind != "undo")
+
+
+def entries(context: Context) -> Iterator[Entry]:
+    """All operations in the log, newest first."""
+    before: int | None = None
+    while rows := context.store.log_before(context.user, before, _PAGE):
+        for row in rows:
+            entry = operations.decode(context.objects.codec, row)
+            if entry is not None:
+                yield entry
+        before = rows[-1].number
+
+
+def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> Operation:
+    id = context.new_id()
+    for _ in range(_ATTEMPTS):
+        latest = _latest(context)
+        entry = choose(entries(context), timeline)
+        if entry is None:
+            where = "" if timeline is None else f" on timeline {timeline!r}"
+            raise NotFound(f"there is nothing to {kind}{where}; see operations()")
+        _check_it_stands(context, entry, choose)
+        try:
+            return _take(context, entry, kind, id, latest)
+        except CheckpointGone as error:
+            raise NotFound(f"this {entry.kind} cannot be taken back any more: {error}") from error
+        except _Moved:
+            continue
+    raise Conflict(f"other operations came first {_ATTEMPTS} times; try {kind} again")
+
+
+class _Moved(Exception):
+    """Somebody was faster: look again."""
+
+
+def _check_it_stands(context: Context, entry: Entry, choose: Choose) -> None:
+    """No timeline that it touched may have had an operation since."""
+    for move in entry.effects.moves:
+        name = move.become.name
+        other = choose(entries(context), name)
+        if other is None or other.id != entry.id:
+            later = "another operation" if other is None else f"a later {other.kind}"
+            raise Conflict(f"timeline {name!r} has had {later}; take that back first")
+
+
+def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Operation:
+    moved = [move.become.name for move in entry.effects.moves]
+    standing = {name: _stands(context, name) for name in moved}
+    turn = operations.turn(entry, standing, added=_added(context, entry), latest=latest)
+    timeline = entry.timeline
+    data = operations.encode(context.objects.codec, turn.effects)
+    record = LogRecord(0, id, timeline, kind, context.clock(), data)
+    try:
+        number = context.store.commit(Batch(context.user, record, changes=turn.changes))
+    except CheckpointGone:
+        raise
+    except Conflict as error:
+        raise _Moved from error
+    done = Entry(number, id, kind, timeline, record.created_at, turn.effects)
+    return _public(done, is_undone=False, about={"of": entry.kind})
+
+
+def _stands(context: Context, name: str) -> TimelineRecord:
+    found = context.store.timeline(context.user, name)
+    if found is None:
+        raise Corrupt(f"timeline {name!r} is in the log and not in the store; run verify")
+    return found
+
+
+def _added(context: Context, entry: Entry) -> list[Id]:
+    """The checkpoints that an operation brought."""
+    count = entry.effects.added
+    if not count:
+        return []
+    rows = context.store.saved(context.user, entry.number - count - 1, count)
+    return [row.id for row in rows if row.number < entry.number]
+
+
+def _latest(context: Context) -> int:
+    rows = context.store.log_before(context.user, None, 1)
+    return rows[0].number if rows else 0
+
+
+def _public(entry: Entry, *, is_undone: bool, about: dict[str, Any] | None = None) -> Operation:
+    return Operation(
+        id="op_" + entry.id.hex(),
+        kind=entry.kind,
+        timeline=entry.timeline,
+        created_at=datetime.fromtimestamp(entry.created_at / 1_000_000, UTC),
+        number=entry.number,
+        is_undone=is_undone,
+        about=dict(entry.effects.about) if about is None else about,
+    )
