@@ -117,6 +117,11 @@ class Session:
         head = forked.head
         self.tell(f"done {timeline} 0 {head.id if head else None}")
 
+    def operate(self, timeline: str, *steps: tuple[str, dict[str, Any]]) -> None:
+        """Operations that can all be undone: whoever does so finds every save again."""
+        for method, arguments in steps:
+            getattr(self.line(timeline), method)(**arguments)
+
     def merge(self) -> None:
         """Merge small packs here and now, not whenever the thread gets to it."""
         store = self.store
@@ -212,6 +217,13 @@ def _often(session: Session) -> None:
     session.checkpoint_often()
 
 
+def _operate(session: Session) -> None:
+    nothing: dict[str, Any] = {}
+    undo, redo = ("undo", nothing), ("redo", nothing)
+    session.operate("main", ("rewind", {"ref": "main:2"}), undo, redo, undo)
+    session.operate("main", ("clear", nothing), undo, ("delete", nothing), undo)
+
+
 _open, _close = Session.open, Session.close
 
 # Half of them close the store in the end, which moves the WAL into the main file; half do not,
@@ -225,6 +237,10 @@ SCENARIOS: dict[str, Scenario] = {
     "fork": Scenario(
         before=[_save("main"), _append("main"), _close],
         steps=[_open, _fork, *_repeat(2, _save("side")), _append("main")],
+    ),
+    "operations": Scenario(
+        before=[*_repeat(3, _append("main")), _close],
+        steps=[_open, _operate, _append("main")],
     ),
     "merge": Scenario(
         before=[*_repeat(5, _append("main"))],
