@@ -73,7 +73,7 @@ def folders_never_synced() -> None:
 
 def hash_not_checked() -> None:
     """Whatever the store hands out is taken for what was asked for."""
-    mock.patch("hardsave.vault.objects.checked", lambda address, data: data).start()
+    mock.patch("hardsave.vault.objects.check").start()
 
 
 def earlier_boot() -> None:

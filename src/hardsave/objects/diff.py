@@ -71,7 +71,7 @@ class _Comparison:
 
     def slots(self, old: Any, new: Any, path: StatePath) -> None:
         """Compare two values, each plain or a Ref."""
-        if isinstance(old, Ref) and isinstance(new, Ref) and old.address == new.address:
+        if isinstance(old, Ref) and isinstance(new, Ref) and old == new:
             return
         old, new = self._open(old), self._open(new)
         if isinstance(old, Stored) or isinstance(new, Stored):
@@ -184,15 +184,15 @@ class _Comparison:
 
     def _address(self, item: tuple[Any, ...]) -> Hash:
         """What an item is compared by: never equal to the address of a chunk."""
-        parts = [b"r" + p.address if isinstance(p, Ref) else b"v" + self._encoded(p) for p in item]
+        parts = [b"r" + p if isinstance(p, Ref) else b"v" + self._encoded(p) for p in item]
         return digest(b"item" + b"".join(parts))
 
     def _open(self, value: Any) -> Any:
-        return self._reader.open(value.address) if isinstance(value, Ref) else value
+        return self._reader.open(value) if isinstance(value, Ref) else value
 
     def _encoded(self, value: Any) -> bytes:
         if isinstance(value, Ref):
-            return value.address
+            return value
         return self._reader.codec.encode(value)
 
 

@@ -9,11 +9,11 @@ The references stand outside the payload, so whoever walks, verifies or exports 
 needs to know no kinds. The high half of the kind byte is the version of the format.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
-from hardsave.objects.hashing import HASH_BYTES, Hash, digest
+from hardsave.objects.hashing import HASH_BYTES, Hash, first_mismatch
 
 VALUE = 0x11  # one value, inline
 SEQUENCE = 0x12  # the root of a list, map, tuple, set or object that was split
@@ -40,19 +40,25 @@ def unseal(data: bytes) -> Envelope:
     """The parts of an object. Damage is `Corrupt`, whatever shape it takes."""
     if len(data) < 2:
         raise Corrupt("an object is shorter than its header; run verify")
-    count, start = _read_varint(data)
+    count, start = (data[1], 2) if data[1] < 0x80 else _read_varint(data)
     end = start + count * HASH_BYTES
     if end > len(data):
         raise Corrupt("an object's references run past its end; run verify")
-    refs = tuple(data[at : at + HASH_BYTES] for at in range(start, end, HASH_BYTES))
+    refs = tuple([data[at : at + HASH_BYTES] for at in range(start, end, HASH_BYTES)])
     return Envelope(data[0], refs, data[end:])
 
 
 def checked(expected: Hash, data: bytes) -> bytes:
     """`data`, or `Corrupt` if it is not what `expected` names."""
-    if digest(data) != expected:
-        raise Corrupt(f"object {expected.hex()} does not match its hash; run verify")
+    check([(expected, data)])
     return data
+
+
+def check(objects: Iterable[tuple[Hash, bytes]]) -> None:
+    """`Corrupt` if one of the objects is not what its hash names."""
+    wrong = first_mismatch(objects)
+    if wrong is not None:
+        raise Corrupt(f"object {wrong.hex()} does not match its hash; run verify")
 
 
 def _varint(number: int) -> bytes:

@@ -203,5 +203,5 @@ class Growth:
     def _slot_again(self, item: object) -> Entry:
         """The entry that a stored item was read from."""
         if isinstance(item, Ref):
-            return Entry(wire.REF_MARK, item.address)
+            return Entry(wire.REF_MARK, item)
         return Entry(self._builder.codec.encode(item), None)

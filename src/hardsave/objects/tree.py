@@ -200,10 +200,13 @@ class Built(NamedTuple):
     ref: Hash
 
 
-class Ref(NamedTuple):
-    """A value that is an object of its own, not read yet."""
+class Ref(bytes):
+    """The address of a value that is an object of its own, not read yet.
 
-    address: Hash
+    A kind of bytes, because a long list has thousands of them, and these cost the least.
+    """
+
+    __slots__ = ()
 
 
 class Stored(NamedTuple):
@@ -251,24 +254,32 @@ class Reader:
 
     def resolve(self, items: list[Any]) -> list[Any]:
         """`items` with every Ref replaced by its whole value."""
-        wanted = [item.address for item in items if type(item) is Ref]
+        wanted = [item for item in items if type(item) is Ref]
         if not wanted:
             return items
         found = self.fetch(wanted)
-        values = iter(self._values([found[address] for address in wanted]))
-        return [next(values) if type(item) is Ref else item for item in items]
+        values = self._values([found[address] for address in wanted])
+        if len(values) == len(items):
+            return values
+        coming = iter(values)
+        return [next(coming) if type(item) is Ref else item for item in items]
 
     def _values(self, objects: list[bytes]) -> list[Any]:
-        """Many values at once: the plain ones are decoded as one array, which is faster.
+        """Many values at once: plain ones are decoded as one array, which is faster.
 
         Every payload is exactly one value, as written; whoever takes objects from elsewhere
         has to see to that.
         """
-        plain = [data[2:] for data in objects if data[:2] == _PLAIN_VALUE]
-        decoded = iter(self.codec.decode(wire.array(plain)) if plain else ())
-        return [
-            next(decoded) if data[:2] == _PLAIN_VALUE else self._value(data) for data in objects
-        ]
+        values: list[Any] = []
+        for start in range(0, len(objects), _DECODED_AT_ONCE):
+            some = objects[start : start + _DECODED_AT_ONCE]
+            if {data[:2] for data in some} == {_PLAIN_VALUE}:
+                # The two bytes before each value are left in: they read as two numbers.
+                array = b"".join([wire.array_header(3 * len(some)), *some])
+                values += self.codec.decode(array)[2::3]
+            else:
+                values += map(self._value, some)
+        return values
 
     def edges(self, stored: Stored) -> Iterator[tuple[list[int], list[Hash]]]:
         """The open edges above the items, lowest first: counts and addresses."""
@@ -327,7 +338,7 @@ class Reader:
         kind, refs, payload = envelope.unseal(data)
         if kind != envelope.SEQUENCE:
             raise Corrupt(f"an object of kind {kind:#x} stands where a value should; run verify")
-        parts = self.codec.decode(payload, [Ref(ref) for ref in refs])
+        parts = self.codec.decode(payload, list(map(Ref, refs)))
         try:
             shape, name, length, higher, items = parts
             return Stored(Shape(shape), name, int(length), [*items], refs[-1] if higher else None)
@@ -335,12 +346,13 @@ class Reader:
             raise Corrupt("the root of a stored sequence is malformed; run verify") from error
 
     def flat(self, leaf: bytes) -> list[Any]:
+        """The items of a leaf, values that are objects as Ref."""
         kind, refs, payload = envelope.unseal(leaf)
         if kind != envelope.LEAF:
             raise Corrupt(f"an object of kind {kind:#x} stands where a leaf should; run verify")
-        if payload == wire.array_header(len(refs)) + wire.REF_MARK * len(refs):
-            return [Ref(ref) for ref in refs]  # nothing but references: the most common leaf
-        items = self.codec.decode(payload, [Ref(ref) for ref in refs])
+        if payload == _ONLY_REFS.get(len(refs)):
+            return list(map(Ref, refs))  # the most common leaf
+        items = self.codec.decode(payload, list(map(Ref, refs)))
         if not isinstance(items, list):
             raise Corrupt("a leaf of a stored sequence is malformed; run verify")
         return items
@@ -356,7 +368,7 @@ class Reader:
         frontier: list[tuple[int, int, Hash]] = []
         for start, counts, refs in reversed(edges):
             below: list[tuple[int, int, Hash]] = []
-            nodes = self.fetch([ref for _, _, ref in frontier])
+            nodes = self.fetch([ref for _, _, ref in frontier]) if frontier else {}
             for at, _, ref in frontier:
                 below += _placed(at, *self.children(ref, nodes[ref]))
             below += _placed(start, counts, refs)
@@ -383,3 +395,5 @@ def _placed(
 
 
 _PLAIN_VALUE = bytes((envelope.VALUE, 0))
+_DECODED_AT_ONCE = 64  # values; more would leave the processor's cache
+_ONLY_REFS = {n: wire.array_header(n) + wire.REF_MARK * n for n in range(1, 0x80)}

@@ -30,7 +30,7 @@ def _wrap(reader: Reader, value: Any) -> Any:
 
 
 def _shallow(reader: Reader, item: Any) -> Any:
-    return view(reader, item.address) if type(item) is Ref else item
+    return view(reader, item) if type(item) is Ref else item
 
 
 def plain(value: Any) -> Any:

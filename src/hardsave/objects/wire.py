@@ -55,7 +55,7 @@ def map_header(count: int) -> bytes:
 
 def array(parts: list[bytes]) -> bytes:
     """An array of already encoded items."""
-    return array_header(len(parts)) + b"".join(parts)
+    return b"".join([array_header(len(parts)), *parts])
 
 
 def ext(code: int, data: bytes) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from hardsave.errors import Corrupt
 from hardsave.objects.codec import Codec
-from hardsave.objects.envelope import checked
+from hardsave.objects.envelope import check
 from hardsave.objects.hashing import Hash
 from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
@@ -26,9 +26,9 @@ class Objects:
     def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
         """Objects by hash. Damage and absence are `Corrupt`."""
         found = self._store.read(self._user, wanted)
-        for address in wanted:
-            try:
-                checked(address, found[address])
-            except KeyError:
-                raise Corrupt(f"object {address.hex()} is missing; run verify") from None
+        try:
+            check([(address, found[address]) for address in wanted])
+        except KeyError:
+            missing = next(address for address in wanted if address not in found)
+            raise Corrupt(f"object {missing.hex()} is missing; run verify") from None
         return found

@@ -84,7 +84,7 @@ def resumed(root: Hash, out: Out) -> Levels:
     found = stored(root, out)
     tails = [
         [
-            Entry(wire.REF_MARK, item.address)
+            Entry(wire.REF_MARK, item)
             if isinstance(item, Ref)
             else Entry(Codec().encode(item), None)
             for item in found.items

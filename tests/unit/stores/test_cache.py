@@ -1,49 +1,52 @@
-from hardsave.objects.hashing import digest
-from hardsave.stores.sqlite.cache import PackCache
-
-PACK = {digest(b"x"): b"x"}
+from hardsave.objects.hashing import Hash, digest
+from hardsave.stores.sqlite.cache import ObjectCache
 
 
-def test_what_was_put_is_found_under_its_key() -> None:
-    cache = PackCache(100)
-    cache.put((1, 10), PACK)
-    assert cache.get((1, 10)) is PACK
-    assert cache.get((1, 11)) is None  # merged since: the same id, more in it
-    assert cache.get((2, 10)) is None
+def some(label: str, size: int = 10) -> dict[Hash, bytes]:
+    data = label.encode().ljust(size)
+    return {digest(data): data}
 
 
-def test_the_least_recently_used_make_room() -> None:
-    cache = PackCache(100)
-    for number in range(4):
-        cache.put((number, 25), PACK)
-    cache.get((0, 25))
-    cache.put((4, 50), PACK)
-    assert [n for n in range(5) if cache.get((n, 50 if n == 4 else 25))] == [0, 3, 4]
+def test_what_was_put_is_found_by_its_hash() -> None:
+    cache = ObjectCache(100)
+    one, other = some("one"), some("other")
+    cache.put(1, one)
+    assert cache.get(1, [*one, *other]) == one
+    assert cache.get(1, []) == {}
+
+
+def test_nobody_is_given_what_is_kept_for_another_user() -> None:
+    cache = ObjectCache(100)
+    one = some("one")
+    cache.put(1, one)
+    assert cache.get(2, list(one)) == {}
+
+
+def test_what_is_asked_for_stays_and_the_rest_makes_room() -> None:
+    cache = ObjectCache(100)
+    wanted, forgotten = some("wanted"), some("forgotten")
+    cache.put(1, wanted | forgotten)
+    for number in range(50):
+        cache.put(1, some(f"another {number}"))
+        assert cache.get(1, list(wanted)) == wanted
+    assert cache.get(1, list(forgotten)) == {}
 
 
 def test_the_bound_holds_however_much_is_put() -> None:
-    cache = PackCache(1_000)
-    for number in range(500):
-        cache.put((number, number % 90), PACK)
-    kept = [n for n in range(500) if cache.get((n, n % 90))]
-    assert sum(n % 90 for n in kept) <= 1_000
-    assert kept[-1] == 499
+    cache = ObjectCache(1_000)
+    everything = [some(f"number {number}", 20 + number % 70) for number in range(500)]
+    for objects in everything:
+        cache.put(1, objects)
+    kept = [data for objects in everything for data in cache.get(1, list(objects)).values()]
+    assert 400 <= sum(map(len, kept)) <= 1_000 + 2 * 90
+    assert cache.get(1, list(everything[-1])) == everything[-1]
 
 
-def test_putting_a_pack_again_does_not_count_it_twice() -> None:
-    cache = PackCache(100)
-    for _ in range(10):
-        cache.put((1, 40), PACK)
-    cache.put((2, 40), PACK)
-    assert cache.get((1, 40)) is PACK
-    assert cache.get((2, 40)) is PACK
-
-
-def test_a_pack_larger_than_the_bound_is_kept_alone() -> None:
-    cache = PackCache(100)
-    cache.put((1, 60), PACK)
-    cache.put((2, 5_000), PACK)
-    assert cache.get((1, 60)) is None
-    assert cache.get((2, 5_000)) is PACK
-    cache.put((3, 60), PACK)
-    assert cache.get((2, 5_000)) is None
+def test_something_larger_than_the_bound_is_kept_until_more_comes() -> None:
+    cache = ObjectCache(100)
+    large = some("large", 5_000)
+    cache.put(1, large)
+    assert cache.get(1, list(large)) == large
+    cache.put(1, some("one", 40))
+    cache.put(1, some("two", 40))
+    assert cache.get(1, list(large)) == {}

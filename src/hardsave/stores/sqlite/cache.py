@@ -1,37 +1,48 @@
-"""Unpacked packs, the most recently used ones, within a bound of bytes."""
+"""Objects read lately, within a bound of bytes.
+
+A pack that is read for one object brings its neighbours along, and they are mostly wanted
+next. An object is named by its content, so what is kept stays right, whatever becomes of
+the pack that it was read from.
+"""
 
 import threading
-from collections import OrderedDict
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from hardsave.objects.hashing import Hash
 
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-class PackCache:
-    """Objects by (id, size) of their pack. A merged pack keeps the id of its last part but is
-    larger than it, so what a key means never changes."""
+class ObjectCache:
+    """Objects by user and hash, in two generations of half the bound each.
+
+    Once the younger is full it becomes the older one, and what was in that and has not been
+    asked for since is dropped. That comes close to "least recently used", and a hit costs
+    nothing but a look into a dict.
+    """
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._limit = limit
+        self._half = limit // 2
         self._lock = threading.Lock()
-        self._packs: OrderedDict[tuple[Any, ...], dict[Hash, bytes]] = OrderedDict()
-        self._bytes = 0
+        self._young: dict[int, dict[Hash, bytes]] = {}
+        self._old: dict[int, dict[Hash, bytes]] = {}
+        self._bytes = 0  # of the younger
 
-    def get(self, key: tuple[Any, ...]) -> dict[Hash, bytes] | None:
-        with self._lock:
-            found = self._packs.get(key)
-            if found is not None:
-                self._packs.move_to_end(key)
-            return found
+    def get(self, user: int, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        """Those of `hashes` that are kept."""
+        young = self._young.get(user, {})
+        found = {address: young[address] for address in hashes if address in young}
+        if len(found) < len(hashes) and (old := self._old.get(user)):
+            again = {h: old[h] for h in hashes if h in old and h not in found}
+            if again:
+                self.put(user, again)
+                found |= again
+        return found
 
-    def put(self, key: tuple[Any, ...], objects: dict[Hash, bytes]) -> None:
+    def put(self, user: int, objects: Mapping[Hash, bytes]) -> None:
+        size = sum(map(len, objects.values()))
         with self._lock:
-            if key in self._packs:
-                return
-            self._packs[key] = objects
-            self._bytes += key[1]
-            while self._bytes > self._limit and len(self._packs) > 1:
-                (_, size), _ = self._packs.popitem(last=False)
-                self._bytes -= size
+            self._young.setdefault(user, {}).update(objects)
+            self._bytes += size
+            if self._bytes > self._half:
+                self._old, self._young, self._bytes = self._young, {}, 0

@@ -11,7 +11,7 @@ because 63 bits can be made to collide on purpose.
 
 import threading
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -33,6 +33,13 @@ def bounds(user: int) -> tuple[int, int]:
     return user << USER_SHIFT, (user + 1) << USER_SHIFT
 
 
+class RecentPack(NamedTuple):
+    id: int
+    size: int
+    directory: bytes
+    body: bytes | None  # None: too long to lie beside the directory
+
+
 class _Recent:
     """The objects of one user's packs that were not indexed when they were read."""
 
@@ -52,16 +59,16 @@ class Index:
         self._lock = threading.Lock()
         self._recent: dict[int, _Recent] = {}
 
-    def refresh(self, connection: apsw.Connection, user: int) -> int:
-        """Read the directories of packs made since the last look; how many there were."""
+    def refresh(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
+        """Read the directories of packs made since the last look."""
         with self._lock:
             recent = self._recent.get(user)
             if recent is None or len(recent.packs) > MAX_IN_MIND:
                 recent = self._recent[user] = _Recent(indexed_upto(connection, user))
-            rows = _directories(connection, user, recent.upto)
-            for pack, directory in rows:
-                self._learn(recent, pack, packs.hashes(directory))
-            return len(rows)
+            rows = _newer(connection, user, recent.upto)
+            for row in rows:
+                self._learn(recent, row.id, packs.hashes(row.directory))
+            return rows
 
     def learn(self, user: int, pack: int, hashes: Collection[Hash]) -> None:
         """A pack that this process has just committed."""
@@ -88,9 +95,9 @@ class Index:
             yield row[0]
         # Another thread may have read the directories at a later moment than this
         # transaction's, when packs that it does not see as indexed were indexed already.
-        for pack, directory in _directories(connection, user, indexed_upto(connection, user)):
-            if packs.holds(directory, address):
-                yield pack
+        for row in _newer(connection, user, indexed_upto(connection, user)):
+            if packs.holds(row.directory, address):
+                yield row.id
 
     def unknown(
         self, connection: apsw.Connection, user: int, hashes: Collection[Hash]
@@ -128,13 +135,14 @@ def add_rows(
     connection.execute("UPDATE users SET indexed = ? WHERE id = ?", (upto, user))
 
 
-def _directories(connection: apsw.Connection, user: int, after: int) -> list[tuple[Any, Any]]:
-    """The packs of a user from `after` on, with their directories."""
-    rows: list[Any] = connection.execute(
-        "SELECT id, directory FROM packs WHERE id > ? AND id < ? ORDER BY id",
-        (after, bounds(user)[1]),
+def _newer(connection: apsw.Connection, user: int, after: int) -> list[RecentPack]:
+    """The packs of a user from `after` on."""
+    rows = connection.execute(
+        "SELECT id, size, directory, CASE WHEN size < ? THEN body END FROM packs "
+        "WHERE id > ? AND id < ? ORDER BY id",
+        (packs.COMPRESSED_FROM, after, bounds(user)[1]),
     ).fetchall()
-    return rows
+    return [RecentPack._make(row) for row in rows]
 
 
 def _not_indexed(connection: apsw.Connection, user: int, hashes: Collection[Hash]) -> list[Hash]:

@@ -22,13 +22,13 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import Batch, Durability, Query, Stats
 from hardsave.stores.sqlite import packs, pins
-from hardsave.stores.sqlite.cache import PackCache
+from hardsave.stores.sqlite.cache import ObjectCache
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     connect,
     translated,
 )
-from hardsave.stores.sqlite.index import USER_SHIFT, Index, indexed_upto, prefix
+from hardsave.stores.sqlite.index import USER_SHIFT, Index, RecentPack, indexed_upto, prefix
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
@@ -78,7 +78,7 @@ class SqliteStore:
         self._lock = FileLock(self.path + "-lock")
         self._mark = Mark(self.path + "-mark")
         self._free: list[apsw.Connection] = []
-        self._cache = PackCache()
+        self._cache = ObjectCache()
         self._index = Index()
         self._users: dict[str | None, int] = {None: 0}
         here = any(store.has_open(self.path) for store in _opened)
@@ -120,46 +120,53 @@ class SqliteStore:
         self._merger.saw(self._writer.number_of_user(user), 1 + size // packs.TARGET_BYTES)
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
-        found: dict[Hash, bytes] = {}
-        with self._reading() as connection, _snapshot(connection):
+        with self._reading() as connection:
             number = self._user(user, connection)
-            self._refresh(connection, number)
-            for address in hashes:
-                if address not in found:
-                    self._read_pack_of(connection, number, address, found)
+            found = self._cache.get(number, hashes)
+            if len(found) < len(hashes):
+                with _snapshot(connection):
+                    self._read_left(connection, number, hashes, found)
         return found
 
-    def _refresh(self, connection: apsw.Connection, user: int) -> None:
+    def _read_left(
+        self,
+        connection: apsw.Connection,
+        user: int,
+        hashes: Collection[Hash],
+        found: dict[Hash, bytes],
+    ) -> None:
+        """Add what is not `found` yet. To be called inside a transaction."""
+        fresh: dict[Hash, bytes] = {}
+        for row in self._refresh(connection, user):
+            if row.body is not None:
+                fresh |= packs.unpack(row.directory, row.body, row.size)
+        if fresh:
+            self._cache.put(user, fresh)
+            found |= fresh
+        for address in hashes:
+            if address not in found:
+                self._read_pack_of(connection, user, address, found)
+
+    def _refresh(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
         """Know what is stored, also by others; whoever finds many packs waiting merges them."""
-        met = self._index.refresh(connection, user)
-        if met:
-            self._merger.saw(user, met)
+        rows = self._index.refresh(connection, user)
+        if rows:
+            self._merger.saw(user, len(rows))
+        return rows
 
     def _read_pack_of(
         self, connection: apsw.Connection, user: int, address: Hash, found: dict[Hash, bytes]
     ) -> None:
         """Add the objects of the pack that holds `address`, if one does."""
         for pack in self._index.packs(connection, user, address):
-            objects = self._load(connection, pack)
-            if address in objects:
-                found.update(objects)
-                return
-
-    def _load(self, connection: apsw.Connection, pack: int) -> dict[Hash, bytes]:
-        """The pack that an index row means: the first at or above its id."""
-        key = connection.execute(
-            "SELECT id, size FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
-        ).fetchone()
-        if key is None:
-            return {}
-        objects = self._cache.get(key)
-        if objects is None:
             row = connection.execute(
-                "SELECT directory, body, size FROM packs WHERE id = ?", (key[0],)
+                "SELECT directory, body, size FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
             ).fetchone()
             objects = packs.unpack(*row) if row else {}
-            self._cache.put(key, objects)
-        return objects
+            if address in objects:
+                self._cache.put(user, objects)
+                found |= objects
+                return
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         with self._reading() as connection, _snapshot(connection):
@@ -286,7 +293,7 @@ class SqliteStore:
         with self._using():
             while self._free:
                 self._free.pop().close()
-            self._cache = PackCache()
+            self._cache = ObjectCache()
 
     def verify(self) -> list[str]:
         try:
