@@ -23,8 +23,9 @@ from hardsave.errors import (
 from hardsave.objects.types import DEFAULT_TYPES
 from hardsave.stores.base import Stats
 from hardsave.vault.checkpoint import Checkpoint, Page
-from hardsave.vault.line import ANY_HEAD, Timeline
+from hardsave.vault.line import Timeline
 from hardsave.vault.rewind import Rewind
+from hardsave.vault.saving import ANY_HEAD
 from hardsave.vault.undo import Operation
 from hardsave.vault.vault import Vault
 from hardsave.vault.vault import open_vault as open

@@ -33,6 +33,7 @@ from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
 from hardsave.vault.events import EventName, is_async
 from hardsave.vault.rewind import Rewind
+from hardsave.vault.saving import Expected
 from hardsave.vault.undo import Operation
 from hardsave.vault.vault import MAX_VALUE_BYTES
 from hardsave.vault.verify import Verification
@@ -203,7 +204,7 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        expect: "Checkpoint | sync_line.Expected" = None,
+        expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
         return await self._saved(
             await self._pool.run(
@@ -227,7 +228,7 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        expect: "Checkpoint | sync_line.Expected" = None,
+        expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
         return await self._saved(
             await self._pool.run(
@@ -471,7 +472,7 @@ def open(
     )
 
 
-def _blocking(expect: "Checkpoint | sync_line.Expected") -> sync_line.Expected:
+def _blocking(expect: Checkpoint | Expected) -> Expected:
     return expect.sync if isinstance(expect, Checkpoint) else expect
 
 

@@ -11,40 +11,22 @@ until the head was looked at.
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from enum import Enum
-from typing import Any, Final, TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
-from hardsave.objects import envelope
-from hardsave.objects.growth import Growth
-from hardsave.objects.hashing import Hash
-from hardsave.objects.levels import Out
+from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
-from hardsave.objects.shadow import Shadow
-from hardsave.stores.base import Batch, Move, ObjectsGone, Query, position
+from hardsave.stores.base import Query
 from hardsave.timeline import names
-from hardsave.timeline.refs import to_text
 from hardsave.vault import rewind, undo
-from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped, whole_id
+from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName
 from hardsave.vault.rewind import Rewind
+from hardsave.vault.saving import Expected, Saving
 from hardsave.vault.undo import Operation
 
 T = TypeVar("T")
-
-MAX_METADATA_BYTES = 64 * 1024
-
-
-class AnyHead(Enum):
-    """`expect=ANY_HEAD`: save on top of whatever the head is by then."""
-
-    ANY_HEAD = "any head"
-
-
-ANY_HEAD: Final = AnyHead.ANY_HEAD
-Expected = Checkpoint | str | AnyHead | None
 
 
 class Timeline:
@@ -53,12 +35,8 @@ class Timeline:
     def __init__(self, context: Context, name: str, seen: TimelineRecord | None) -> None:
         self._context = context
         self._name = name
-        self._seen = seen
         self._lock = threading.RLock()
-        self._shadow: Shadow | None = None
-        self._growth: Growth | None = None
-        self._is_warm = False  # whether what shadow or growth remember is stored
-        self._attempted: TimelineRecord | None = None  # by a save that did not return
+        self._saving = Saving(context, name, seen)
 
     @property
     def name(self) -> str:
@@ -68,10 +46,11 @@ class Timeline:
     def head(self) -> Checkpoint | None:
         """The newest checkpoint; None before the first save. Counts as having seen it."""
         with self._lock:
-            self._look()
-            if self._seen is None or self._seen.head is None:
+            self._saving.look()
+            seen = self._saving.seen
+            if seen is None or seen.head is None:
                 return None
-            return self._context.checkpoint(self._context.history.at(self._seen.head))
+            return self._context.checkpoint(self._context.history.at(seen.head))
 
     def __len__(self) -> int:
         """How many checkpoints were saved on it."""
@@ -92,8 +71,10 @@ class Timeline:
         expect: Expected = None,
     ) -> Checkpoint:
         """Save a whole state. What has not changed since the last save costs a comparison."""
-        about = self._about(name, kind, status, description, metadata)
-        return self._write(lambda base: self._saved(state), about, expect)
+        about = self._saving.about(name, kind, status, description, metadata)
+        with self._lock:
+            record = self._saving.save(state, about, expect)
+        return self._told(record)
 
     def append(
         self,
@@ -112,10 +93,15 @@ class Timeline:
         """
         if not isinstance(delta, Mapping):
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
-        about = self._about(name, kind, status, description, metadata)
-        if expect is None:
-            self._refuse_to_repeat()
-        return self._write(lambda base: self._grown(dict(delta), base), about, expect)
+        about = self._saving.about(name, kind, status, description, metadata)
+        with self._lock:
+            record = self._saving.append(delta, about, expect)
+        return self._told(record)
+
+    def _told(self, record: CheckpointRecord) -> Checkpoint:
+        checkpoint = self._context.checkpoint(record)
+        self._context.events.tell("checkpoint_saved", checkpoint)
+        return checkpoint
 
     @overload
     def load(self, ref: str = "@") -> Any: ...
@@ -125,7 +111,7 @@ class Timeline:
         """The whole state of a checkpoint, as plain data or as a `type`."""
         with self._lock:
             if ref == "@":
-                self._look()
+                self._saving.look()
             record = self._context.history.find(ref, self._name)
         state = self._context.objects.reader.load(record.root)
         return state if type is None else shaped(state, type)
@@ -134,7 +120,7 @@ class Timeline:
         """The checkpoint that `ref` names on this timeline."""
         with self._lock:
             if ref == "@":
-                self._look()
+                self._saving.look()
             return self._context.checkpoint(self._context.history.find(ref, self._name))
 
     def checkpoints(
@@ -209,7 +195,7 @@ class Timeline:
             target = self._target(ref, status, microseconds(before))
             done = rewind.rewind(self._context, self._name, target, dry_run=dry_run)
             if done.moved:
-                self._look()
+                self._saving.look()
         if done.moved:
             self._context.events.tell("rewound", done)
         return done
@@ -226,7 +212,7 @@ class Timeline:
         """Delete its checkpoints; its numbers go on. How many there were."""
         with self._lock:
             count = rewind.clear(self._context, self._name)
-            self._look()
+            self._saving.look()
         self._context.events.tell("cleared", self)
         return count
 
@@ -234,7 +220,7 @@ class Timeline:
         """Delete the timeline with its checkpoints. How many there were."""
         with self._lock:
             count = rewind.delete(self._context, self._name)
-            self._look()
+            self._saving.look()
         self._context.events.tell("deleted", self)
         return count
 
@@ -243,7 +229,7 @@ class Timeline:
     ) -> Operation:
         with self._lock:
             done = step(self._context, self._name)
-            self._look()
+            self._saving.look()
         self._context.events.tell(event, done)
         return done
 
@@ -261,198 +247,3 @@ class Timeline:
 
     def _find(self, ref: str) -> CheckpointRecord:
         return self._context.history.find(ref, self._name)
-
-    # Writing
-
-    def _write(
-        self,
-        build: Callable[[TimelineRecord | None], tuple[Hash, Out]],
-        about: Callable[[TimelineRecord | None, Hash], CheckpointRecord],
-        expect: Expected,
-    ) -> Checkpoint:
-        with self._lock:
-            self._meet(expect)
-            record: CheckpointRecord | None = None
-            gone = 0
-            while record is None:
-                try:
-                    record = self._commit(build, about)
-                except ObjectsGone as error:
-                    gone += 1  # what was remembered is dropped by now: once more from the store
-                    if gone > 1:
-                        raise Corrupt(f"{error}, but the head needs it; run verify") from error
-                except Conflict as error:
-                    if expect is not ANY_HEAD:
-                        raise Conflict(self._way_out(error)) from error
-                    self._look()
-            checkpoint = self._context.checkpoint(record)
-        self._context.events.tell("checkpoint_saved", checkpoint)
-        return checkpoint
-
-    def _commit(
-        self,
-        build: Callable[[TimelineRecord | None], tuple[Hash, Out]],
-        about: Callable[[TimelineRecord | None, Hash], CheckpointRecord],
-    ) -> CheckpointRecord:
-        """One attempt on top of the head last seen."""
-        base = self._seen
-        try:
-            root, out = build(base)
-            record = about(base, root)
-            fresh, requires = self._split(root, out)
-            become = TimelineRecord(
-                self._name,
-                record.id,
-                record.seq,
-                record.created_at if base is None else base.created_at,
-                None if base is None else base.origin,
-            )
-            batch = Batch(
-                user=self._context.user,
-                event=record,
-                move=Move(base, become),
-                objects=fresh,
-                requires=requires,
-            )
-            self._attempted = become
-            number = self._context.store.commit(batch)
-        except BaseException:
-            self._shadow = self._growth = None  # they speak of objects that may not be stored
-            raise
-        self._is_warm = True
-        self._seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
-        self._attempted = None
-        return record._replace(number=number)
-
-    def _split(self, root: Hash, out: Out) -> tuple[dict[Hash, bytes], set[Hash]]:
-        """What has to be stored, and what must be there already for it to make sense.
-
-        A handle that has saved before makes little but news. One that has not may hold a
-        whole state that is there already, and asks first.
-        """
-        if self._is_warm:
-            return out, (out.refs | {root}) - out.keys()
-        missing = self._context.store.missing(self._context.user, out.keys())
-        fresh = {address: data for address, data in out.items() if address in missing}
-        pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
-        return fresh, pointed - fresh.keys()
-
-    def _saved(self, state: Any) -> tuple[Hash, Out]:
-        self._growth = None
-        if self._shadow is None:
-            self._is_warm = False
-            self._shadow = Shadow(self._context.objects.builder)
-        return self._shadow.save(state)
-
-    def _grown(self, delta: dict[Any, Any], base: TimelineRecord | None) -> tuple[Hash, Out]:
-        self._shadow = None
-        if self._growth is None:
-            head = None if base is None or base.head is None else base.head
-            root = None if head is None else self._context.history.at(head).root
-            objects = self._context.objects
-            self._growth = Growth(objects.builder, objects.verbatim, root)
-        return self._growth.append(delta)
-
-    def _about(
-        self,
-        name: str | None,
-        kind: str | None,
-        status: str,
-        description: str,
-        metadata: Mapping[str, Any] | None,
-    ) -> Callable[[TimelineRecord | None, Hash], CheckpointRecord]:
-        """Everything about a checkpoint but its place and its state, checked."""
-        if name is not None:
-            names.check_checkpoint(name)
-        kind = names.check_kind(kind or ("automatic" if name is None else "manual"))
-        names.check_status(status)
-        names.check_description(description)
-        encoded = _EMPTY_MAP
-        if metadata is not None and not isinstance(metadata, Mapping):
-            raise Misuse(f"metadata is a dict, not {type(metadata).__name__}")
-        if metadata:
-            encoded = self._context.objects.codec.encode(dict(metadata), "metadata")
-        if len(encoded) > MAX_METADATA_BYTES:
-            raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
-        id, moment = self._context.new_id(), self._context.clock()
-
-        def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
-            return CheckpointRecord(
-                number=0,
-                id=id,
-                timeline=self._name,
-                seq=1 if base is None else base.last_seq + 1,
-                parent=None if base is None else base.head,
-                created_at=moment,
-                name=name,
-                kind=kind,
-                status=status,
-                description=description,
-                metadata=encoded,
-                root=root,
-            )
-
-        return record
-
-    # Heads
-
-    def _look(self) -> None:
-        """See where the timeline stands now."""
-        self._see(self._standing())
-
-    def _standing(self) -> TimelineRecord | None:
-        return self._context.store.timeline(self._context.user, self._name)
-
-    def _see(self, standing: TimelineRecord | None) -> None:
-        if position(standing) != position(self._seen):
-            self._growth = None  # it grows on a head that is no longer the head
-        self._seen = standing
-        self._attempted = None
-
-    def _settle(self) -> None:
-        """A save that failed or was interrupted may have been written all the same."""
-        if self._attempted is None:
-            return
-        standing = self._standing()
-        if position(standing) == position(self._attempted):
-            self._see(standing)
-        self._attempted = None
-
-    def _refuse_to_repeat(self) -> None:
-        """To append once more what was appended already would double it: look first."""
-        with self._lock:
-            attempted = self._attempted
-            if attempted is None or position(self._standing()) != position(attempted):
-                return
-        raise Conflict(
-            f"the save before this one did not return, but it was written as number "
-            f"{attempted.last_seq} of timeline {self._name!r}; load() it before you append again"
-        )
-
-    def _meet(self, expect: Expected) -> None:
-        """Take up the expectation that the caller names."""
-        if expect is None:
-            self._settle()
-            return
-        standing = self._standing()
-        head = None if standing is None else standing.head
-        wanted = head
-        if expect is not ANY_HEAD:
-            wanted = expect.record.id if isinstance(expect, Checkpoint) else whole_id(expect)
-        if wanted is None or head == wanted:
-            self._see(standing)
-        else:
-            raise Conflict(
-                f"the head of timeline {self._name!r} is "
-                f"{'nothing yet' if head is None else to_text(head)}, not {to_text(wanted)}; "
-                "load() it, bring your state up to date, and save again"
-            )
-
-    def _way_out(self, error: Conflict) -> str:
-        return (
-            f"{error}; load() its head, bring your state up to date and save again, or "
-            "pass expect=hardsave.ANY_HEAD to save on top of it"
-        )
-
-
-_EMPTY_MAP = b"\x80"

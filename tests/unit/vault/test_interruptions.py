@@ -18,6 +18,7 @@ from hardsave.errors import Conflict, Unavailable
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite import writer
 from hardsave.vault import line as line_module
+from hardsave.vault import saving
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import Child
@@ -226,7 +227,7 @@ def interrupted_at_line(number: int) -> Iterator[None]:
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
-        if frame.f_code.co_filename != line_module.__file__:
+        if frame.f_code.co_filename not in (line_module.__file__, saving.__file__):
             return None
         if event == "line":
             left -= 1

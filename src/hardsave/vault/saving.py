@@ -1,0 +1,250 @@
+"""Putting checkpoints on top of a timeline: the writing half of a handle.
+
+It expects the head that it last saw, and remembers what it saved last, so that the next save
+costs only what is new. After an error or an interruption it forgets that, because it speaks
+of objects that may not be stored.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final
+
+from hardsave.errors import Conflict, Corrupt, Misuse
+from hardsave.objects import envelope
+from hardsave.objects.growth import Growth
+from hardsave.objects.hashing import Hash
+from hardsave.objects.levels import Out
+from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.shadow import Shadow
+from hardsave.stores.base import Batch, Move, ObjectsGone, position
+from hardsave.timeline import names
+from hardsave.timeline.refs import to_text
+from hardsave.vault.arguments import whole_id
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.context import Context
+
+MAX_METADATA_BYTES = 64 * 1024
+
+
+class AnyHead(Enum):
+    """`expect=ANY_HEAD`: save on top of whatever the head is by then."""
+
+    ANY_HEAD = "any head"
+
+
+ANY_HEAD: Final = AnyHead.ANY_HEAD
+Expected = Checkpoint | str | AnyHead | None
+
+About = Callable[[TimelineRecord | None, Hash], CheckpointRecord]
+"""The record of a checkpoint, once its place and its state are known."""
+
+Build = Callable[[TimelineRecord | None], tuple[Hash, Out]]
+"""The state to save on top of what stands."""
+
+
+class Saving:
+    """Saves on one timeline. Whoever shares it takes turns."""
+
+    def __init__(self, context: Context, name: str, seen: TimelineRecord | None) -> None:
+        self._context = context
+        self._name = name
+        self.seen = seen
+        self._shadow: Shadow | None = None
+        self._growth: Growth | None = None
+        self._is_warm = False  # whether what shadow or growth remember is stored
+        self._attempted: TimelineRecord | None = None  # by a save that did not return
+
+    def save(self, state: Any, about: About, expect: Expected) -> CheckpointRecord:
+        return self._write(lambda base: self._saved(state), about, expect)
+
+    def append(self, delta: Mapping[str, Any], about: About, expect: Expected) -> CheckpointRecord:
+        if expect is None:
+            self._refuse_to_repeat()
+        return self._write(lambda base: self._grown(dict(delta), base), about, expect)
+
+    def look(self) -> None:
+        """See where the timeline stands now."""
+        self._see(self._standing())
+
+    def _write(
+        self,
+        build: Build,
+        about: About,
+        expect: Expected,
+    ) -> CheckpointRecord:
+        self._meet(expect)
+        gone = 0
+        while True:
+            try:
+                return self._commit(build, about)
+            except ObjectsGone as error:
+                gone += 1  # what was remembered is dropped by now: once more from the store
+                if gone > 1:
+                    raise Corrupt(f"{error}, but the head needs it; run verify") from error
+            except Conflict as error:
+                if expect is not ANY_HEAD:
+                    raise Conflict(self._way_out(error)) from error
+                self.look()
+
+    def _commit(
+        self,
+        build: Build,
+        about: About,
+    ) -> CheckpointRecord:
+        """One attempt on top of the head last seen."""
+        base = self.seen
+        try:
+            root, out = build(base)
+            record = about(base, root)
+            fresh, requires = self._split(root, out)
+            become = TimelineRecord(
+                self._name,
+                record.id,
+                record.seq,
+                record.created_at if base is None else base.created_at,
+                None if base is None else base.origin,
+            )
+            batch = Batch(
+                user=self._context.user,
+                event=record,
+                move=Move(base, become),
+                objects=fresh,
+                requires=requires,
+            )
+            self._attempted = become
+            number = self._context.store.commit(batch)
+        except BaseException:
+            self._shadow = self._growth = None  # they speak of objects that may not be stored
+            raise
+        self._is_warm = True
+        self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
+        self._attempted = None
+        return record._replace(number=number)
+
+    def _split(self, root: Hash, out: Out) -> tuple[dict[Hash, bytes], set[Hash]]:
+        """What has to be stored, and what must be there already for it to make sense.
+
+        A handle that has saved before makes little but news. One that has not may hold a
+        whole state that is there already, and asks first.
+        """
+        if self._is_warm:
+            return out, (out.refs | {root}) - out.keys()
+        missing = self._context.store.missing(self._context.user, out.keys())
+        fresh = {address: data for address, data in out.items() if address in missing}
+        pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
+        return fresh, pointed - fresh.keys()
+
+    def _saved(self, state: Any) -> tuple[Hash, Out]:
+        self._growth = None
+        if self._shadow is None:
+            self._is_warm = False
+            self._shadow = Shadow(self._context.objects.builder)
+        return self._shadow.save(state)
+
+    def _grown(self, delta: dict[Any, Any], base: TimelineRecord | None) -> tuple[Hash, Out]:
+        self._shadow = None
+        if self._growth is None:
+            head = None if base is None or base.head is None else base.head
+            root = None if head is None else self._context.history.at(head).root
+            objects = self._context.objects
+            self._growth = Growth(objects.builder, objects.verbatim, root)
+        return self._growth.append(delta)
+
+    def about(
+        self,
+        name: str | None,
+        kind: str | None,
+        status: str,
+        description: str,
+        metadata: Mapping[str, Any] | None,
+    ) -> About:
+        """Everything about a checkpoint but its place and its state, checked."""
+        if name is not None:
+            names.check_checkpoint(name)
+        kind = names.check_kind(kind or ("automatic" if name is None else "manual"))
+        names.check_status(status)
+        names.check_description(description)
+        encoded = _EMPTY_MAP
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise Misuse(f"metadata is a dict, not {type(metadata).__name__}")
+        if metadata:
+            encoded = self._context.objects.codec.encode(dict(metadata), "metadata")
+        if len(encoded) > MAX_METADATA_BYTES:
+            raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
+        id, moment = self._context.new_id(), self._context.clock()
+
+        def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
+            return CheckpointRecord(
+                number=0,
+                id=id,
+                timeline=self._name,
+                seq=1 if base is None else base.last_seq + 1,
+                parent=None if base is None else base.head,
+                created_at=moment,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=encoded,
+                root=root,
+            )
+
+        return record
+
+    # Heads
+
+    def _standing(self) -> TimelineRecord | None:
+        return self._context.store.timeline(self._context.user, self._name)
+
+    def _see(self, standing: TimelineRecord | None) -> None:
+        if position(standing) != position(self.seen):
+            self._growth = None  # it grows on a head that is no longer the head
+        self.seen = standing
+        self._attempted = None
+
+    def _settle(self) -> None:
+        """A save that failed or was interrupted may have been written all the same."""
+        if self._attempted is None:
+            return
+        standing = self._standing()
+        if position(standing) == position(self._attempted):
+            self._see(standing)
+        self._attempted = None
+
+    def _refuse_to_repeat(self) -> None:
+        """To append once more what was appended already would double it: look first."""
+        attempted = self._attempted
+        if attempted is None or position(self._standing()) != position(attempted):
+            return
+        raise Conflict(
+            f"the save before this one did not return, but it was written as number "
+            f"{attempted.last_seq} of timeline {self._name!r}; load() it before you append again"
+        )
+
+    def _meet(self, expect: Expected) -> None:
+        """Take up the expectation that the caller names."""
+        if expect is None:
+            self._settle()
+            return
+        standing = self._standing()
+        head = None if standing is None else standing.head
+        wanted = head
+        if expect is not ANY_HEAD:
+            wanted = expect.record.id if isinstance(expect, Checkpoint) else whole_id(expect)
+        if wanted is None or head == wanted:
+            self._see(standing)
+        else:
+            raise Conflict(
+                f"the head of timeline {self._name!r} is "
+                f"{'nothing yet' if head is None else to_text(head)}, not {to_text(wanted)}; "
+                "load() it, bring your state up to date, and save again"
+            )
+
+    def _way_out(self, error: Conflict) -> str:
+        return (
+            f"{error}; load() its head, bring your state up to date and save again, or "
+            "pass expect=hardsave.ANY_HEAD to save on top of it"
+        )
+
+
+_EMPTY_MAP = b"\x80"
