@@ -33,6 +33,7 @@ from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     import hardsave.aio as aio
+    from hardsave.timeline.policy import Policy, Thin
 
 register = DEFAULT_TYPES.register
 
@@ -46,8 +47,10 @@ __all__ = [
     "NotFound",
     "Operation",
     "Page",
+    "Policy",
     "Rewind",
     "Stats",
+    "Thin",
     "Timeline",
     "Unavailable",
     "Unstorable",
@@ -60,11 +63,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`hardsave.aio` and the version are loaded by whoever asks: asyncio takes a while."""
+    """`hardsave.aio` and the like are loaded by whoever asks: asyncio takes a while."""
     if name == "aio":
         import importlib
 
         return importlib.import_module("hardsave.aio")
+    if name in ("Policy", "Thin"):
+        from hardsave.timeline import policy
+
+        return getattr(policy, name)
     if name == "__version__":
         from importlib.metadata import version
 

@@ -40,6 +40,9 @@ from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff
+    from hardsave.timeline.policy import Policy
+    from hardsave.timeline.retention import Plan
+    from hardsave.vault.retain import Retained
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -354,6 +357,12 @@ class Vault:
     async def timelines(self) -> AsyncIterator[Timeline]:
         for line in await self._pool.run(lambda: list(self._sync.timelines())):
             yield Timeline(line, self._pool)
+
+    async def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
+        return await self._pool.run(self._sync.plan_retention, policy)
+
+    async def apply(self, plan: "Plan") -> "Retained":
+        return await self._pool.run(self._sync.apply, plan)
 
     async def get(self, ref: str) -> Checkpoint:
         return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)

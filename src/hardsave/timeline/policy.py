@@ -28,6 +28,7 @@ from hardsave.errors import Misuse
 Rule = Literal["deleted", "ttl", "age", "kind", "thin", "timeline", "user", "store"]
 
 DAY = timedelta(days=1)
+MICROSECOND = timedelta(microseconds=1)  # what stores count in
 GIB = 1 << 30
 
 

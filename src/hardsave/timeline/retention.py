@@ -15,14 +15,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hardsave.objects.records import Id
-from hardsave.timeline.policy import DAY, Policy, Rule
+from hardsave.timeline.policy import DAY, MICROSECOND, Policy, Rule
 from hardsave.timeline.refs import to_text
 
 AUTOMATIC = "automatic"
 SHOWN = 20  # of the checkpoints that go, when a plan is printed
 
-_MICROSECOND = timedelta(microseconds=1)
-_HOUR = timedelta(hours=1) // _MICROSECOND
+_HOUR = timedelta(hours=1) // MICROSECOND
 
 
 class Row(NamedTuple):
@@ -137,7 +136,7 @@ class _Scene(NamedTuple):
         return [row for row in self.rows if not row.is_hidden and row.kind not in permanent]
 
     def before(self, span: timedelta) -> int:
-        return self.now - span // _MICROSECOND
+        return self.now - span // MICROSECOND
 
 
 def _deleted(scene: _Scene) -> Iterable[Row]:

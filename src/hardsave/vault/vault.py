@@ -24,6 +24,9 @@ from hardsave.vault.verify import Verification, verify
 
 if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff
+    from hardsave.timeline.policy import Policy
+    from hardsave.timeline.retention import Plan
+    from hardsave.vault.retain import Retained
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
 
@@ -102,6 +105,22 @@ class Vault:
             for row in rows:
                 yield Timeline(self._context, row.name, row)
             after = rows[-1].name
+
+    def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
+        """What a policy would let go, and why; by default what is older than 30 days.
+
+        Named checkpoints stay until they are deleted, heads and what can be undone in any
+        case. Nothing happens until the plan is applied.
+        """
+        from hardsave.vault import retain  # with its rules, which few callers need
+
+        return retain.plan(self._context, policy)
+
+    def apply(self, plan: "Plan") -> "Retained":
+        """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
+        from hardsave.vault import retain
+
+        return retain.apply(self._context, plan)
 
     def get(self, ref: str) -> Checkpoint:
         """A checkpoint by id, by a unique beginning of its id, or as `TIMELINE:N`."""

@@ -1,0 +1,192 @@
+"""Letting checkpoints go: what a policy decides over a user's history, carried out.
+
+Contract. A plan changes nothing. `apply` drops what the plan shows and the same policy still
+wants at that moment, never more: what has become a head meanwhile, or can be undone by an
+operation logged meanwhile, stays. It works in commits of some hundred checkpoints, each of
+which holds only if no operation came in between; if one did, it looks again. Stopped half
+way, it leaves a shorter history that is whole.
+
+**It cannot be undone.** Dropped checkpoints leave tombstones; their bytes go with `gc`.
+Entries of the log that are older than the undo window go too: what they lead back to may.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from hardsave.errors import Conflict, Misuse
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord
+from hardsave.stores.base import Batch, Changes
+from hardsave.timeline.policy import DEFAULT, MICROSECOND, Policy
+from hardsave.timeline.retention import Plan, Row, choose
+from hardsave.vault import operations
+from hardsave.vault.context import Context
+from hardsave.vault.operations import Entry
+
+CHUNK = 500  # checkpoints in one commit: others wait for the store meanwhile
+_PAGE = 1_000
+_ATTEMPTS = 100  # each time, somebody else has got an operation through
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What `apply` did. It cannot be undone."""
+
+    dropped: int
+    spared: int
+    """Were in the plan, and have been gone or wanted by the time it was carried out."""
+    forgotten: int
+    """Entries of the log."""
+
+    def __str__(self) -> str:
+        spared = f", {self.spared} of the plan stay or were gone" if self.spared else ""
+        return f"{self.dropped} checkpoints dropped for good{spared}; gc gives their room back"
+
+
+def plan(context: Context, policy: Policy | None) -> Plan:
+    """What would go."""
+    if policy is not None and not isinstance(policy, Policy):
+        raise Misuse(f"plan_retention takes a hardsave.Policy, not {type(policy).__name__}")
+    return _look(context, policy or DEFAULT).plan
+
+
+def apply(context: Context, plan: Plan) -> Retained:
+    """Drop what a plan shows, as far as its policy still wants it."""
+    if not isinstance(plan, Plan):
+        raise Misuse(f"apply takes what plan_retention made, not {type(plan).__name__}")
+    wanted = {choice.row.id for choice in plan.drops}
+    dropped = forgotten = 0
+    for _ in range(_ATTEMPTS):
+        view = _look(context, plan.policy)
+        try:
+            for ids, entries in _commits(context, view, wanted):
+                dropped += ids
+                forgotten += entries
+        except Conflict:
+            continue
+        return Retained(dropped, len(wanted) - dropped, forgotten)
+    raise Conflict(f"other operations came first {_ATTEMPTS} times; plan and apply again")
+
+
+# Looking
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A decision, and up to which operation it knows everything."""
+
+    plan: Plan
+    latest: int
+    outdated: list[LogRecord]  # the oldest of the log, none of which is needed any more
+
+
+def _look(context: Context, policy: Policy) -> _View:
+    now = context.clock()
+    log = list(_log(context))  # before the rows: what is logged later makes the commit fail
+    since = now - policy.undo_window // MICROSECOND
+    size = None
+    if policy.max_store_bytes is not None:
+        size = context.store.stats(context.user).disk_bytes
+    rows = _rows(context, policy, log, since)
+    return _View(
+        choose(rows, policy, now, store_bytes=size),
+        log[-1].number if log else 0,
+        list(_outdated(log, policy, since)),
+    )
+
+
+def _rows(context: Context, policy: Policy, log: list[LogRecord], since: int) -> Iterator[Row]:
+    entries = [e for e in (operations.decode(context.objects.codec, one) for one in log) if e]
+    hidden_at = _hidden_at(entries)
+    protected = _targets(entries, since)
+    heads = _heads(context)
+    for record in _history(context, policy.timelines):
+        yield Row(
+            id=record.id,
+            timeline=record.timeline,
+            seq=record.seq,
+            created_at=record.created_at,
+            name=record.name,
+            kind=record.kind,
+            status=record.status,
+            is_head=record.id in heads,
+            is_hidden=record.is_hidden,
+            hidden_at=hidden_at.get(record.hidden, 0),  # no entry: it was forgotten long ago
+            protected=record.id in protected,
+        )
+
+
+def _targets(entries: Iterable[Entry], since: int) -> set[Id | None]:
+    """What undo and redo of these may lead back to."""
+    moves = chain.from_iterable(e.effects.moves for e in entries if e.created_at > since)
+    return {standing.head for move in moves for standing in (move.expect, move.become) if standing}
+
+
+def _hidden_at(entries: Iterable[Entry]) -> dict[int, int]:
+    """When what a commit has hidden was last hidden: by itself, or by a redo of it."""
+    times: dict[int, int] = {}
+    for entry in entries:  # oldest first
+        for number in (entry.number, *entry.effects.hidden_again):
+            times[number] = entry.created_at
+    return times
+
+
+def _outdated(log: list[LogRecord], policy: Policy, since: int) -> Iterator[LogRecord]:
+    """The beginning of the log that nobody needs.
+
+    Where a policy is about some timelines only, the other ones' operations are not its
+    business: just the traces of earlier retention go.
+    """
+    for record in log:
+        is_old = policy.timelines is None and record.created_at <= since
+        if not is_old and not (policy.timelines is not None and record.kind == "retain"):
+            return
+        yield record
+
+
+def _log(context: Context) -> Iterator[LogRecord]:
+    after = 0
+    while rows := context.store.log(context.user, after, _PAGE):
+        yield from rows
+        after = rows[-1].number
+
+
+def _history(context: Context, timelines: Collection[str] | None) -> Iterator[CheckpointRecord]:
+    """Every checkpoint, hidden ones too, also those of timelines that were deleted."""
+    if timelines is not None:
+        for name in timelines:
+            yield from context.history.line(name, hidden=True)
+        return
+    after = 0
+    while rows := context.store.saved(context.user, after, _PAGE):
+        yield from rows
+        after = rows[-1].number
+
+
+def _heads(context: Context) -> set[Id | None]:
+    heads: set[Id | None] = set()
+    after: str | None = None
+    while rows := context.store.timelines(context.user, after, _PAGE):
+        heads.update(row.head for row in rows)
+        after = rows[-1].name
+    return heads
+
+
+# Dropping
+
+
+def _commits(context: Context, view: _View, wanted: set[Id]) -> Iterator[tuple[int, int]]:
+    """Commit what goes, chunk by chunk: how many checkpoints and log entries went each time."""
+    goes = [choice.row.id for choice in view.plan.drops if choice.row.id in wanted]
+    outdated = view.outdated if goes or view.plan.policy.timelines is None else []
+    latest = view.latest
+    # The log first: no entry may be left that leads to what is gone.
+    chunks = [goes[at : at + CHUNK] for at in range(0, len(goes), CHUNK)]
+    for chunk in chunks or ([[]] if outdated else []):
+        data = context.objects.codec.encode({"checkpoints": len(chunk)})
+        event = LogRecord(0, context.new_id(), None, "retain", context.clock(), data)
+        forget = outdated[-1].number if outdated else 0
+        changes = Changes(drop=chunk, forget_log=forget, latest=latest)
+        latest = context.store.commit(Batch(context.user, event, changes=changes))
+        yield len(chunk), len(outdated)
+        outdated = []

@@ -1,0 +1,338 @@
+"""Letting checkpoints go: plans, what holds them up, and what happens beside others' work."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave import aio
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.stores.base import Batch
+from hardsave.stores.memory import MemoryStore
+from hardsave.timeline.policy import Policy
+from hardsave.vault import retain
+from hardsave.vault.line import Timeline
+from hardsave.vault.vault import Vault
+from tests.unit.vault.stage import SECOND, Clock, Watched
+
+DAYS = timedelta(days=1)
+DAY = 24 * 3_600 * SECOND
+
+newest_three = Policy(max_per_timeline=3)
+
+
+def numbers(line: Timeline) -> list[int]:
+    return [checkpoint.seq for checkpoint in line.checkpoints(limit=1_000)]
+
+
+def fill(line: Timeline, count: int) -> None:
+    for n in range(count):
+        line.save({"n": n})
+
+
+def test_a_plan_changes_nothing_and_applying_it_does(vault: Vault, line: Timeline) -> None:
+    fill(line, 5)
+    plan = vault.plan_retention(newest_three)
+    assert numbers(line) == [5, 4, 3, 2, 1]
+    assert [choice.row.seq for choice in plan.drops] == [1, 2]
+    done = vault.apply(plan)
+    assert (done.dropped, done.spared) == (2, 0)
+    assert str(done) == "2 checkpoints dropped for good; gc gives their room back"
+    assert numbers(line) == [5, 4, 3]
+    assert not vault.plan_retention(newest_three)
+    assert line.load() == {"n": 4}
+    assert vault.verify().ok
+
+
+def test_by_default_age_decides_and_names_stay(vault: Vault, line: Timeline, clock: Clock) -> None:
+    line.save({"n": 0})
+    line.save({"n": 1}, name="keep me")
+    line.save({"n": 2})
+    clock.now += 29 * DAY
+    assert not vault.plan_retention()
+    clock.now += 2 * DAY
+    line.save({"n": 3})
+    vault.apply(vault.plan_retention())
+    assert numbers(line) == [4, 2]
+
+
+def test_history_goes_on_over_what_is_gone(vault: Vault, line: Timeline) -> None:
+    fill(line, 4)
+    fork = line.fork("main:2", name="fork")
+    fork.save({"n": "fork"})
+    vault.apply(vault.plan_retention(Policy(max_per_user=2)))
+    assert [checkpoint.seq for checkpoint in line.ancestors()] == [2]
+    assert [checkpoint.seq for checkpoint in fork.ancestors()] == [2], "undo of the fork needs it"
+    line.save({"n": 5})
+    assert numbers(line)[0] == 5
+    assert vault.verify().ok
+
+
+def test_dropping_is_not_an_operation_and_undo_passes_over_it(vault: Vault, line: Timeline) -> None:
+    fill(line, 5)
+    line.rewind("main:4")
+    line.save({"n": 6})
+    vault.apply(vault.plan_retention(Policy(max_per_timeline=1)))
+    assert [operation.kind for operation in vault.operations()] == ["rewind"]
+    assert numbers(line) == [6, 5, 4], "the rewind can be undone and done again"
+    line.undo()
+    assert line.load() == {"n": 4}
+
+
+def test_after_the_undo_window_operations_are_forgotten(
+    vault: Vault, line: Timeline, clock: Clock, store: Watched
+) -> None:
+    fill(line, 5)
+    line.rewind("main:2")
+    clock.now += 31 * DAY
+    line.save({"n": 6})
+    done = vault.apply(vault.plan_retention(Policy(max_per_timeline=1)))
+    assert (done.dropped, done.forgotten) == (5, 1)
+    assert numbers(line) == [6]
+    assert [entry.kind for entry in store.log(None, 0, 10)] == ["retain"]
+    with pytest.raises(NotFound, match="nothing to undo"):
+        line.undo()
+
+
+def test_old_entries_go_even_if_no_checkpoint_does(
+    vault: Vault, line: Timeline, clock: Clock, store: Watched
+) -> None:
+    fill(line, 2)
+    line.rewind("main:1")
+    clock.now += 31 * DAY
+    assert vault.apply(vault.plan_retention(Policy())).forgotten == 1
+    before = len(store.batches)
+    assert vault.apply(vault.plan_retention(Policy())).forgotten == 0
+    assert len(store.batches) == before, "with nothing to do nothing is written"
+
+
+def test_what_was_deleted_goes_when_it_cannot_be_undone_any_more(
+    vault: Vault, line: Timeline, clock: Clock
+) -> None:
+    fill(line, 3)
+    line.save({"n": "kept for good"}, kind="feature")
+    line.clear()
+    clock.now += 29 * DAY
+    vault.apply(vault.plan_retention())
+    line.undo()
+    assert numbers(line) == [4, 3, 2, 1]
+    line.redo()
+    clock.now += 2 * DAY
+    assert not vault.plan_retention(), "hidden again by the redo, two days ago"
+    clock.now += 29 * DAY
+    assert vault.plan_retention().totals == {"deleted": 4}
+    vault.apply(vault.plan_retention())
+    assert len(line) == 0
+    line.save({"n": "on"})
+    assert numbers(line) == [5]
+
+
+def test_a_deleted_timelines_checkpoints_are_found(
+    vault: Vault, line: Timeline, clock: Clock, store: Watched
+) -> None:
+    fill(line, 3)
+    line.delete()
+    clock.now += 31 * DAY
+    assert vault.apply(vault.plan_retention()).dropped == 3
+    assert store.saved(None, 0, 10) == []
+
+
+def test_a_head_of_another_timeline_stays(vault: Vault, line: Timeline, clock: Clock) -> None:
+    fill(line, 3)
+    fork = line.fork("main:1", name="fork")
+    clock.now += 31 * DAY
+    vault.apply(vault.plan_retention())
+    assert fork.load() == {"n": 0}
+    assert numbers(line) == [3, 1]
+
+
+def test_timelines_outside_the_policy_are_left_alone(vault: Vault, store: Watched) -> None:
+    for name in ("mine", "theirs"):
+        fill(vault.timeline(name), 5)
+    policy = Policy(timelines=["mine"], max_per_timeline=2)
+    vault.apply(vault.plan_retention(policy))
+    assert numbers(vault.timeline("mine")) == [5, 4]
+    assert len(vault.timeline("theirs")) == 5
+
+
+def test_retention_of_some_timelines_forgets_no_operation(
+    vault: Vault, line: Timeline, clock: Clock, store: Watched
+) -> None:
+    policy = Policy(timelines=["main"], max_per_timeline=2, undo_window=timedelta(0))
+    for _ in range(5):
+        fill(line, 3)
+        vault.apply(vault.plan_retention(policy))
+    assert len(store.log(None, 0, 100)) == 1, "of its own traces the latest is enough"
+    vault.timeline("other").save({})
+    vault.timeline("other").delete()
+    clock.now += 31 * DAY
+    fill(line, 3)
+    vault.apply(vault.plan_retention(policy))
+    assert "delete" in [entry.kind for entry in store.log(None, 0, 100)]
+
+
+def test_nobody_elses_history_is_touched(store: Watched, clock: Clock) -> None:
+    ours, theirs = (Vault(store, user=user, clock=clock) for user in ("a", "b"))
+    for vault in (ours, theirs):
+        fill(vault.timeline("main"), 5)
+    plan = ours.plan_retention(newest_three)
+    assert theirs.apply(plan).dropped == 0
+    assert ours.apply(plan).dropped == 2
+    assert len(theirs.timeline("main")) == 5
+
+
+# The size of the store
+
+
+def test_past_its_size_the_store_is_thinned_and_says_so(
+    vault: Vault, line: Timeline, clock: Clock
+) -> None:
+    fill(line, 10)
+    clock.now += 2 * DAY
+    plan = vault.plan_retention(Policy(max_store_bytes=1))
+    assert plan.totals == {"store": 8}
+    assert "past the store's size" in str(plan)
+    vault.apply(plan)
+    assert numbers(line) == [10, 1]
+    line.save({"n": "goes on"})
+    assert not vault.plan_retention(Policy(max_store_bytes=1_000_000))
+
+
+# Beside others
+
+
+class Meddled(MemoryStore):
+    """Lets somebody else act right before a commit that drops checkpoints."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddle: list[Callable[[], object]] = []
+        self.drops: list[int] = []
+
+    def commit(self, batch: Batch) -> int:
+        if batch.changes.drop and self.meddle:
+            self.meddle.pop(0)()
+        number = super().commit(batch)
+        if batch.changes.drop:
+            self.drops.append(len(batch.changes.drop))
+        return number
+
+
+@pytest.fixture
+def meddled() -> Meddled:
+    return Meddled()
+
+
+@pytest.fixture
+def shared(meddled: Meddled) -> Vault:
+    return Vault(meddled, clock=Clock())
+
+
+def test_what_became_a_head_between_plan_and_commit_stays(shared: Vault, meddled: Meddled) -> None:
+    line = shared.timeline("main")
+    fill(line, 6)
+    meddled.meddle = [lambda: line.rewind("main:2")]
+    done = shared.apply(shared.plan_retention(newest_three))
+    assert (done.dropped, done.spared) == (2, 1)
+    assert str(done).startswith("2 checkpoints dropped for good, 1 of the plan stay")
+    assert numbers(line) == [6, 5, 4, 2]
+    assert line.load() == {"n": 1}
+
+
+def test_what_became_undoable_between_plan_and_commit_stays(
+    shared: Vault, meddled: Meddled
+) -> None:
+    """Number 2 is no head any more when the commit comes, but undo leads back to it."""
+    line = shared.timeline("main")
+    fill(line, 6)
+
+    def there_and_back() -> None:
+        line.rewind("main:2")
+        line.rewind("main:6")
+
+    meddled.meddle = [there_and_back]
+    shared.apply(shared.plan_retention(newest_three))
+    line.undo()
+    assert line.load() == {"n": 1}
+
+
+def test_what_the_plan_does_not_show_is_not_dropped(shared: Vault, meddled: Meddled) -> None:
+    line = shared.timeline("main")
+    fill(line, 5)
+    plan = shared.plan_retention(newest_three)
+    fill(line, 5)
+    assert shared.apply(plan).dropped == 2
+    assert numbers(line) == list(range(10, 2, -1))
+
+
+def test_a_plan_of_long_ago_drops_nothing_twice(vault: Vault, line: Timeline) -> None:
+    fill(line, 5)
+    plan = vault.plan_retention(newest_three)
+    vault.apply(plan)
+    again = vault.apply(plan)
+    assert (again.dropped, again.spared) == (0, 2)
+
+
+def test_large_plans_are_carried_out_in_small_commits(
+    shared: Vault, meddled: Meddled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retain, "CHUNK", 4)
+    line = shared.timeline("main")
+    fill(line, 13)
+    meddled.meddle = [lambda: None, lambda: line.fork("main:6", name="fork")]
+    done = shared.apply(shared.plan_retention(newest_three))
+    assert (done.dropped, done.spared) == (9, 1)
+    assert meddled.drops == [4, 4, 1]
+    assert numbers(line) == [13, 12, 11, 6]
+
+
+def test_somebody_who_is_always_faster_is_a_conflict(
+    shared: Vault, meddled: Meddled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retain, "_ATTEMPTS", 3)
+    line = shared.timeline("main")
+    fill(line, 5)
+    meddled.meddle = [
+        lambda n=n: line.fork("@", name=f"fork {n}")  # type: ignore[misc] # mypy and defaults
+        for n in range(3)
+    ]
+    with pytest.raises(Conflict, match="plan and apply again"):
+        shared.apply(shared.plan_retention(newest_three))
+    assert len(line) == 5
+
+
+# On a real file
+
+
+def test_dropped_checkpoints_stay_away_after_the_file_is_opened_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with hardsave.open(url) as vault:
+        fill(vault.timeline("main"), 700)
+        assert vault.apply(vault.plan_retention(Policy(max_per_user=10))).dropped == 690
+    with hardsave.open(url) as vault:
+        line = vault.timeline("main")
+        assert numbers(line) == list(range(700, 690, -1))
+        line.append({"m": 1})
+        assert line.load() == {"n": 699, "m": 1}
+        assert vault.verify().ok
+
+
+def test_awaited(tmp_path: Path) -> None:
+    async def session() -> int:
+        async with aio.open(f"sqlite:///{tmp_path}/store.db") as vault:
+            line = await vault.timeline("main")
+            for n in range(5):
+                await line.save({"n": n})
+            return (await vault.apply(await vault.plan_retention(newest_three))).dropped
+
+    assert asyncio.run(session()) == 2
+
+
+def test_wrong_calls_say_what_is_wanted(vault: Vault) -> None:
+    with pytest.raises(Misuse, match=r"takes a hardsave\.Policy, not dict"):
+        vault.plan_retention({"max_age": 30})  # type: ignore[arg-type] # that is the test
+    with pytest.raises(Misuse, match="what plan_retention made, not Policy"):
+        vault.apply(Policy())  # type: ignore[arg-type] # that is the test
