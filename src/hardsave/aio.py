@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
+    from hardsave.timeline.summary import Summary
     from hardsave.vault.retain import Retained
 
 T = TypeVar("T")
@@ -278,6 +279,9 @@ class Timeline:
             after=after,
         )
         return Page(page, self._pool)
+
+    async def summary(self) -> "Summary":
+        return await self._pool.run(self._sync.summary)
 
     async def fork(self, ref: str = "@", *, name: str) -> "Timeline":
         line = Timeline(await self._pool.run(self._sync.fork, ref, name=name), self._pool)

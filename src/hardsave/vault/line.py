@@ -11,7 +11,7 @@ until the head was looked at.
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
@@ -25,6 +25,9 @@ from hardsave.vault.events import EventName
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.saving import Expected, Saving
 from hardsave.vault.undo import Operation
+
+if TYPE_CHECKING:
+    from hardsave.timeline.summary import Summary
 
 T = TypeVar("T")
 
@@ -150,6 +153,12 @@ class Timeline:
         more = len(rows) > limit
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
         return Page(shown, str(rows[limit - 1].seq) if more else None)
+
+    def summary(self) -> "Summary":
+        """How many checkpoints there are, under which names, from when to when."""
+        from hardsave.timeline.summary import summarise  # few callers need it
+
+        return summarise(self._context.history.line(self._name))
 
     def ancestors(self, ref: str = "@") -> Iterator[Checkpoint]:
         """The path to the root: parents, nearest first, across forks."""
