@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.retention import Plan
     from hardsave.timeline.summary import Summary
     from hardsave.vault.retain import Retained
+    from hardsave.vault.search import Hits
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -407,6 +408,15 @@ class Vault:
         await self._pool.tell(event, done)
         return done
 
+    async def search(
+        self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
+    ) -> "Hits[Checkpoint]":
+        return await self._pool.run(
+            lambda: _awaited(
+                self._sync.search(text, timeline=timeline, limit=limit, after=after), self._pool
+            )
+        )
+
     async def verify(self, ref: str | None = None) -> Verification:
         return await self._pool.run(self._sync.verify, ref)
 
@@ -491,3 +501,9 @@ def _blocking(expect: Checkpoint | Expected) -> Expected:
 
 def _plain(given: Checkpoint | str) -> sync_checkpoint.Checkpoint | str:
     return given.sync if isinstance(given, Checkpoint) else given
+
+
+def _awaited(found: "Hits[sync_checkpoint.Checkpoint]", pool: _Pool) -> "Hits[Checkpoint]":
+    from hardsave.vault.search import Hit, Hits
+
+    return Hits([Hit(Checkpoint(hit.checkpoint, pool), *hit[1:]) for hit in found], found.next)

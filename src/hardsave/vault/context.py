@@ -9,6 +9,7 @@ from hardsave.timeline.history import History
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
+from hardsave.vault.search_index import SearchIndex
 
 
 class Context(NamedTuple):
@@ -21,6 +22,7 @@ class Context(NamedTuple):
     events: Events
     clock: Callable[[], int]  # microseconds since 1970, UTC
     new_id: Callable[[], Id]
+    search_index: SearchIndex
 
     def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
         return Checkpoint(record, self.objects, self.user)

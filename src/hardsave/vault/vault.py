@@ -20,6 +20,7 @@ from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
 from hardsave.vault.undo import Operation
+from hardsave.vault.search_index import SearchIndex, name_for
 from hardsave.vault.verify import Verification, verify
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
     from hardsave.vault.retain import Retained
+    from hardsave.vault.search import Hits
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
 
@@ -87,6 +89,7 @@ class Vault:
             events=Events(),
             clock=clock,
             new_id=new_id,
+            search_index=SearchIndex(store.beside(name_for(user))),
         )
 
     @property
@@ -168,6 +171,18 @@ class Vault:
         done = step(self._context, None)
         self._context.events.tell(event, done)
         return done
+
+    def search(
+        self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
+    ) -> "Hits[Checkpoint]":
+        """Texts of states, names, descriptions and statuses that have all words of `text`.
+
+        `"a phrase"` stands in quotes, `begin*` means any word that begins so. The best come
+        first, and of equals the newest. Each is shown once a timeline, where it first appeared.
+        """
+        from hardsave.vault.search import search  # with json, which few callers need
+
+        return search(self._context, text, timeline, limit, after)
 
     def verify(self, ref: str | None = None) -> Verification:
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""

@@ -1,0 +1,187 @@
+"""Finding texts: in states, and in the names, descriptions and statuses of checkpoints.
+
+The index is brought up to date first (see `search_walk`), so a search finds whatever was saved
+before it began. What it finds is compared with the store: nothing hidden or dropped is shown.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
+
+from hardsave.errors import Misuse
+from hardsave.timeline import names
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.context import Context
+from hardsave.vault.search_walk import catch_up
+from hardsave.vault.search_words import APART, expression
+
+if TYPE_CHECKING:
+    import apsw
+
+C = TypeVar("C")
+Field = Literal["state", "name", "description", "status", "timeline"]
+
+SNIPPET_TOKENS = 24
+SNIPPET_CHARACTERS = 300
+MAX_LIMIT = 10_000
+_OPEN, _CLOSE = "\x02", "\x03"
+
+_FIND = """
+    WITH found AS MATERIALIZED (
+        SELECT rowid AS text, bm25(words) AS score FROM words WHERE words MATCH ?1
+    )
+    SELECT f.score, -p.number, p.text, p.timeline, p.field, p.path, t.name, c.id, c.root
+    FROM found AS f
+    JOIN places AS p ON p.text = f.text
+    JOIN timelines AS t ON t.id = p.timeline
+    JOIN checkpoints AS c ON c.number = p.number
+    WHERE (?2 IS NULL OR t.name = ?2)
+    AND (?3 IS NULL OR (f.score, -p.number, p.text, p.timeline, p.field, p.path)
+         > (?3, ?4, ?5, ?6, ?7, ?8))
+    ORDER BY 1, 2, 3, 4, 5, 6 LIMIT ?9
+"""
+
+
+class Hit(NamedTuple, Generic[C]):
+    """A text that was found, with the first checkpoint of a timeline that has it there."""
+
+    checkpoint: C
+    timeline: str
+    field: Field
+    path: str  # into the state: `messages[12].content`; empty for other fields
+    snippet: str
+    marks: tuple[tuple[int, int], ...]  # where what was searched for stands in the snippet
+    score: float  # lower is better
+
+
+class Hits(Sequence[Hit[C]]):
+    """Some hits, best first, and the cursor of those that follow."""
+
+    def __init__(self, items: Sequence[Hit[C]], following: str | None) -> None:
+        self._items = list(items)
+        self.next = following
+        """Pass it as `after=` to get the next page; None on the last."""
+
+    @overload
+    def __getitem__(self, at: int) -> Hit[C]: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Hit[C]]: ...
+    def __getitem__(self, at: int | slice) -> Hit[C] | list[Hit[C]]:
+        return self._items[at]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Hit[C]]:
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self)} hits{', more follow' if self.next else ''}>"
+
+
+class _Row(NamedTuple):
+    score: float
+    order: int
+    text: int
+    line: int
+    field: Field
+    path: str
+    timeline: str
+    id: bytes
+    root: bytes
+
+    @property
+    def cursor(self) -> str:
+        return json.dumps(self[:6])
+
+
+def search(
+    context: Context, text: str, timeline: str | None, limit: int, after: str | None
+) -> Hits[Checkpoint]:
+    """A page of what one user's checkpoints say."""
+    wanted = expression(text)
+    if timeline is not None:
+        names.check_timeline(timeline)
+    _check_limit(limit)
+    values = (wanted, timeline, *_position(after), limit + 1)
+    return context.search_index.use(lambda index: _found(context, index, values, limit))
+
+
+def erase(context: Context) -> None:
+    """Remove this user's index, with every text in it. The next search makes it anew."""
+    context.search_index.erase()
+
+
+def _check_limit(limit: Any) -> None:
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise Misuse(f"limit is a number from 1 to {MAX_LIMIT}, not {limit!r}")
+
+
+def _found(
+    context: Context, index: "apsw.Connection", values: tuple[Any, ...], limit: int
+) -> Hits[Checkpoint]:
+    catch_up(context, index)
+    rows = _rows(index, values)
+    shown = _shown(context, rows[:limit])
+    if len(shown) < len(rows[:limit]):  # somebody hid or dropped them this moment
+        catch_up(context, index, thorough=True)
+        rows = _rows(index, values)
+        shown = _shown(context, rows[:limit])
+    snippets = _snippets(index, values[0], {row.text for row, _ in shown})
+    hits = [_hit(row, checkpoint, snippets[row.text]) for row, checkpoint in shown]
+    return Hits(hits, rows[limit - 1].cursor if len(rows) > limit else None)
+
+
+def _rows(index: "apsw.Connection", values: tuple[Any, ...]) -> list[_Row]:
+    return [_Row._make(row) for row in index.execute(_FIND, values)]
+
+
+def _shown(context: Context, rows: list[_Row]) -> list[tuple[_Row, Checkpoint]]:
+    """The rows whose checkpoint is there, is not hidden, and is as it was when it was indexed."""
+    shown = []
+    for row in rows:
+        record = context.store.checkpoint(context.user, row.id)
+        if record is None or record.is_hidden or record.root != row.root:
+            continue
+        line = context.store.timeline(context.user, row.timeline)
+        if line is not None and not (row.field == "timeline" and line.is_deleted):
+            shown.append((row, context.checkpoint(record)))
+    return shown
+
+
+def _hit(row: _Row, checkpoint: Checkpoint, marked: str) -> Hit[Checkpoint]:
+    snippet, marks = _unmarked(marked)
+    return Hit(checkpoint, row.timeline, row.field, row.path, snippet, marks, row.score)
+
+
+def _snippets(index: "apsw.Connection", wanted: str, texts: set[int]) -> dict[int, str]:
+    sql = "SELECT snippet(words, 0, ?, ?, '…', ?) FROM words WHERE words MATCH ? AND rowid = ?"
+    return {
+        text: index.execute(sql, (_OPEN, _CLOSE, SNIPPET_TOKENS, wanted, text)).get
+        for text in texts
+    }
+
+
+def _unmarked(marked: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The snippet as text, and where its marks were. One without spaces is cut to size."""
+    marked = marked.replace(APART, "")
+    before = max(marked.find(_OPEN) - SNIPPET_CHARACTERS // 3, 0)
+    plain = ""
+    marks: list[tuple[int, int]] = []
+    for at, part in enumerate(marked[before : before + SNIPPET_CHARACTERS].split(_OPEN)):
+        inside, closed, rest = part.partition(_CLOSE)
+        if at or closed:
+            marks.append((len(plain), len(plain) + len(inside)))
+        plain += inside + rest
+    return plain, tuple(marks)
+
+
+def _position(after: Any) -> tuple[Any, ...]:
+    """Where a page begins, from the cursor of the one before."""
+    if after is None:
+        return (None,) * 6
+    try:
+        score, order, text, line, field, path = json.loads(after)
+        return float(score), int(order), int(text), int(line), str(field), str(path)
+    except (ValueError, TypeError) as error:
+        raise Misuse(f"after is the `next` of an earlier page, not {after!r}") from error

@@ -1,0 +1,229 @@
+"""The file that searches read: derived from the store, one for each user, never missed.
+
+It may be deleted or damaged at any time: the next search makes it anew. It is not backed up, and
+saves do not touch it. A file for each user, because ranking counts how often a word occurs:
+in one for all, ranks would tell what others write about.
+
+Whoever uses it holds an exclusive lock, and closes the file before giving the lock back. So
+removing it takes nothing away from under anybody, and no connection crosses a fork.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from blake3 import blake3
+
+from hardsave.errors import Corrupt, Unavailable
+from hardsave.vault.search_words import TOKENIZER, readable
+
+if TYPE_CHECKING:
+    import apsw
+
+T = TypeVar("T")
+
+VERSION = 1
+LOCK_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+
+_SCHEMA = f"""
+    CREATE TABLE progress (
+        saved      INTEGER NOT NULL,             -- checkpoints up to this commit were looked at
+        last       BLOB,                         -- the id of the one saved by it
+        logged     INTEGER NOT NULL              -- the newest log entry that was looked at
+    );
+    CREATE TABLE timelines (
+        id         INTEGER PRIMARY KEY,
+        name       TEXT NOT NULL UNIQUE
+    );
+    CREATE TABLE checkpoints (                   -- those that are not hidden
+        number     INTEGER PRIMARY KEY,
+        id         BLOB NOT NULL,
+        timeline   INTEGER NOT NULL,
+        root       BLOB NOT NULL
+    );
+    CREATE TABLE seen (                          -- objects that a timeline's checkpoints hold
+        timeline   INTEGER NOT NULL,
+        object     BLOB NOT NULL,
+        PRIMARY KEY (timeline, object)
+    ) WITHOUT ROWID;
+    CREATE TABLE texts (                         -- every text once
+        id         INTEGER PRIMARY KEY,
+        digest     BLOB NOT NULL UNIQUE,
+        size       INTEGER NOT NULL,             -- in UTF-8
+        body       BLOB NOT NULL                 -- shorter than size: a zstd frame
+    );
+    CREATE TABLE places (                        -- where a timeline first had a text
+        text       INTEGER NOT NULL,
+        timeline   INTEGER NOT NULL,
+        field      TEXT NOT NULL,
+        path       TEXT NOT NULL,
+        number     INTEGER NOT NULL,             -- of the checkpoint
+        PRIMARY KEY (text, timeline, field, path)
+    ) WITHOUT ROWID;
+    CREATE INDEX places_by_timeline ON places (timeline);
+    CREATE VIEW readable AS SELECT id, text_of(size, body) AS text FROM texts;
+    CREATE VIRTUAL TABLE words USING fts5(
+        text, content='readable', content_rowid='id', tokenize="{TOKENIZER}"
+    );
+    INSERT INTO progress VALUES (0, NULL, 0);
+"""  # noqa: S608 # a constant of ours
+
+
+class Outdated(Exception):
+    """The index does not describe this store: it is to be made anew."""
+
+
+class SearchIndex:
+    """One user's index, at `path`, or in memory where that is None."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._memory: apsw.Connection | None = None
+        self._turn = threading.Lock()
+
+    def use(self, work: Callable[["apsw.Connection"], T]) -> T:
+        """What `work` answers. It runs again, on an empty index, if the one there is no good."""
+        with self._held():
+            try:
+                return self._once(work)
+            except Outdated as error:
+                _log.warning("the search index is made anew: %s", error)
+            self._remove()
+            try:
+                return self._once(work)
+            except Outdated as error:
+                raise Unavailable(f"the search index cannot be made: {error}") from error
+
+    def erase(self) -> None:
+        """Remove it, with every text in it."""
+        with self._held():
+            self._remove()
+
+    def _once(self, work: Callable[["apsw.Connection"], T]) -> T:
+        import apsw  # whoever never searches a store in memory needs no database
+
+        connection = None
+        try:
+            connection = self._memory or self._connect()
+            return work(connection)
+        except apsw.Error as error:
+            raise _judged(error, self._path or ":memory:") from error
+        finally:
+            if connection is not None and connection is not self._memory:
+                connection.close()
+
+    def _connect(self) -> "apsw.Connection":
+        import apsw
+
+        from hardsave.stores.sqlite import connection as ours
+
+        ours.load_checksums()
+        if self._path is None:
+            self._memory = connection = apsw.Connection(":memory:")
+        else:
+            _create(self._path)
+            connection = apsw.Connection(self._path, vfs=ours.CHECKSUM_VFS)
+        try:
+            _prepare(connection, ours.CHECKSUM_BYTES)
+        except BaseException:
+            self._memory = None
+            connection.close()
+            raise
+        return connection
+
+    def _remove(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+        for suffix in ("", "-journal"):
+            with contextlib.suppress(FileNotFoundError):
+                if self._path is not None:
+                    os.unlink(self._path + suffix)
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        with self._turn:
+            if self._path is None:
+                yield
+                return
+            from hardsave.stores.sqlite.lock import FileLock
+
+            lock = FileLock(self._path + "-lock")
+            try:
+                lock.acquire(LOCK_SECONDS)
+            except OSError as error:
+                raise Unavailable(f"{lock.path} cannot be written: {error}") from error
+            try:
+                yield
+            finally:
+                lock.release()
+                lock.close()
+
+
+def name_for(user: str | None) -> str:
+    """What a user's index is called, beside the store. Whose it is cannot be read from it."""
+    return "search" if user is None else f"search-{blake3(user.encode()).hexdigest(10)}"
+
+
+def packed(text: str) -> tuple[int, bytes]:
+    """(size, body) of a text."""
+    from hardsave.stores.sqlite.packs import compress
+
+    data = text.encode("utf-8", "surrogatepass")
+    frame = compress(data) if len(data) > 200 else data
+    return len(data), frame if len(frame) < len(data) else data
+
+
+def text_of(size: int, body: bytes) -> str:
+    from hardsave.stores.sqlite.packs import decompress
+
+    data = body if len(body) == size else decompress(body, size)
+    return readable(data.decode("utf-8", "surrogatepass"))
+
+
+def _create(path: str) -> None:
+    """An empty file that nobody else may read. SQLite gives its journal the same rights."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _judged(error: "apsw.Error", path: str) -> Exception:
+    """Damage, or tables that are not as they should be, mean an index that is no good."""
+    import apsw
+
+    from hardsave.stores.sqlite.connection import translated
+
+    ours = translated(error, path)
+    is_no_good = isinstance(ours, Corrupt) or isinstance(error, apsw.SQLError)
+    return Outdated(str(error)) if is_no_good else ours
+
+
+def _prepare(connection: "apsw.Connection", checksum_bytes: int) -> None:
+    """Pragmas and tables. Nothing else uses the file meanwhile: plain journalling will do."""
+    import apsw
+
+    def texts(*values: Any) -> str:
+        try:
+            return text_of(*values)
+        except (Corrupt, UnicodeDecodeError) as error:
+            raise Outdated(str(error)) from error
+
+    flags = apsw.SQLITE_INNOCUOUS
+    connection.create_scalar_function("text_of", texts, 2, deterministic=True, flags=flags)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.pragma("cell_size_check", 1)
+    if connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
+        connection.reserve_bytes(None, checksum_bytes)
+        with connection:
+            connection.execute(_SCHEMA)
+            connection.pragma("user_version", VERSION)
+    connection.pragma("synchronous", 1)
+    connection.pragma("mmap_size", 0)
+    found = connection.pragma("user_version")
+    if found != VERSION or connection.reserve_bytes(None, -1) != checksum_bytes:
+        raise Outdated(f"it is of version {found}, and this is {VERSION}")
