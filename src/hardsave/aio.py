@@ -36,6 +36,7 @@ from hardsave.vault.rewind import Rewind
 from hardsave.vault.saving import Expected
 from hardsave.vault.undo import Operation
 from hardsave.vault.vault import MAX_VALUE_BYTES
+from hardsave.vault.vault import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.retention import Plan
     from hardsave.timeline.summary import Summary
     from hardsave.vault.retain import Retained
+    from hardsave.vault.follow import Event, Following
     from hardsave.vault.search import Hits
 
 T = TypeVar("T")
@@ -417,6 +419,33 @@ class Vault:
             )
         )
 
+    def follow(
+        self,
+        after: int | None = None,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        stop: Callable[[], bool] | None = None,
+    ) -> "AsyncIterator[Event[Checkpoint]]":
+        begun = self._pool.run(self._sync.follow, after, poll_seconds=poll_seconds, stop=stop)
+        return self._followed(asyncio.ensure_future(begun), poll_seconds)
+
+    async def _followed(
+        self, begun: "asyncio.Future[Following]", poll_seconds: float
+    ) -> "AsyncIterator[Event[Checkpoint]]":
+        following = await begun
+
+        def is_over() -> bool:
+            return self._pool.is_closed or following.is_over
+
+        while not is_over():
+            events = await self._pool.run(following.read)
+            for event in events:
+                if is_over():
+                    return
+                yield _awaited_event(event, self._pool)
+            if not events:
+                await asyncio.sleep(poll_seconds)
+
     async def verify(self, ref: str | None = None) -> Verification:
         return await self._pool.run(self._sync.verify, ref)
 
@@ -507,3 +536,10 @@ def _awaited(found: "Hits[sync_checkpoint.Checkpoint]", pool: _Pool) -> "Hits[Ch
     from hardsave.vault.search import Hit, Hits
 
     return Hits([Hit(Checkpoint(hit.checkpoint, pool), *hit[1:]) for hit in found], found.next)
+
+
+def _awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: _Pool) -> "Event[Checkpoint]":
+    from hardsave.vault.follow import Event
+
+    about = None if event.checkpoint is None else Checkpoint(event.checkpoint, pool)
+    return Event(*event[:4], checkpoint=about, data=event.data)

@@ -1,6 +1,7 @@
 """An opened store with its front door."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
     from hardsave.vault.retain import Retained
+    from hardsave.vault.follow import Following
     from hardsave.vault.search import Hits
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
+POLL_SECONDS = 0.05
 
 
 def open_vault(
@@ -81,6 +84,7 @@ class Vault:
         new_id: Callable[[], Id] = lambda: os.urandom(ID_BYTES),
     ) -> None:
         _check_cap(max_value_bytes)
+        self._closing = threading.Event()
         self._context = Context(
             store=store,
             user=user,
@@ -184,6 +188,22 @@ class Vault:
 
         return search(self._context, text, timeline, limit, after)
 
+    def follow(
+        self,
+        after: int | None = None,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        stop: Callable[[], bool] | None = None,
+    ) -> "Following":
+        """What happens from now on, or since event number `after`: saves and log entries.
+
+        Events of this user come in the order of their commits, from every process, each once.
+        `after=0` begins at the beginning. Ends when the vault is closed, or `stop()` is true.
+        """
+        from hardsave.vault.follow import Following  # most programs act, and never look on
+
+        return Following(self._context, self._closing, after, poll_seconds, stop)
+
     def verify(self, ref: str | None = None) -> Verification:
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
         one = None if ref is None else self._context.history.find(ref)
@@ -195,6 +215,7 @@ class Vault:
 
     def close(self) -> None:
         """Release the store. A second call does nothing."""
+        self._closing.set()
         self._context.store.close()
 
     def __enter__(self) -> "Vault":
