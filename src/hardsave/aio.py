@@ -35,7 +35,6 @@ from hardsave.vault.events import EventName, is_async
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.saving import Expected
 from hardsave.vault.undo import Operation
-from hardsave.vault.vault import MAX_VALUE_BYTES
 from hardsave.vault.vault import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.vault.verify import Verification
 
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
     from hardsave.timeline.summary import Summary
-    from hardsave.vault.retain import Retained
     from hardsave.vault.follow import Event, Following
+    from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
 
 T = TypeVar("T")

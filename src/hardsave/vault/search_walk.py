@@ -254,7 +254,7 @@ class _Walk:
             if isinstance(value, str):
                 self.put("state", path.removeprefix("."), value, number)
             elif isinstance(value, Ref):
-                found.append(_Spot(value.address, path))
+                found.append(_Spot(value, path))
             elif isinstance(value, dict):
                 stack += [(item, path + _step(key)) for key, item in value.items()]
             elif isinstance(value, list):

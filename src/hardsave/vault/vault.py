@@ -20,16 +20,16 @@ from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
-from hardsave.vault.undo import Operation
 from hardsave.vault.search_index import SearchIndex, name_for
+from hardsave.vault.undo import Operation
 from hardsave.vault.verify import Verification, verify
 
 if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
-    from hardsave.vault.retain import Retained
     from hardsave.vault.follow import Following
+    from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
