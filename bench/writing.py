@@ -17,7 +17,7 @@ from bench.store_file import Packs, room, url
 from hardsave.objects.codec import Codec
 from hardsave.objects.shadow import Shadow
 from hardsave.objects.tree import Builder
-from hardsave.stores.sqlite.merge import ENOUGH_PACKS
+from hardsave.stores.sqlite.merge import FEW_PACKS
 from hardsave.vault.vault import MAX_VALUE_BYTES
 
 TURN_BYTES = 10_000  # what one turn stores is less, and a merge of packs is more
@@ -70,13 +70,13 @@ def disk(setting: Setting) -> list[Row]:
 def _steady_growth(setting: Setting) -> list[Row]:
     """Bytes in use at equal distances: none of the steps may stand out.
 
-    Packs that wait for their merge take more room than merged ones, and how many wait differs
-    from step to step unless a step is a whole number of merges: the second row shows that.
+    Packs that wait to be gathered take more room than others, and how many wait differs from
+    step to step unless a step is a whole number of gatherings: the second row shows that.
     """
     conversation = Conversation(setting.turns)
     path = setting.place / "growth.db"
     stops = range(50, setting.turns + 1, setting.choose(90, 30))
-    in_phase = range(2 * ENOUGH_PACKS, setting.turns + 1, setting.choose(3, 1) * ENOUGH_PACKS)
+    in_phase = range(8 * FEW_PACKS, setting.turns + 1, setting.choose(12, 4) * FEW_PACKS)
     used: dict[int, int] = {}
     with hardsave.open(url(path)) as vault:
         line = vault.timeline("main")
@@ -101,7 +101,7 @@ def _steadiness(used: list[int], stops: range, target: report.Target | None) -> 
         value=max(abs(step - mean) for step in steps) / mean * 100,
         unit="%",
         target=target,
-        note=f"bytes in use after a WAL checkpoint; {ENOUGH_PACKS} packs make a merge",
+        note=f"bytes in use after a WAL checkpoint; {FEW_PACKS} packs are gathered into one",
     )
 
 

@@ -249,6 +249,14 @@ SCENARIOS: dict[str, Scenario] = {
             *(*_repeat(4, _append("main")), _merge, _append("main"), _close),
         ],
     ),
+    "gather": Scenario(
+        before=[*_repeat(2, _append("main"))],
+        steps=[
+            *(_open, _append("main"), _merge),
+            *(*_repeat(2, _append("main")), _merge),
+            *(*_repeat(3, _append("main")), _merge, _append("main"), _close),
+        ],
+    ),
     "merging thread": Scenario(
         before=[*_repeat(5, _append("main"))],
         steps=[_open, *_repeat(8, _append("main")), _close],
@@ -274,9 +282,10 @@ SCENARIOS: dict[str, Scenario] = {
 def prepare(*, merges: bool = False) -> None:
     """Let few packs be enough to merge. Unless it `merges`, that happens only when told to, so
     that a scenario depends on its steps alone."""
+    merge.FEW_PACKS = 3
     merge.ENOUGH_PACKS = 4
     if not merges:
-        mock.patch.object(merge.Merger, "saw").start()
+        mock.patch.object(merge.Merger, "_count").start()
 
 
 def teller(path: Path) -> Callable[[str], None]:

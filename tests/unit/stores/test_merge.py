@@ -13,7 +13,16 @@ from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import SqliteStore, merge
-from hardsave.stores.sqlite.merge import ENOUGH_BYTES, ENOUGH_PACKS, SMALL_BYTES, PackRow, choose
+from hardsave.stores.sqlite.merge import (
+    ENOUGH_BYTES,
+    ENOUGH_PACKS,
+    FEW_PACKS,
+    SINGLE_BYTES,
+    SMALL_BYTES,
+    PackRow,
+    choose,
+    gather,
+)
 from hardsave.testing.batches import Line, an_entry, an_object, some_objects
 from tests.unit.stores.processes import eventually
 from tests.unit.stores.test_index import count_packs
@@ -59,15 +68,24 @@ def test_enough_bytes_are_merged_however_few_the_packs() -> None:
     assert sizes(choose(rows(*[half] * (fit + 3)))) == [[half] * fit, [half] * 3]
 
 
+def test_what_is_left_over_waits_for_more_instead_of_staying_small() -> None:
+    half = SMALL_BYTES // 2
+    fit = ENOUGH_BYTES // half
+    assert sizes(choose(rows(*[half] * (fit + 1)))) == [[half] * fit]
+    assert sizes(choose(rows(SMALL_BYTES, *[10] * (ENOUGH_PACKS - 1)))) == [[SMALL_BYTES]]
+
+
 def test_large_packs_stay_as_they_are_and_are_not_merged_across() -> None:
     some = [10] * 16
     found = choose(rows(*some, SMALL_BYTES, *some))
-    assert sizes(found) == [some, [SMALL_BYTES], some]
+    assert sizes(found) == [some, [SMALL_BYTES]]
+    found = choose(rows(*some, SMALL_BYTES, *some, SMALL_BYTES))
+    assert sizes(found) == [some, [SMALL_BYTES], some, [SMALL_BYTES]]
     assert sizes(choose(rows(*[SMALL_BYTES] * 40))) == [[SMALL_BYTES]] * 40
 
 
 def test_a_pack_is_small_up_to_its_bound() -> None:
-    assert sizes(choose(rows(*[SMALL_BYTES - 1] * 5))) == [[SMALL_BYTES - 1] * 4, [SMALL_BYTES - 1]]
+    assert sizes(choose(rows(*[SMALL_BYTES - 1] * 5))) == [[SMALL_BYTES - 1] * 4]
     assert sizes(choose(rows(*[SMALL_BYTES] * 4))) == [[SMALL_BYTES]] * 4
 
 
@@ -83,7 +101,20 @@ def test_groups_are_neighbours_in_order_and_none_is_too_large(some: list[int]) -
             assert sum(row.size for row in group) <= ENOUGH_BYTES
             assert all(row.size < SMALL_BYTES for row in group)
     if len(waiting) >= ENOUGH_PACKS:
-        assert len(chosen) >= ENOUGH_PACKS
+        assert chosen
+
+
+def test_the_packs_of_a_few_saves_are_gathered() -> None:
+    few = rows(*[10] * FEW_PACKS)
+    assert gather(few) == few
+    assert gather(few[1:]) == []
+    assert gather([]) == []
+
+
+def test_what_was_gathered_is_not_gathered_again() -> None:
+    some = rows(SINGLE_BYTES, *[10] * FEW_PACKS)
+    assert gather(some) == some[1:]
+    assert gather([*some, PackRow(200, SINGLE_BYTES)]) == []
 
 
 # Doing
@@ -117,9 +148,34 @@ def test_small_packs_merge_by_themselves(store: SqliteStore) -> None:
 
 
 def test_packs_that_stay_below_the_bound_are_not_merged(store: SqliteStore) -> None:
-    saved(store, ENOUGH_PACKS - 1, "turn")
+    saved(store, FEW_PACKS - 1, "turn")
     store._merger.close()
-    assert count_packs(store) == ENOUGH_PACKS - 1
+    assert count_packs(store) == FEW_PACKS - 1
+
+
+def test_gathered_packs_wait_on_without_index_rows(store: SqliteStore) -> None:
+    stored = saved(store, FEW_PACKS, "turn")
+    assert eventually(lambda: count_packs(store) == 1)
+    assert store._writer.connection.execute("SELECT count(*) FROM objects").get == 0
+    assert is_complete(store, stored)
+    other = SqliteStore(store.path)
+    assert is_complete(other, stored)
+    other.close()
+    assert store.verify() == []
+
+
+def test_whoever_only_reads_leaves_a_few_packs_alone(path: Path) -> None:
+    store = SqliteStore(path)
+    stored = saved(store, FEW_PACKS - 1, "turn")
+    store.close()
+    again = SqliteStore(path)
+    stored |= saved(again, FEW_PACKS - 1, "later")
+    again.close()
+    reader = SqliteStore(path)
+    assert is_complete(reader, stored)
+    assert reader._merger._thread is None
+    assert count_packs(reader) == 2 * (FEW_PACKS - 1)
+    reader.close()
 
 
 def test_each_users_packs_merge_apart(store: SqliteStore) -> None:
@@ -223,7 +279,7 @@ def test_a_merge_that_fails_is_reported_and_stops_nobody(
         raise Unavailable("no space left")
 
     with monkeypatch.context() as broken, caplog.at_level(logging.WARNING):
-        broken.setattr(merge, "_swap", fail)
+        broken.setattr(merge, "_replace", fail)
         stored = saved(store, 40, "turn")
         assert eventually(lambda: "could not be merged" in caplog.text)
         assert is_complete(store, stored)

@@ -1,9 +1,13 @@
 """Small packs become larger ones and are indexed, off the path of commits.
 
-One save makes one small pack; compressed and stored together, thirty of them take much less
-room and are read at once. A merged pack takes the *highest* id of those it replaces, and an
-object is looked up in the first pack at or above the id that is known for it: so nothing
-that was known becomes wrong, and an id that was given out never comes to mean something else.
+One save makes one small pack, which takes a page of its own. Compressed and stored together,
+they take much less room and are read at once. That happens twice: every few saves their packs
+are *gathered* into one that still waits, and once enough has come together it is merged
+into a large one and indexed, which is the dear part.
+
+A merged pack takes the *highest* id of those it replaces, and an object is looked up in the
+first pack at or above the id that is known for it: so nothing that was known becomes wrong,
+and an id that was given out never comes to mean something else.
 """
 
 import logging
@@ -20,6 +24,8 @@ from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
 
+FEW_PACKS = 8  # of single saves; more would make the file grow in leaps
+SINGLE_BYTES = 8 * 1024  # a pack at least this large is not gathered
 ENOUGH_PACKS = 32
 SMALL_BYTES = 64 * 1024  # a pack at least this large is left as it is
 ENOUGH_BYTES = 256 * 1024
@@ -48,7 +54,19 @@ def choose(waiting: list[PackRow]) -> list[list[PackRow]]:
             room = ENOUGH_BYTES
         groups[-1].append(row)
         room = 0 if row.size >= SMALL_BYTES else room - row.size
+    if len(groups) > 1 and sum(row.size for row in groups[-1]) < SMALL_BYTES:
+        groups.pop()  # it would stay small for good: let it wait for more
     return groups
+
+
+def gather(waiting: list[PackRow]) -> list[PackRow]:
+    """The newest packs, if they are many and small: to be put together, and to wait on as one."""
+    group: list[PackRow] = []
+    for row in reversed(waiting):
+        if row.size >= SINGLE_BYTES:
+            break
+        group.insert(0, row)
+    return group if len(group) >= FEW_PACKS else []
 
 
 class Merger:
@@ -58,17 +76,24 @@ class Merger:
         self._writer = writer
         self._connect = read
         self._mutex = threading.Lock()
-        self._fresh: dict[int, int] = {}  # packs seen since the last merge, by user
+        self._fresh: dict[int, int] = {}  # packs counted since the last merge, by user
         self._due: SimpleQueue[int | None] = SimpleQueue()  # users; None: stop
         self._thread: threading.Thread | None = None
         self._stopping = False
 
     def saw(self, user: int, made: int) -> None:
-        """So many packs have come that are not indexed. Cheap: it happens on every save."""
+        """So many packs were committed. Cheap: it happens on every save."""
+        self._count(user, made, FEW_PACKS)
+
+    def met(self, user: int, found: int) -> None:
+        """So many packs of others were found waiting: they had better merge them themselves."""
+        self._count(user, found, ENOUGH_PACKS)
+
+    def _count(self, user: int, more: int, enough: int) -> None:
         with self._mutex:
-            made += self._fresh.get(user, 0)
-            self._fresh[user] = made % ENOUGH_PACKS
-            if made < ENOUGH_PACKS or self._stopping:
+            count = self._fresh.get(user, 0) + more
+            self._fresh[user] = count % enough
+            if count < enough or self._stopping:
                 return
             self._due.put(user)
             if self._thread is not None:
@@ -104,13 +129,19 @@ class Merger:
             _log.warning("small packs of %s could not be merged", self._writer.path, exc_info=True)
 
     def merge(self, connection: apsw.Connection, user: int) -> bool:
-        """Merge and index a user's waiting packs; False if there were too few."""
-        groups = choose(_waiting(connection, user))
-        if not groups:
-            return False
-        made = [_merged(connection, group) for group in groups]
-        self._writer.apply(lambda connection: _swap(connection, user, groups, made))
-        return True
+        """Merge and index a user's waiting packs, or gather them; False if there were too few."""
+        waiting = _waiting(connection, user)
+        groups = choose(waiting)
+        if groups:
+            made = [_merged(connection, group) for group in groups]
+            self._writer.apply(lambda connection: _swap(connection, user, groups, made))
+            return True
+        group = gather(waiting)
+        if group:
+            merged = _merged(connection, group)
+            self._writer.apply(lambda connection: _join(connection, user, group, merged))
+            return True
+        return False
 
 
 class Merged(NamedTuple):
@@ -149,21 +180,36 @@ def _swap(
 ) -> None:
     """Put each merged pack in the place of the last of its group, and index all of them."""
     rows = [row for group in groups for row in group]
+    if not _still_wait(connection, user, rows):
+        return
+    for group, merged in zip(groups, made, strict=True):
+        _replace(connection, group, merged)
+    members = [member for merged in made for member in merged.members]
+    add_rows(connection, user, members, rows[-1].id)
+
+
+def _join(connection: apsw.Connection, user: int, group: list[PackRow], merged: Merged) -> None:
+    """Put a gathered pack in the place of the last of its group. It waits on, not indexed."""
+    if _still_wait(connection, user, group):
+        _replace(connection, group, merged)
+
+
+def _still_wait(connection: apsw.Connection, user: int, rows: list[PackRow]) -> bool:
+    """Whether packs are as they were, and no other process has merged them meanwhile."""
     first, last = rows[0].id, rows[-1].id
     standing = connection.execute(
         "SELECT id, size FROM packs WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
     ).fetchall()
-    if standing != rows or indexed_upto(connection, user) >= first:
-        return  # another process merged them meanwhile
-    for group, merged in zip(groups, made, strict=True):
-        if merged.pack is None:
-            continue
-        connection.execute(
-            "DELETE FROM packs WHERE id BETWEEN ? AND ?", (group[0].id, group[-1].id - 1)
-        )
-        connection.execute(
-            "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?",
-            (*merged.pack, group[-1].id),
-        )
-    members = [member for merged in made for member in merged.members]
-    add_rows(connection, user, members, last)
+    return bool(standing == rows) and indexed_upto(connection, user) < first
+
+
+def _replace(connection: apsw.Connection, group: list[PackRow], merged: Merged) -> None:
+    if merged.pack is None:
+        return
+    connection.execute(
+        "DELETE FROM packs WHERE id BETWEEN ? AND ?", (group[0].id, group[-1].id - 1)
+    )
+    connection.execute(
+        "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?",
+        (*merged.pack, group[-1].id),
+    )
