@@ -78,7 +78,7 @@ def hash_not_checked() -> None:
 
 def earlier_boot() -> None:
     """Not a bug: the process runs before the machine went down, its checker after that."""
-    mock.patch("hardsave.stores.sqlite.mark._boot_id", return_value=b"earlier.").start()
+    mock.patch("hardsave.stores.sqlite.mark.boot_id", return_value=b"earlier.").start()
 
 
 PLANTS: dict[str, Callable[[], None]] = {

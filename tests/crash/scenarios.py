@@ -240,7 +240,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "operations": Scenario(
         before=[*_repeat(3, _append("main")), _close],
-        steps=[_open, _operate, _append("main")],
+        steps=[_open, _operate],
     ),
     "merge": Scenario(
         before=[*_repeat(5, _append("main"))],

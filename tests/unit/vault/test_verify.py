@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "store.db"
     with hardsave.open(f"sqlite:///{path}") as vault:
         line = vault.timeline("main")
-        for n in range(80):
+        for n in range(280):
             line.append({"messages": messages(2, start=2 * n), "turn": n})
         fork = line.fork("@~10", name="fork")
         fork.save({"messages": messages(30), "big": "x" * 5_000})

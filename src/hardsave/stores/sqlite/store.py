@@ -309,6 +309,10 @@ class SqliteStore:
                     for row in connection.execute("PRAGMA integrity_check")
                     if row[0] != "ok"
                 ]
+                faults += [
+                    f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
+                    for row in connection.execute("PRAGMA foreign_key_check")
+                ]
                 return faults + list(_index_faults(connection))
         except Corrupt as error:
             return [str(error)]
