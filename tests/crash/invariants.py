@@ -45,7 +45,7 @@ def check(folder: str, told: list[str]) -> list[str]:
     expected = promises(told)
     try:
         with hardsave.open(scenarios.url(folder)) as vault:
-            _take_back(vault)
+            scenarios.take_back(vault)
             faults = compare(vault, expected)
             faults += vault.verify().faults
             if faults:
@@ -59,15 +59,6 @@ def check(folder: str, told: list[str]) -> list[str]:
             return compare(vault, promises(lines)) + list(vault.verify().faults)
     except HardsaveError as error:
         return [f"{type(error).__name__}: {error}"]
-
-
-def _take_back(vault: hardsave.Vault) -> None:
-    """Whatever operation was struck, undo leads back to where the saves had come."""
-    while any(
-        not done.is_undone and done.kind in ("rewind", "clear", "delete")
-        for done in vault.operations()
-    ):
-        vault.undo()
 
 
 def check_all(cases: list[tuple[str, list[str]]]) -> list[list[str]]:

@@ -154,12 +154,20 @@ class Session:
         line = self.line(timeline)
         number = self._numbers.pop(timeline, None)
         if number is None:  # the first, or the last one failed: look where it stands
+            take_back(self.vault)
             head = line.head
             number = head.seq + 1 if head and head.timeline == timeline else 1
         self.tell(f"begin {timeline} {number}")
         saved = write(line, number)
         self.tell(f"done {timeline} {number} {saved.id}")
         self._numbers[timeline] = number + 1
+
+
+def take_back(vault: hardsave.Vault) -> None:
+    """Whatever operation was struck, undo leads back to where the saves had come."""
+    kinds = ("rewind", "clear", "delete")
+    while any(done.kind in kinds and not done.is_undone for done in vault.operations()):
+        vault.undo()
 
 
 Step = Callable[[Session], None]

@@ -9,7 +9,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, NotFound
-from hardsave.stores.sqlite import connection
+from hardsave.stores.sqlite import SqliteStore, connection
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import eventually
@@ -22,12 +22,23 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "store.db"
     with hardsave.open(f"sqlite:///{path}") as vault:
         line = vault.timeline("main")
-        for n in range(280):
-            line.append({"messages": messages(2, start=2 * n), "turn": n})
+        for n in range(80):
+            line.append({"messages": messages(2, size=2_000, start=2 * n), "turn": n})
+        merge_all(vault)
         fork = line.fork("@~10", name="fork")
         fork.save({"messages": messages(30), "big": "x" * 5_000})
         vault.timeline("other").save({"a": 1})
     return path
+
+
+def merge_all(vault: Vault) -> None:
+    """Merge and index now, not whenever the thread gets to it."""
+    store = vault._context.store
+    assert isinstance(store, SqliteStore)
+    direct = store._connect()
+    while store._merger.merge(direct, 0):
+        pass
+    direct.close()
 
 
 @pytest.fixture
