@@ -1,0 +1,23 @@
+"""FlowAgent's checkpoints: records, storages and their manager, awaited.
+
+storage = SQLiteCheckpointStorage(db_path="checkpoints.db", max_checkpoints_per_user=100)
+manager = CheckpointManager(storage=storage)
+checkpoints = await manager.list_by_user("user_123", limit=50, offset=0)
+"""
+
+from hardsave.compat.flowagent.manager import CheckpointManager
+from hardsave.compat.flowagent.records import Checkpoint, Comparison
+from hardsave.compat.flowagent.storage import (
+    CheckpointStorage,
+    InMemoryCheckpointStorage,
+    SQLiteCheckpointStorage,
+)
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointManager",
+    "CheckpointStorage",
+    "Comparison",
+    "InMemoryCheckpointStorage",
+    "SQLiteCheckpointStorage",
+]

@@ -1,0 +1,95 @@
+"""Listing, comparing and clearing checkpoints, and telling who wants to know."""
+
+import inspect
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeVar, get_args
+
+from hardsave.compat.flowagent.records import Checkpoint, Comparison, compare
+from hardsave.compat.flowagent.storage import CheckpointStorage, InMemoryCheckpointStorage
+from hardsave.errors import Misuse
+
+EventName = Literal["checkpoint_saved", "checkpoint_restored"]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+_log = logging.getLogger(__name__)
+
+
+class CheckpointManager:
+    """Checkpoints of agents in a storage. Without one they live in memory."""
+
+    def __init__(
+        self,
+        storage: CheckpointStorage | None = None,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.storage = InMemoryCheckpointStorage() if storage is None else storage
+        self._clock = clock
+        self._handlers: dict[str, list[Callable[..., Any]]] = {}
+
+    async def save_checkpoint(self, checkpoint: Checkpoint) -> str:
+        """Save a record as it is, and tell the handlers of `checkpoint_saved`."""
+        saved = await self.storage.save(checkpoint)
+        await self._tell("checkpoint_saved", checkpoint)
+        return saved
+
+    async def load(self, checkpoint_id: str) -> Checkpoint | None:
+        """The whole record; None if there is none."""
+        return await self.storage.load(checkpoint_id)
+
+    async def get(self, checkpoint_id: str) -> Checkpoint | None:
+        """The same as `load`."""
+        return await self.load(checkpoint_id)
+
+    async def list_by_user(
+        self, user_id: str, limit: int = 50, offset: int = 0, full: bool = False
+    ) -> list[Checkpoint]:
+        """A user's checkpoints, newest first; without `full` only what tells them apart."""
+        if limit < 0 or offset < 0:
+            raise Misuse(f"limit and offset are not negative ({limit}, {offset})")
+        if full:
+            return await self.storage.list_by_user(user_id, limit, offset)
+        return await self.storage.list_light(user_id, limit, offset)
+
+    async def compare(self, checkpoint_id_1: str, checkpoint_id_2: str) -> Comparison | None:
+        """What changed from the first to the second; None if one of them is not there."""
+        old = await self.storage.load(checkpoint_id_1)
+        new = await self.storage.load(checkpoint_id_2)
+        return None if old is None or new is None else compare(old, new)
+
+    async def clear_user_history(self, user_id: str) -> int:
+        """Delete all of a user's checkpoints. How many there were."""
+        return await self.storage.clear_user(user_id)
+
+    async def cleanup_old_checkpoints(self, max_age_days: float) -> int:
+        """Delete every user's checkpoints that are older. How many there were."""
+        if max_age_days < 0:
+            raise Misuse(f"max_age_days is not negative ({max_age_days})")
+        return await self.storage.clear_before(self._clock() - timedelta(days=max_age_days))
+
+    def on(self, event: EventName) -> Callable[[Handler], Handler]:
+        """Decorate a handler of an event: a function or a coroutine function, any number.
+
+        `checkpoint_saved` hands over the checkpoint, `checkpoint_restored` the checkpoint and
+        the agent. A handler that fails is logged, and breaks nothing.
+        """
+        if event not in get_args(EventName):
+            known = ", ".join(get_args(EventName))
+            raise Misuse(f"there is no event {event!r}; there are: {known}")
+
+        def add(handler: Handler) -> Handler:
+            self._handlers.setdefault(event, []).append(handler)
+            return handler
+
+        return add
+
+    async def _tell(self, event: EventName, *about: object) -> None:
+        for handler in tuple(self._handlers.get(event, ())):
+            try:
+                answer = handler(*about)
+                if inspect.isawaitable(answer):
+                    await answer
+            except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
+                _log.exception("a handler of %s failed: %r", event, handler)

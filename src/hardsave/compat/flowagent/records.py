@@ -1,0 +1,122 @@
+"""What a checkpoint of an agent holds, and how two of them differ. Plain data."""
+
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from hardsave.errors import Misuse, Unstorable
+from hardsave.objects.codec import Codec
+from hardsave.objects.types import DEFAULT_TYPES
+
+VERSION = 1
+LIGHT = (
+    "id",
+    "agent_id",
+    "agent_type",
+    "user_id",
+    "status",
+    "parent_checkpoint_id",
+    "timestamp",
+    "branch_label",
+    "version",
+)
+"""What a listing shows; the rest is read with the whole checkpoint."""
+
+
+@dataclass
+class Checkpoint:
+    """An agent as it was at one moment. A time without a zone is taken as local."""
+
+    id: str
+    agent_id: str
+    agent_type: str
+    user_id: str
+    status: str
+    collected_fields: dict[str, Any] = field(default_factory=dict)
+    required_fields: list[Any] = field(default_factory=list)
+    context_summary: str = ""
+    parent_checkpoint_id: str | None = None
+    timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
+    metadata: dict[str, Any] = field(default_factory=dict)
+    execution_state: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+    message: Any = None
+    result: Any = None
+    message_history: list[Any] = field(default_factory=list)
+    branch_label: str | None = None
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        self.timestamp = self.timestamp.astimezone(UTC)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy as plain data; the time as text."""
+        copied = {one.name: deepcopy(getattr(self, one.name)) for one in fields(self)}
+        return {**copied, "timestamp": self.timestamp.isoformat()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Checkpoint":
+        """What `to_dict` made, and what older versions left out. Other keys are ignored."""
+        known = {one.name: deepcopy(data[one.name]) for one in fields(cls) if one.name in data}
+        moment = known.get("timestamp")
+        if isinstance(moment, str):
+            known["timestamp"] = datetime.fromisoformat(moment)
+        try:
+            return cls(**known)
+        except TypeError as error:
+            raise Misuse(f"this is not a whole checkpoint: {error}") from error
+
+    def light(self) -> "Checkpoint":
+        """The same without what a listing does not need."""
+        return type(self)(**{name: getattr(self, name) for name in LIGHT})
+
+    def copy(self) -> "Checkpoint":
+        """One that shares nothing with this one."""
+        return replace(deepcopy(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed in the collected fields from one checkpoint to another, and its status."""
+
+    old_status: str
+    new_status: str
+    added: dict[str, Any]
+    removed: dict[str, Any]
+    modified: dict[str, tuple[Any, Any]]
+    """Old and new value."""
+
+    @property
+    def changed_fields(self) -> list[str]:
+        return sorted({*self.added, *self.removed, *self.modified})
+
+    @property
+    def status_changed(self) -> bool:
+        return self.old_status != self.new_status
+
+
+def compare(old: Checkpoint, new: Checkpoint) -> Comparison:
+    before, after = old.collected_fields, new.collected_fields
+    return Comparison(
+        old_status=old.status,
+        new_status=new.status,
+        added={name: value for name, value in after.items() if name not in before},
+        removed={name: value for name, value in before.items() if name not in after},
+        modified={
+            name: (value, after[name])
+            for name, value in before.items()
+            if name in after and not _same(value, after[name])
+        },
+    )
+
+
+_CODEC = Codec(DEFAULT_TYPES)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal in value and in type all the way down: `1 == True` is not enough."""
+    try:
+        return _CODEC.encode(one) == _CODEC.encode(other)
+    except Unstorable:  # somebody's own storage may hold what ours refuses
+        return bool(one == other)

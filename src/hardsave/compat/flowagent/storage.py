@@ -1,0 +1,148 @@
+"""Where agents' checkpoints are kept: in memory, in a SQLite file, or where you like.
+
+A storage of your own derives from `CheckpointStorage` and has three methods; to let a
+manager clear it as well, add the two others.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from datetime import datetime
+from pathlib import Path
+
+import hardsave
+from hardsave.compat.flowagent.records import Checkpoint
+from hardsave.compat.flowagent.shelf import Owners, Shelf, short, taken
+from hardsave.compat.names import STAND_IN, fitting
+from hardsave.config import file_url
+from hardsave.errors import Misuse
+from hardsave.stores.base import Store
+from hardsave.stores.registry import open_store
+from hardsave.timeline import names
+
+_OWNERS = STAND_IN + "flowagent"  # a user that no user's id is turned into
+
+
+class CheckpointStorage(ABC):
+    """The contract. What was saved is a copy: nothing that comes back is shared."""
+
+    @abstractmethod
+    async def save(self, checkpoint: Checkpoint) -> str:
+        """Keep it, in the place of one with its id. Its id."""
+
+    @abstractmethod
+    async def load(self, checkpoint_id: str) -> Checkpoint | None:
+        """One by its id, whosever it is; None if there is none."""
+
+    @abstractmethod
+    async def list_by_user(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+        """A user's checkpoints, newest first."""
+
+    async def list_light(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+        """The same without what a listing does not need."""
+        return [found.light() for found in await self.list_by_user(user_id, limit, offset)]
+
+    async def clear_user(self, user_id: str) -> int:
+        """Delete a user's checkpoints. How many there were."""
+        raise Misuse(f"{type(self).__name__} cannot delete; give it a method clear_user")
+
+    async def clear_before(self, moment: datetime) -> int:
+        """Delete what is older than a moment, whosever it is. How many there were."""
+        raise Misuse(f"{type(self).__name__} cannot delete; give it a method clear_before")
+
+
+class InMemoryCheckpointStorage(CheckpointStorage):
+    """Gone with its process. Past `max_checkpoints` in all, the oldest go."""
+
+    def __init__(self, max_checkpoints: int = 1000) -> None:
+        _check_limit("max_checkpoints", max_checkpoints)
+        self.max_checkpoints = max_checkpoints
+        self._shelf = Shelf(hardsave.open("memory://"), max_checkpoints)
+
+    async def save(self, checkpoint: Checkpoint) -> str:
+        await asyncio.to_thread(self._shelf.put, checkpoint)
+        return checkpoint.id
+
+    async def load(self, checkpoint_id: str) -> Checkpoint | None:
+        return await asyncio.to_thread(self._shelf.find, checkpoint_id)
+
+    async def list_by_user(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+        return await asyncio.to_thread(self._shelf.page, user_id, limit, offset, full=True)
+
+    async def list_light(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+        return await asyncio.to_thread(self._shelf.page, user_id, limit, offset, full=False)
+
+    async def clear_user(self, user_id: str) -> int:
+        return await asyncio.to_thread(self._shelf.clear, user_id)
+
+    async def clear_before(self, moment: datetime) -> int:
+        return await asyncio.to_thread(self._shelf.clear_before, moment)
+
+
+class SQLiteCheckpointStorage(CheckpointStorage):
+    """A store of Hardsave's in a file; each user has a vault of their own in it.
+
+    Past `max_checkpoints_per_user`, a user's oldest go.
+    """
+
+    def __init__(self, db_path: str | Path, max_checkpoints_per_user: int = 100) -> None:
+        _check_limit("max_checkpoints_per_user", max_checkpoints_per_user)
+        self.max_checkpoints_per_user = max_checkpoints_per_user
+        self._store = _opened(db_path)
+        self._owners = Owners(hardsave.Vault(self._store, user=_OWNERS))
+
+    async def save(self, checkpoint: Checkpoint) -> str:
+        await asyncio.to_thread(self._save, checkpoint)
+        return checkpoint.id
+
+    async def load(self, checkpoint_id: str) -> Checkpoint | None:
+        return await asyncio.to_thread(self._load, checkpoint_id)
+
+    async def list_by_user(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+        shelf = self._shelf(user_id)
+        return await asyncio.to_thread(shelf.page, user_id, limit, offset, full=True)
+
+    async def list_light(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+        shelf = self._shelf(user_id)
+        return await asyncio.to_thread(shelf.page, user_id, limit, offset, full=False)
+
+    async def clear_user(self, user_id: str) -> int:
+        return await asyncio.to_thread(self._shelf(user_id).clear, user_id)
+
+    async def clear_before(self, moment: datetime) -> int:
+        return await asyncio.to_thread(self._clear_before, moment)
+
+    async def close(self) -> None:
+        """Release the file."""
+        await asyncio.to_thread(self._store.close)
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        if not self._owners.claim(short(checkpoint.id), checkpoint.user_id):
+            raise taken(checkpoint.id)
+        self._owners.release(self._shelf(checkpoint.user_id).put(checkpoint))
+
+    def _load(self, checkpoint_id: str) -> Checkpoint | None:
+        owner = self._owners.of(short(checkpoint_id))
+        return None if owner is None else self._shelf(owner).find(checkpoint_id)
+
+    def _clear_before(self, moment: datetime) -> int:
+        count = 0
+        for user_id in self._owners.users():
+            shelf = self._shelf(user_id)
+            count += shelf.clear_before(moment)
+            self._owners.release(shelf.tidy())
+        return count
+
+    def _shelf(self, user_id: str) -> Shelf:
+        user = fitting(user_id, names.check_user)
+        return Shelf(hardsave.Vault(self._store, user=user), self.max_checkpoints_per_user)
+
+
+def _opened(db_path: str | Path) -> Store:
+    is_in_memory = str(db_path) == ":memory:"
+    url = "memory://" if is_in_memory else file_url(Path(db_path))
+    return open_store(url, durability="power")
+
+
+def _check_limit(what: str, limit: int) -> None:
+    if limit < 1:
+        raise Misuse(f"{what} is at least 1, not {limit}")
