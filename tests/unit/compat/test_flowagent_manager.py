@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hardsave.compat.flowagent import Checkpoint, CheckpointManager, CheckpointStorage
+from hardsave.compat.flowagent import Checkpoint, CheckpointManager, CheckpointStorage, Tree
 from hardsave.errors import Misuse
 from tests.unit.compat.test_flowagent_storage import WHOLE, OwnStorage, checkpoint, run
 
@@ -180,3 +180,45 @@ def test_odd_numbers_are_refused() -> None:
     with pytest.raises(Misuse, match="max_age_days"):
         run(manager.cleanup_old_checkpoints(-1))
     assert run(manager.get("nobody")) is None
+
+
+# Trees
+
+
+def family() -> list[Checkpoint]:
+    """1 - 2 - 3, and a branch 2 - 4; 6 comes from 5, which is gone."""
+    parents = {1: None, 2: 1, 3: 2, 4: 2, 6: 5}
+    return [
+        checkpoint(n, parent_checkpoint_id=None if above is None else f"chk_user_123_{above}")
+        for n, above in parents.items()
+    ]
+
+
+def last_digits(found: list[Checkpoint]) -> list[int]:
+    return [int(one.id[-1]) for one in found]
+
+
+def test_a_tree_knows_paths_children_leaves_and_depth() -> None:
+    async def session() -> None:
+        manager = CheckpointManager()
+        for one in reversed(family()):
+            await manager.save_checkpoint(one)
+        await manager.save_checkpoint(checkpoint(9, "somebody else"))
+        tree = await manager.tree("user_123")
+        assert len(tree) == 5
+        assert last_digits(tree.path("chk_user_123_4")) == [1, 2, 4]
+        assert last_digits(tree.path("chk_user_123_6")) == [6]
+        assert last_digits(tree.children("chk_user_123_2")) == [3, 4]
+        assert last_digits(tree.leaves()) == [3, 4, 6]
+        assert last_digits(tree.roots()) == [1, 6]
+        assert (tree.depth("chk_user_123_4"), tree.depth("chk_user_123_1")) == (2, 0)
+        assert (tree.path("nobody"), tree.children("nobody"), tree.depth("nobody")) == ([], [], 0)
+
+    run(session())
+
+
+def test_a_knot_of_parents_is_walked_once() -> None:
+    knot = [checkpoint(1), checkpoint(2)]
+    knot[0].parent_checkpoint_id, knot[1].parent_checkpoint_id = knot[1].id, knot[0].id
+    assert last_digits(Tree(knot).path(knot[0].id)) == [2, 1]
+    assert Tree(knot).roots() == []

@@ -1,6 +1,9 @@
 """Letting checkpoints go: plans, what holds them up, and what happens beside others' work."""
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -336,3 +339,43 @@ def test_wrong_calls_say_what_is_wanted(vault: Vault) -> None:
         vault.plan_retention({"max_age": 30})  # type: ignore[arg-type] # that is the test
     with pytest.raises(Misuse, match="what plan_retention made, not Policy"):
         vault.apply(Policy())  # type: ignore[arg-type] # that is the test
+
+
+KILLED = """
+import os, signal, sys
+import hardsave
+from hardsave.stores.sqlite.store import SqliteStore
+from hardsave.vault import retain
+
+retain.CHUNK = 7
+commits = 0
+commit = SqliteStore.commit
+
+def counted(self, batch):
+    global commits
+    number = commit(self, batch)
+    commits += 1
+    if commits == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+with hardsave.open(sys.argv[1]) as vault:
+    plan = vault.plan_retention(hardsave.Policy(max_per_user=10))
+    SqliteStore.commit = counted
+    vault.apply(plan)
+"""
+
+
+def test_killed_half_way_it_leaves_a_history_that_is_whole_and_can_go_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with hardsave.open(url, durability="process") as vault:
+        fill(vault.timeline("main"), 60)
+    done = subprocess.run([sys.executable, "-c", KILLED, url], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    with hardsave.open(url) as vault:
+        line = vault.timeline("main")
+        assert len(line) == 60 - 3 * 7
+        assert vault.verify().ok
+        assert line.load() == {"n": 59}
+        assert vault.apply(vault.plan_retention(Policy(max_per_user=10))).dropped == 29
+        assert numbers(line) == list(range(60, 50, -1))

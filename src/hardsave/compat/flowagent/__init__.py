@@ -12,6 +12,7 @@ from hardsave.compat.flowagent.storage import (
     InMemoryCheckpointStorage,
     SQLiteCheckpointStorage,
 )
+from hardsave.compat.flowagent.tree import Tree
 
 __all__ = [
     "Checkpoint",
@@ -20,4 +21,5 @@ __all__ = [
     "Comparison",
     "InMemoryCheckpointStorage",
     "SQLiteCheckpointStorage",
+    "Tree",
 ]

@@ -8,10 +8,13 @@ from typing import Any, Literal, TypeVar, get_args
 
 from hardsave.compat.flowagent.records import Checkpoint, Comparison, compare
 from hardsave.compat.flowagent.storage import CheckpointStorage, InMemoryCheckpointStorage
+from hardsave.compat.flowagent.tree import Tree
 from hardsave.errors import Misuse
 
 EventName = Literal["checkpoint_saved", "checkpoint_restored"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+_PAGE = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +55,13 @@ class CheckpointManager:
         if full:
             return await self.storage.list_by_user(user_id, limit, offset)
         return await self.storage.list_light(user_id, limit, offset)
+
+    async def tree(self, user_id: str) -> Tree:
+        """How a user's checkpoints follow from each other, without their contents."""
+        found: list[Checkpoint] = []
+        while page := await self.storage.list_light(user_id, _PAGE, len(found)):
+            found += page
+        return Tree(found)
 
     async def compare(self, checkpoint_id_1: str, checkpoint_id_2: str) -> Comparison | None:
         """What changed from the first to the second; None if one of them is not there."""

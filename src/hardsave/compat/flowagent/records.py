@@ -1,7 +1,7 @@
 """What a checkpoint of an agent holds, and how two of them differ. Plain data."""
 
 from copy import deepcopy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -70,10 +70,6 @@ class Checkpoint:
     def light(self) -> "Checkpoint":
         """The same without what a listing does not need."""
         return type(self)(**{name: getattr(self, name) for name in LIGHT})
-
-    def copy(self) -> "Checkpoint":
-        """One that shares nothing with this one."""
-        return replace(deepcopy(self))
 
 
 @dataclass(frozen=True, slots=True)
