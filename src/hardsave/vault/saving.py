@@ -212,9 +212,14 @@ class Saving:
         self._attempted = None
 
     def _refuse_to_repeat(self) -> None:
-        """To append once more what was appended already would double it: look first."""
+        """To append once more what was appended already would double it: look first.
+
+        And look once: whoever leads its round may write it at any moment. After this look that
+        is a `Conflict`; a second look would take it for the head to append to.
+        """
         attempted = self._attempted
         if attempted is None or position(self._standing()) != position(attempted):
+            self._attempted = None
             return
         raise Conflict(
             f"the save before this one did not return, but it was written as number "

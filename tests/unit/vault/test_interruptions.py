@@ -15,6 +15,8 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Unavailable
+from hardsave.objects.records import TimelineRecord
+from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite import writer
 from hardsave.vault import line as line_module
@@ -98,6 +100,36 @@ def test_an_append_after_one_that_did_not_return_wants_a_look_first(
     assert line.load() == {"messages": messages(101)}
     line.append({"messages": messages(1, start=101)})
     assert line.load() == {"messages": messages(102)}
+    assert vault.verify().ok
+
+
+def test_an_append_that_is_written_while_the_next_one_looks_is_not_doubled(
+    line: Timeline, vault: Vault, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread leads its round, and commits it right after the next one has looked."""
+    line.append({"messages": messages(100)})
+    late: list[Batch] = []
+
+    def interrupted(batch: Batch) -> int:
+        late.append(batch)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as slow:
+        slow.setattr(store, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            line.append({"messages": messages(1, start=100)})
+    look = store.timeline
+
+    def look_and_write(user: str | None, name: str) -> TimelineRecord | None:
+        found = look(user, name)
+        if late:
+            store.commit(late.pop())
+        return found
+
+    monkeypatch.setattr(store, "timeline", look_and_write)
+    with pytest.raises(Conflict):
+        line.append({"messages": messages(1, start=100)})
+    assert line.load() == {"messages": messages(101)}
     assert vault.verify().ok
 
 
