@@ -212,7 +212,7 @@ def test_the_states_reach_every_kind_of_object_and_a_merged_pack(file: StoreFile
 
 def test_small_packs_are_raw_and_large_ones_compressed(file: StoreFile) -> None:
     packs = file.rows("SELECT size, length(body) FROM packs")
-    assert all(length == size for size, length in packs if size < 3 * 1024)
+    assert all(length == size for size, length in packs if size < 2560)
     assert all(length <= size for size, length in packs)
     assert {length == size for size, length in packs} == {True, False}
 

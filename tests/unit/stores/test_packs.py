@@ -1,4 +1,5 @@
 import random
+import string
 import tracemalloc
 
 import pytest
@@ -72,6 +73,24 @@ def test_a_body_is_compressed_where_that_makes_it_shorter() -> None:
     assert one_pack({digest(noise): noise}).body == noise
 
 
+def test_hashes_after_a_text_do_not_spoil_how_it_is_compressed() -> None:
+    draw = random.Random(2)
+    text = "".join(draw.choices(string.ascii_letters, k=1_000)).encode()
+    hashes = [draw.randbytes(20) for _ in range(100)]
+    made = one_pack({digest(data): data for data in (text, *hashes)})
+    assert made.size == 3_000
+    assert len(made.body) < 2_850
+
+
+def test_a_ctrl_c_in_the_middle_leaves_no_half_frame_behind() -> None:
+    some = {digest(bytes([n])): bytes([n]) * 700 for n in range(8)}
+    one_pack(some)  # from here on there is something to use again
+    with pytest.raises(TypeError):  # stands for anything that cuts it off between two calls
+        packs.compress([bytes(5_000), "no bytes"])  # type: ignore[list-item] # on purpose
+    made = one_pack(some)
+    assert packs.unpack(made.directory, made.body, made.size) == some
+
+
 # Damage
 
 
@@ -138,7 +157,7 @@ def test_a_body_of_another_size_than_it_says_is_corrupt(sound: packs.Pack, by: i
 
 @pytest.mark.parametrize("size", [10, 0, -1, -2, -100])
 def test_a_small_body_that_swells_is_refused_before_it_has(size: int) -> None:
-    bomb = packs.compress(bytes(64 << 20))
+    bomb = packs.compress([bytes(64 << 20)])
     assert len(bomb) < 10_000
     tracemalloc.start()
     try:

@@ -24,8 +24,9 @@ else:
     from backports import zstd
 
 TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
-COMPRESSED_FROM = 3 * 1024  # a turn of a conversation is mostly less, and is read faster so
+COMPRESSED_FROM = 2560  # a turn of a conversation is mostly less, and is read faster so
 _LEVEL = 1
+_LONG_BYTES = 512
 _ENTRY = HASH_BYTES + 4
 _contexts = threading.local()
 
@@ -55,10 +56,9 @@ def pack(
 def _packed(batch: list[tuple[Hash, bytes]], size: int) -> Pack:
     addresses = b"".join([address for address, _ in batch])
     lengths = struct.pack(f"<{len(batch)}I", *[len(data) for _, data in batch])
-    body = b"".join([data for _, data in batch])
-    if size >= COMPRESSED_FROM:
-        frame = compress(body)
-        body = frame if len(frame) < size else body
+    objects = [data for _, data in batch]
+    frame = compress(objects) if size >= COMPRESSED_FROM else None
+    body = frame if frame is not None and len(frame) < size else b"".join(objects)
     return Pack(size, addresses + lengths, body)
 
 
@@ -97,12 +97,19 @@ def holds(directory: bytes, address: Hash) -> bool:
     return at != -1
 
 
-def compress(data: bytes) -> bytes:
-    context = getattr(_contexts, "compressor", None)
-    if context is None:
-        context = _contexts.compressor = zstd.ZstdCompressor(level=_LEVEL)
-    frame: bytes = context.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
-    return frame
+def compress(objects: list[bytes]) -> bytes:
+    """One frame, in which the long objects at the front have blocks of their own.
+
+    They are mostly texts, and what follows is mostly hashes: one table of symbols for both
+    would suit neither, which shows where there is only a message or two.
+    """
+    long = next((at for at, data in enumerate(objects) if len(data) < _LONG_BYTES), 0)
+    # Not left in reach while it is in use: after a Ctrl-C it would hold half a frame.
+    context = _contexts.__dict__.pop("compressor", None) or zstd.ZstdCompressor(level=_LEVEL)
+    front: bytes = context.compress(b"".join(objects[:long]), zstd.ZstdCompressor.FLUSH_BLOCK)
+    rest: bytes = context.compress(b"".join(objects[long:]), zstd.ZstdCompressor.FLUSH_FRAME)
+    _contexts.compressor = context
+    return front + rest
 
 
 def decompress(body: bytes, size: int) -> bytes:
@@ -110,9 +117,10 @@ def decompress(body: bytes, size: int) -> bytes:
     if size < 0:
         raise Corrupt("a pack says that it is shorter than nothing; run verify")
     try:
-        data: bytes = zstd.ZstdDecompressor().decompress(body, max_length=size + 1)
+        frame = zstd.ZstdDecompressor()
+        data: bytes = frame.decompress(body, max_length=size + 1)
     except zstd.ZstdError as error:
         raise Corrupt(f"a pack cannot be decompressed ({error}); run verify") from error
-    if len(data) != size:
+    if len(data) != size or not frame.eof:
         raise Corrupt("a pack is not as long as it says; run verify")
     return data
