@@ -20,6 +20,7 @@ from hardsave.errors import (
     Unavailable,
     Unstorable,
 )
+from hardsave.objects.redaction import Redaction, Rule
 from hardsave.objects.types import DEFAULT_TYPES
 from hardsave.stores.base import Stats
 from hardsave.vault.checkpoint import Checkpoint, Page
@@ -48,7 +49,9 @@ __all__ = [
     "Operation",
     "Page",
     "Policy",
+    "Redaction",
     "Rewind",
+    "Rule",
     "Stats",
     "Thin",
     "Timeline",

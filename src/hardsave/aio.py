@@ -35,7 +35,7 @@ from hardsave.vault.events import EventName, is_async
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.saving import Expected
 from hardsave.vault.undo import Operation
-from hardsave.vault.vault import MAX_VALUE_BYTES, POLL_SECONDS
+from hardsave.vault.vault import MAX_VALUE_BYTES, POLL_SECONDS, Redact
 from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
@@ -514,11 +514,16 @@ def open(
     user: str | None = None,
     durability: Durability = "power",
     max_value_bytes: int = MAX_VALUE_BYTES,
+    redact: Redact = False,
 ) -> _Opening:
     """See `hardsave.open`."""
     return _Opening(
         lambda: sync_vault.open_vault(
-            url, user=user, durability=durability, max_value_bytes=max_value_bytes
+            url,
+            user=user,
+            durability=durability,
+            max_value_bytes=max_value_bytes,
+            redact=redact,
         )
     )
 

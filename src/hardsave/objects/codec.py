@@ -26,6 +26,7 @@ import ormsgpack
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects import slow, wire
+from hardsave.objects.redaction import Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
 
 _OPTIONS = (
@@ -48,10 +49,20 @@ class Codec:
     With `verbatim=True` decoding revives dicts and no other extension type: they are carried
     as `wire.Verbatim`, so that what was read can be written again unchanged, values of
     classes that nobody registered included.
+
+    With a `redaction` no secret gets into an encoding; a sketch, which is never stored, has
+    the value as it is.
     """
 
-    def __init__(self, types: Types = DEFAULT_TYPES, *, verbatim: bool = False) -> None:
+    def __init__(
+        self,
+        types: Types = DEFAULT_TYPES,
+        *,
+        verbatim: bool = False,
+        redaction: Redaction | None = None,
+    ) -> None:
         self.types = types
+        self.redaction = redaction
         self._nested = frozenset({wire.MAP}) if verbatim else wire.NESTED
         self._verbatim = verbatim
         self._revive = self._reviver(())  # what most decoding needs: nothing to refer to
@@ -61,10 +72,18 @@ class Codec:
         try:
             data = ormsgpack.packb(value, self._default, _OPTIONS)
         except (TypeError, RecursionError):
-            return slow.encode(value, self._parts, path)
+            return slow.encode(value, self._parts, path, self.redaction)
         if _SPECIAL_FLOAT.search(data):
-            return slow.encode(value, self._parts, path)
+            return slow.encode(value, self._parts, path, self.redaction)
+        if self.redaction is not None and self.redaction.suspects(data):
+            return slow.encode(value, self._parts, path, self.redaction)
         return data
+
+    def keys(self, keys: list[Any]) -> list[Any]:
+        """The keys of one dict as they are to be encoded: distinct also without secrets."""
+        if self.redaction is None or not self.redaction.suspects(self.sketch(keys)):
+            return keys
+        return self.redaction.keys(keys)
 
     def sketch(self, value: object) -> bytes:
         """Bytes to compare with an earlier sketch: as fast as can be, perhaps not canonical.

@@ -56,6 +56,8 @@ class Growth:
         """The address of the grown state, and the objects that may be new."""
         out = Out()
         self._builder.check_sizes(delta, "state")
+        keys = self._builder.codec.keys(list(delta))
+        delta = dict(zip(keys, delta.values(), strict=True))
         if self._top is None:
             return self._append_small(delta, out), out
         for key, value in delta.items():
@@ -129,7 +131,7 @@ class Growth:
             for at in range(top.count):
                 data, ref, _ = top.entry(at)
                 key = self._reader.codec.decode(b"\x92" + data, [ref])[0]
-                self._places[self._as_key(key)] = at, self._builder.codec.encode(key)
+                self._places[self._as_key(key)] = at, self._reader.codec.encode(key)
         return self._places
 
     def _as_key(self, key: Any) -> Any:
@@ -185,7 +187,7 @@ class Growth:
     def _resumed_map(self, stored: Stored, reader: Reader | None = None) -> Levels:
         """All entries of a stored map."""
         flat = (reader or self._reader).items(stored, 0, stored.length)
-        keys = map(self._builder.codec.encode, flat[::2])
+        keys = map(self._reader.codec.encode, flat[::2])
         slots = map(self._slot_again, flat[1::2])
         entries = [Entry(key + slot.data, slot.ref) for key, slot in zip(keys, slots, strict=True)]
         levels = Levels(2, full=True)
@@ -201,7 +203,7 @@ class Growth:
         return Levels.resumed(1, stored.length, tails)
 
     def _slot_again(self, item: object) -> Entry:
-        """The entry that a stored item was read from."""
+        """The entry that a stored item was read from, to the byte: nothing is redacted in it."""
         if isinstance(item, Ref):
             return Entry(wire.REF_MARK, item)
-        return Entry(self._builder.codec.encode(item), None)
+        return Entry(self._reader.codec.encode(item), None)

@@ -5,11 +5,12 @@ Nothing here recurses, so depth costs memory and not the interpreter's stack.
 
 import reprlib
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import wire
+from hardsave.objects.redaction import Redaction
 
 MAX_DEPTH = 10_000
 MAX_OPEN = 4 * MAX_DEPTH  # reading also opens what a level is wrapped in
@@ -29,7 +30,7 @@ class _Frame(NamedTuple):
     step: str
 
 
-def encode(value: object, parts: Parts, path: str) -> bytes:
+def encode(value: object, parts: Parts, path: str, redaction: Redaction | None = None) -> bytes:
     """The canonical bytes of `value`, or `Unstorable` with the path to what has none."""
     stack = [_Frame(iter([("", value)]), [], lambda done: done[0], path)]
     while True:
@@ -48,7 +49,7 @@ def encode(value: object, parts: Parts, path: str) -> bytes:
                 _path(stack, step), f"nested more than {MAX_DEPTH} deep, or contains itself"
             )
         try:
-            data_or_frame = _begin(item, parts, step)
+            data_or_frame = _begin(item, parts, step, redaction)
         except (TypeError, OverflowError) as error:
             raise Unstorable(_path(stack, step), str(error)) from None
         if isinstance(data_or_frame, bytes):
@@ -57,24 +58,27 @@ def encode(value: object, parts: Parts, path: str) -> bytes:
             stack.append(data_or_frame)
 
 
-def _begin(item: object, parts: Parts, step: str) -> bytes | _Frame:
+def _begin(item: object, parts: Parts, step: str, redaction: Redaction | None) -> bytes | _Frame:
     """A scalar's bytes, or the frame of a container."""
+    if redaction is not None:
+        item = redaction.scalar(item)
     scalar = _scalar(item)
     if scalar is not None:
         return scalar
     if type(item) is list:
         return _Frame(_numbered(item), [], wire.array, step)
     if type(item) is dict:
-        return _map_frame(item, step)
+        return _map_frame(item, step, redaction)
     code, content = parts(item)
     if code is None:
-        return _begin(content, parts, step)
+        return _begin(content, parts, step, redaction)
     if isinstance(content, bytes):
         return wire.ext(code, content)
-    ordered = sorted if code in (wire.SET, wire.FROZENSET) else list
+    is_set = code in (wire.SET, wire.FROZENSET)
 
     def close(done: list[bytes]) -> bytes:
-        return wire.ext(code, wire.array(ordered(done)))
+        # Members that differ in a secret alone have become one.
+        return wire.ext(code, wire.array(sorted(set(done)) if is_set else done))
 
     steps = _numbered(content) if code in _COLLECTIONS else (("", part) for part in content)
     return _Frame(iter(steps), [], close, step)
@@ -100,13 +104,14 @@ def _scalar(item: object) -> bytes | None:
     return None
 
 
-def _map_frame(item: dict[Any, Any], step: str) -> _Frame:
+def _map_frame(item: dict[Any, Any], step: str, redaction: Redaction | None) -> _Frame:
     def close(done: list[bytes]) -> bytes:
         if all(_is_plain_text(key) for key in done[::2]):
             return wire.map_header(len(done) // 2) + b"".join(done)
         return wire.ext(wire.MAP, wire.array(done))
 
-    return _Frame(_keyed(item), [], close, step)
+    keys = list(item) if redaction is None else redaction.keys(list(item))
+    return _Frame(_keyed(keys, item.values()), [], close, step)
 
 
 def _is_plain_text(key: bytes) -> bool:
@@ -117,8 +122,8 @@ def _numbered(items: list[Any]) -> Iterator[tuple[str, object]]:
     return ((f"[{at}]", item) for at, item in enumerate(items))
 
 
-def _keyed(item: dict[Any, Any]) -> Iterator[tuple[str, object]]:
-    for key, value in item.items():
+def _keyed(keys: list[Any], values: Iterable[Any]) -> Iterator[tuple[str, object]]:
+    for key, value in zip(keys, values, strict=True):
         step = key_step(key)
         yield f"{step} (the key)", key
         yield step, value

@@ -119,21 +119,22 @@ class Builder:
         if isinstance(value, enum.Enum):
             return None
         if isinstance(value, dict):
-            return Columns(Shape.MAP, None, list(value), list(value.values()))
+            return Columns(Shape.MAP, None, self.codec.keys(list(value)), list(value.values()))
         if isinstance(value, list):
             return Columns(Shape.LIST, None, None, list(value))
         if isinstance(value, tuple):
             return Columns(Shape.TUPLE, None, None, list(value))
         if isinstance(value, set | frozenset):
             shape = Shape.SET if isinstance(value, set) else Shape.FROZENSET
-            return Columns(shape, None, None, sorted(value, key=self.codec.encode))
+            members = {self.codec.encode(member): member for member in value}
+            return Columns(shape, None, None, [members[data] for data in sorted(members)])
         if isinstance(value, str | bytes | int | float | None):
             return None
         fields = fields_of(value)
         if fields is None:
             return None
         name = self.codec.types.name_of(type(value))
-        return Columns(Shape.OBJECT, name, list(fields), list(fields.values()))
+        return Columns(Shape.OBJECT, name, self.codec.keys(list(fields)), list(fields.values()))
 
     def check_sizes(self, value: object, path: str) -> None:
         """Refuse a text or bytes value above the cap before a single byte is encoded."""

@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 
 
 def encode(codec: Codec, effects: Effects) -> bytes:
-    """The data of an operation's log entry."""
+    """The data of an operation's log entry. `codec` redacts nothing: it holds timelines' names."""
     data: dict[str, Any] = {
         "moves": [[m.become.name, _where(m.expect), _where(m.become)] for m in effects.moves]
     }

@@ -80,7 +80,7 @@ def fork(context: Context, source: CheckpointRecord, name: str) -> TimelineRecor
     last_seq = 0 if standing is None else standing.last_seq
     move = Move(standing, TimelineRecord(name, source.id, last_seq, moment, source.id))
     about = {"source": source.id, "from": source.timeline}
-    data = operations.encode(context.objects.codec, Effects((move,), about=about))
+    data = operations.encode(context.objects.verbatim.codec, Effects((move,), about=about))
     entry = LogRecord(0, context.new_id(), name, "fork", moment, data)
     changes = Changes(keeps=(source.id,))
     context.store.commit(Batch(context.user, entry, move, changes=changes))
@@ -141,7 +141,7 @@ def _operate(context: Context, name: str, kind: str, decide: Decide) -> Move | N
             return None
         move = Move(standing, plan.become)
         effects = Effects((move,), hid=bool(plan.hide), about=plan.about)
-        data = operations.encode(context.objects.codec, effects)
+        data = operations.encode(context.objects.verbatim.codec, effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)
         changes = Changes(hide=plan.hide, keeps=plan.keeps)
         try:

@@ -158,7 +158,9 @@ class Saving:
         description: str,
         metadata: Mapping[str, Any] | None,
     ) -> About:
-        """Everything about a checkpoint but its place and its state, checked."""
+        """Everything about a checkpoint but its place and its state, redacted and checked."""
+        redacted = self._context.objects.redacted
+        name, status, description = redacted(name), redacted(status), redacted(description)
         if name is not None:
             names.check_checkpoint(name)
         kind = names.check_kind(kind or ("automatic" if name is None else "manual"))

@@ -110,7 +110,7 @@ def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Ope
     standing = {name: _stands(context, name) for name in moved}
     turn = operations.turn(entry, standing, added=_added(context, entry), latest=latest)
     timeline = entry.timeline
-    data = operations.encode(context.objects.codec, turn.effects)
+    data = operations.encode(context.objects.verbatim.codec, turn.effects)
     record = LogRecord(0, id, timeline, kind, context.clock(), data)
     try:
         number = context.store.commit(Batch(context.user, record, changes=turn.changes))

@@ -5,10 +5,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
+from hardsave.objects.redaction import Pattern, Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Durability, Stats, Store
 from hardsave.stores.registry import open_store
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
 POLL_SECONDS = 0.05
+Redact = bool | tuple[Pattern, ...] | Redaction
 
 
 def open_vault(
@@ -42,6 +44,7 @@ def open_vault(
     user: str | None = None,
     durability: Durability = "power",
     max_value_bytes: int = MAX_VALUE_BYTES,
+    redact: Redact = False,
 ) -> "Vault":
     """Open the store at `url`, or this project's own; create it if it does not exist.
 
@@ -49,17 +52,31 @@ def open_vault(
     `durability="process"` saves faster and gives up what a power loss takes: the last
     commits before it may be gone, and the next open says so.
     `max_value_bytes` bounds a single text or bytes value.
+    `redact=True` takes known kinds of secrets out of everything that is saved, before it is
+    hashed: what a resume sees then has `[redacted:…]` in their place. A tuple names patterns of
+    your own to take out besides; a `Redaction` has exactly those to use.
     """
     names.check_user(user)
     _check_cap(max_value_bytes)
+    redaction = _redaction(redact)
     chosen = _own_store() if url is None else url
     store = open_store(chosen, durability=durability)
-    return Vault(store, user=user, max_value_bytes=max_value_bytes)
+    return Vault(store, user=user, max_value_bytes=max_value_bytes, redact=redaction or False)
 
 
 def _check_cap(max_value_bytes: int) -> None:
     if max_value_bytes < 1:
         raise Misuse(f"max_value_bytes is at least 1, not {max_value_bytes}")
+
+
+def _redaction(redact: Any) -> Redaction | None:
+    if redact is False or isinstance(redact, Redaction):
+        return redact or None
+    if redact is not True and not isinstance(redact, tuple):
+        raise Misuse(f"redact is True, a tuple of patterns or a Redaction, not {redact!r}")
+    from hardsave.objects.secrets import built_in  # its patterns take a while to compile
+
+    return built_in(*(redact if isinstance(redact, tuple) else ()))
 
 
 def _own_store() -> str:
@@ -82,13 +99,14 @@ class Vault:
         max_value_bytes: int = MAX_VALUE_BYTES,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
         new_id: Callable[[], Id] = lambda: os.urandom(ID_BYTES),
+        redact: Redact = False,
     ) -> None:
         _check_cap(max_value_bytes)
         self._closing = threading.Event()
         self._context = Context(
             store=store,
             user=user,
-            objects=Objects(store, user, types, max_value_bytes),
+            objects=Objects(store, user, types, max_value_bytes, _redaction(redact)),
             history=History(store, user),
             events=Events(),
             clock=clock,
