@@ -174,12 +174,13 @@ def turn(
 
 def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:
     """Where a timeline goes; its numbers only rise, so none is given out twice."""
-    if move.expect is not None:
-        return move.expect._replace(last_seq=max(now.last_seq, move.expect.last_seq))
-    if now.last_seq > move.become.last_seq:
-        saves = now.last_seq - move.become.last_seq
+    before = move.expect
+    if before is None:  # the operation made it
+        before = now._replace(head=None, is_deleted=True)
+    saves = now.last_seq - move.become.last_seq
+    if before.is_deleted and saves > 0:
         raise Conflict(
-            f"timeline {now.name!r} has {saves} saves since the {entry.kind} that made it; "
-            "delete it if they are not wanted"
+            f"timeline {now.name!r} has {saves} saves since the {entry.kind} that this would take "
+            "back; delete it if they are not wanted"
         )
-    return now._replace(head=None, is_deleted=True)
+    return before._replace(last_seq=now.last_seq)

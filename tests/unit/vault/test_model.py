@@ -47,13 +47,11 @@ class Line:
 
 
 class Done:
-    """An operation: where its timeline stood before and after it was last done or undone."""
+    """An operation: where turning it around leads, and the last number when it was turned."""
 
     def __init__(self, kind: str, line: str) -> None:
         self.kind, self.line = kind, line
-        self.was_born = False
         self.before: tuple[Point | None, bool] = (None, True)
-        self.after: tuple[Point | None, bool] = (None, True)
         self.seq_after = 0
         self.hidden: set[Point] = set()
 
@@ -79,11 +77,11 @@ class Model:
 
     def operate(self, kind: str, name: str, head: Point | None, *, deleted: bool) -> Done:
         done = Done(kind, name)
-        done.was_born = name not in self.lines
+        was_born = name not in self.lines
         line = self.lines.setdefault(name, Line())
-        done.before = (None, True) if done.was_born else line.where()
+        done.before = (None, True) if was_born else line.where()
         line.head, line.is_deleted = head, deleted
-        done.after, done.seq_after = line.where(), line.last_seq
+        done.seq_after = line.last_seq
         self.log.append(("do", done))
         return done
 
@@ -127,9 +125,9 @@ class Model:
         target = operation.before
         if target[0] is not None and target[0].is_dropped:
             raise NotFound("dropped")
-        if kind == "undo" and operation.was_born and line.last_seq > operation.seq_after:
+        if target[1] and line.last_seq > operation.seq_after:
             raise Conflict("it has saves")
-        operation.before = line.where()
+        operation.before, operation.seq_after = line.where(), line.last_seq
         line.head, line.is_deleted = target
         for point in operation.hidden:
             point.is_hidden = kind == "redo"

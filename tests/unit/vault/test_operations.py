@@ -221,6 +221,15 @@ def test_a_fork_with_saves_of_its_own_is_not_undone(line: Timeline) -> None:
     assert turns(fork) == [44, 3, 2, 1]
 
 
+def test_a_timeline_with_new_saves_is_not_deleted_again_by_redo(line: Timeline) -> None:
+    line.delete()
+    line.undo()
+    line.save({"turn": 6})
+    with pytest.raises(Conflict, match="1 saves since the undo"):
+        line.redo()
+    assert turns(line) == [6, 5, 4, 3, 2, 1]
+
+
 def test_a_name_that_was_given_up_can_be_forked_to_again(line: Timeline, vault: Vault) -> None:
     fork = line.fork("@~2", name="try-2")
     fork.save({"turn": 44})
