@@ -22,7 +22,7 @@ from hardsave.errors import (
 )
 from hardsave.objects.redaction import Redaction, Rule
 from hardsave.objects.types import DEFAULT_TYPES
-from hardsave.stores.base import Stats
+from hardsave.stores.base import Report, Stats
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.line import Timeline
 from hardsave.vault.rewind import Rewind
@@ -30,6 +30,7 @@ from hardsave.vault.saving import ANY_HEAD
 from hardsave.vault.undo import Operation
 from hardsave.vault.vault import Vault
 from hardsave.vault.vault import open_vault as open
+from hardsave.vault.vault import repair_store as repair
 from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ __all__ = [
     "Page",
     "Policy",
     "Redaction",
+    "Report",
     "Rewind",
     "Rule",
     "Stats",
@@ -62,6 +64,7 @@ __all__ = [
     "aio",
     "open",
     "register",
+    "repair",
 ]
 
 

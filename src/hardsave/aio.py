@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from hardsave.errors import Misuse
-from hardsave.stores.base import Durability, Stats
+from hardsave.stores.base import Durability, Report, Stats
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
@@ -447,6 +447,9 @@ class Vault:
 
     async def verify(self, ref: str | None = None) -> Verification:
         return await self._pool.run(self._sync.verify, ref)
+
+    async def repair(self) -> Report:
+        return await self._pool.run(self._sync.repair)
 
     async def stats(self) -> Stats:
         return await self._pool.run(self._sync.stats)

@@ -17,6 +17,7 @@ Kind = Literal[
     "truncate",
     "sync",
     "delete",
+    "rename",  # its data is the new path
     "mkdir",
     "sync folder",
     "lock",

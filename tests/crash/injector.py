@@ -2,8 +2,8 @@
 
 SQLite's writes, syncs, truncations, openings and deletions of the main file, the journal
 and the WAL pass through the VFS; the lock file, the mark and the folders pass through
-`os.open`, `os.pwrite`, `os.fsync`, `os.mkdir` and `fcntl.flock`. Every such call has a
-number, and at one number a process can be struck:
+`os.open`, `os.pwrite`, `os.fsync`, `os.mkdir`, `os.rename`, `os.unlink` and `fcntl.flock`.
+Every such call has a number, and at one number a process can be struck:
 
 before, after, middle   it kills itself with SIGKILL; in the middle of a write, half of
                         the bytes are down
@@ -232,6 +232,7 @@ class SystemCalls:
         self._places: dict[int, str] = {}
         self._open, self._pwrite, self._fsync = os.open, os.pwrite, os.fsync
         self._mkdir, self._flock, self._close = os.mkdir, fcntl.flock, os.close
+        self._rename, self._unlink = os.rename, os.unlink
 
     def patches(self) -> Iterator[Any]:
         yield mock.patch.object(os, "open", self.open)
@@ -239,6 +240,9 @@ class SystemCalls:
         yield mock.patch.object(os, "fsync", self.fsync)
         yield mock.patch.object(os, "mkdir", self.mkdir)
         yield mock.patch.object(os, "close", self.close)
+        yield mock.patch.object(os, "rename", self.rename)
+        yield mock.patch.object(os, "replace", self.rename)  # the same on POSIX
+        yield mock.patch.object(os, "unlink", self.unlink)
         yield mock.patch.object(fcntl, "flock", self.flock)
 
     def open(self, path: Any, flags: int, mode: int = 0o777) -> int:
@@ -279,6 +283,21 @@ class SystemCalls:
             self._mkdir(path, mode)
             return
         self._layer.call(Event("mkdir", place), lambda: self._mkdir(path, mode), _system_fault)
+
+    def rename(self, old: Any, new: Any) -> None:
+        place = self._layer.place(old)
+        if place is None:
+            self._rename(old, new)
+            return
+        event = Event("rename", place, data=os.fsencode(self._layer.place(new) or ""))
+        self._layer.call(event, lambda: self._rename(old, new), _system_fault)
+
+    def unlink(self, path: Any) -> None:
+        place = self._layer.place(path)
+        if place is None or not os.path.exists(path):
+            self._unlink(path)
+            return
+        self._layer.call(Event("delete", place), lambda: self._unlink(path), _system_fault)
 
     def flock(self, file: int, operation: int) -> None:
         event = Event("lock", self._places[file])

@@ -19,11 +19,14 @@ from pathlib import Path
 from typing import Any, cast
 from unittest import mock
 
+import apsw
+
 import hardsave
 from hardsave.errors import HardsaveError
 from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import SqliteStore, merge
 from hardsave.stores.sqlite.connection import in_our_words
+from hardsave.stores.sqlite.copier import Copier
 
 STORE = "new/folders/store.db"  # inside the folder under test
 
@@ -133,6 +136,12 @@ class Session:
         finally:
             connection.close()
 
+    def back_up(self) -> None:
+        """Feed the backup here and now, not whenever the thread gets to it."""
+        copier = self.store._copier
+        assert copier is not None
+        copier.turn()
+
     def checkpoint(self, mode: str) -> None:
         """Move the WAL into the main file."""
         with in_our_words(self.store.path):
@@ -221,6 +230,26 @@ def _crowd(session: Session) -> None:
     session.side_by_side(*[_repeat(3, _append(name)) for name in names])
 
 
+def _back_up(session: Session) -> None:
+    session.back_up()
+
+
+def _spoil_backup(session: Session) -> None:
+    """Let the backup have missed something: it has to be built anew."""
+
+    def spoil(connection: apsw.Connection) -> None:
+        connection.execute("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'changes'")
+        connection.execute("DELETE FROM changes")
+
+    session.store._writer.apply(spoil)
+
+
+def _spoil_store(session: Session) -> None:
+    """Write over the header of a closed store."""
+    with open(session.folder / STORE, "r+b") as file:
+        file.write(b"\xff" * 100)
+
+
 def _often(session: Session) -> None:
     session.checkpoint_often()
 
@@ -278,6 +307,17 @@ SCENARIOS: dict[str, Scenario] = {
             *(_often, *_repeat(3, _append("main")), _close),
         ],
     ),
+    "backup": Scenario(
+        before=[*_repeat(3, _append("main")), _back_up, _append("main")],
+        steps=[
+            *(_open, _append("main"), _back_up, *_repeat(4, _append("main")), _merge),
+            *(_back_up, _append("main"), _spoil_backup, _back_up, _close),
+        ],
+    ),
+    "takeover": Scenario(
+        before=[*_repeat(5, _append("main")), _back_up, _merge, _close, _spoil_store],
+        steps=[_open, _append("main"), _back_up, _append("main"), _close],
+    ),
     "threads": Scenario(before=[_save("main"), _close], steps=[_open, _crowd], varies=True),
     "two processes": Scenario(
         steps=[_open, *_repeat(5, _append("main"))],
@@ -289,9 +329,10 @@ SCENARIOS: dict[str, Scenario] = {
 
 def prepare(*, merges: bool = False) -> None:
     """Let few packs be enough to merge. Unless it `merges`, that happens only when told to, so
-    that a scenario depends on its steps alone."""
+    that a scenario depends on its steps alone. The same goes for the backup."""
     merge.FEW_PACKS = 3
     merge.ENOUGH_PACKS = 4
+    mock.patch.object(Copier, "saw").start()
     if not merges:
         mock.patch.object(merge.Merger, "_count").start()
 

@@ -19,6 +19,7 @@ NAMES = [
     "Page",
     "Policy",
     "Redaction",
+    "Report",
     "Rewind",
     "Rule",
     "Stats",
@@ -31,6 +32,7 @@ NAMES = [
     "aio",
     "open",
     "register",
+    "repair",
 ]
 
 

@@ -129,6 +129,19 @@ class Stats(NamedTuple):
     disk_bytes: int
 
 
+class Report(NamedTuple):
+    """What `repair` found and did. Nothing wrong and nothing set aside: it was left as it is."""
+
+    checkpoints: int  # that are there now
+    unchecked: int  # events that only pages without a valid checksum had
+    faults: tuple[str, ...]  # what is lost or incomplete, one line each
+    set_aside: str | None  # where the old file lies
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+
 class Store(Protocol):
     """See the module's docstring for what every method promises."""
 
@@ -137,6 +150,9 @@ class Store(Protocol):
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         """The objects found. What is not there is left out. May hold more than was asked for."""
+
+    def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        """Those of the objects that a second copy holds, if this store keeps one."""
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         """Those of `hashes` that are not stored."""
@@ -204,6 +220,9 @@ class Store(Protocol):
 
     def verify(self) -> Sequence[str]:
         """What is wrong with the store's own structure, one line each; empty if nothing."""
+
+    def repair(self) -> Report:
+        """Save what can be read, set the rest aside, and go on. Nobody else may have it open."""
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""

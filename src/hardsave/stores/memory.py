@@ -21,6 +21,7 @@ from hardsave.stores.base import (
     Move,
     ObjectsGone,
     Query,
+    Report,
     Stats,
     conflict_message,
     position,
@@ -125,6 +126,10 @@ class MemoryStore:
         with self._lock:
             objects = self._tenant(user).objects
             return {address: objects[address] for address in hashes if address in objects}
+
+    def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        self._tenant(user)
+        return {}
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         with self._lock:
@@ -239,6 +244,12 @@ class MemoryStore:
     def verify(self) -> list[str]:
         self._tenant(None)
         return []
+
+    def repair(self) -> Report:
+        with self._lock:
+            self._tenant(None)
+            count = sum(len(tenant.checkpoints) for tenant in self._tenants.values())
+        return Report(count, 0, (), None)
 
     def close(self) -> None:
         self._closed = True

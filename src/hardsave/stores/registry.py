@@ -8,7 +8,7 @@
 from typing import Any
 
 from hardsave.errors import Misuse
-from hardsave.stores.base import Durability, Store
+from hardsave.stores.base import Durability, Report, Store
 from hardsave.stores.memory import MemoryStore
 
 
@@ -26,6 +26,15 @@ def open_store(url: Any, *, durability: Durability = "power") -> Store:
     if scheme == "sqlite":
         return _sqlite(url, durability)
     raise Misuse(f"{url!r} names no store; write sqlite:///path or memory://")
+
+
+def repair_store(url: Any) -> Report:
+    """Save what can be read of the store at `url`, which may be too damaged to be opened."""
+    if not isinstance(url, str) or not url.startswith("sqlite:"):
+        raise Misuse(f"{url!r} is no file that could be repaired; write sqlite:///path")
+    from hardsave.stores.sqlite.repair import repair  # apsw is loaded only where it is used
+
+    return repair(sqlite_path(url))
 
 
 def sqlite_path(url: str) -> str:

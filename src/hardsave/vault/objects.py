@@ -1,5 +1,6 @@
 """Objects as the vault reads them: one user's, every byte checked against its hash."""
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from hardsave.objects.redaction import Redaction
 from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
+
+_log = logging.getLogger(__name__)
 
 
 class Objects:
@@ -26,6 +29,7 @@ class Objects:
     ) -> None:
         self._store = store
         self._user = user
+        self._has_reported = False
         codec = Codec(types, redaction=redaction)
         self.codec = codec
         self.builder = Builder(codec, max_value_bytes)
@@ -38,11 +42,41 @@ class Objects:
         return text if redaction is None else redaction.scalar(text)
 
     def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
-        """Objects by hash. Damage and absence are `Corrupt`."""
-        found = self._store.read(self._user, wanted)
+        """Objects by hash. Damage and absence are `Corrupt`, unless a second copy helps out."""
         try:
+            found = self._store.read(self._user, wanted)
             check([(address, found[address]) for address in wanted])
-        except KeyError:
-            missing = next(address for address in wanted if address not in found)
-            raise Corrupt(f"object {missing.hex()} is missing; run verify") from None
+        except (Corrupt, KeyError) as damage:
+            return self._rescued(wanted, damage)
         return found
+
+    def _rescued(self, wanted: Collection[Hash], damage: Exception) -> Mapping[Hash, bytes]:
+        """The same, one by one: one damaged object does not hide its neighbours."""
+        found: dict[Hash, bytes] = {}
+        bad: list[Hash] = []
+        for address in wanted:
+            try:
+                data = self._store.read(self._user, [address])[address]
+                check([(address, data)])
+                found[address] = data
+            except (Corrupt, KeyError):
+                bad.append(address)
+        second = self._store.rescue(self._user, bad)
+        for address in bad:
+            if address not in second:
+                if isinstance(damage, Corrupt):
+                    raise damage
+                raise Corrupt(f"object {address.hex()} is missing; run verify") from None
+        check(list(second.items()))
+        found |= second
+        self._report(bad)
+        return found
+
+    def _report(self, bad: list[Hash]) -> None:
+        """Loudly, and once: whoever goes on without a repair knows."""
+        if bad and not self._has_reported:
+            self._has_reported = True
+            _log.error(
+                "object %s is damaged or missing; it was read from the backup. Run repair",
+                bad[0].hex(),
+            )

@@ -175,7 +175,7 @@ def packed(text: str) -> tuple[int, bytes]:
     from hardsave.stores.sqlite.packs import compress
 
     data = text.encode("utf-8", "surrogatepass")
-    frame = compress(data) if len(data) > 200 else data
+    frame = compress([data]) if len(data) > 200 else data
     return len(data), frame if len(frame) < len(data) else data
 
 

@@ -11,8 +11,8 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.redaction import Pattern, Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types
-from hardsave.stores.base import Durability, Stats, Store
-from hardsave.stores.registry import open_store
+from hardsave.stores import registry
+from hardsave.stores.base import Durability, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.vault import rewind, undo
@@ -60,8 +60,17 @@ def open_vault(
     _check_cap(max_value_bytes)
     redaction = _redaction(redact)
     chosen = _own_store() if url is None else url
-    store = open_store(chosen, durability=durability)
+    store = registry.open_store(chosen, durability=durability)
     return Vault(store, user=user, max_value_bytes=max_value_bytes, redact=redaction or False)
+
+
+def repair_store(url: str | None = None) -> Report:
+    """Save what can be read of the store at `url`, or of this project's own.
+
+    For a store that cannot be opened any more; nobody may have it open. The old files are set
+    aside, never deleted. What is lost or incomplete is named.
+    """
+    return registry.repair_store(_own_store() if url is None else url)
 
 
 def _check_cap(max_value_bytes: int) -> None:
@@ -226,6 +235,13 @@ class Vault:
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
         one = None if ref is None else self._context.history.find(ref)
         return verify(self._context, one)
+
+    def repair(self) -> Report:
+        """Save what can be read, of all users, set the old files aside, and go on.
+
+        Nobody else may have the store open. What is lost or incomplete is named.
+        """
+        return self._context.store.repair()
 
     def stats(self) -> Stats:
         """How much this user has stored."""

@@ -30,8 +30,8 @@ def store(path: Path) -> Iterator[SqliteStore]:
 
 
 def used(path: Path, commits: int = 3) -> Path:
-    """A store that was used and closed."""
-    store = SqliteStore(path)
+    """A store that was used and closed, and has no backup that would take over."""
+    store = SqliteStore(path, backup=False)
     line = Line(store)
     for _ in range(commits):
         line.save()

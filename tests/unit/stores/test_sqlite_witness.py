@@ -16,9 +16,9 @@ from hardsave.testing.batches import Line, trace
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A closed store with three commits."""
+    """A closed store with three commits, and without a backup that would take over."""
     path = tmp_path / "store.db"
-    store = SqliteStore(path)
+    store = SqliteStore(path, backup=False)
     line = Line(store)
     for _ in range(3):
         line.save()
@@ -63,7 +63,7 @@ def test_a_store_that_was_cut_to_rubbish_is_corrupt_and_not_just_another_file(pa
 
 def test_an_older_copy_is_noticed(path: Path, tmp_path: Path) -> None:
     shutil.copy(path, tmp_path / "copy")
-    store = SqliteStore(path)
+    store = SqliteStore(path, backup=False)
     Line(store, "other").save()
     store.close()
     shutil.copy(tmp_path / "copy", path)
@@ -197,7 +197,7 @@ def test_a_foreign_store_in_its_place_is_left_alone(path: Path) -> None:
         line.save()
     store.close()
     mark_of(path).unlink()
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("-wal", "-shm", "-backup"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     foreign = SqliteStore(path)
     assert [row.name for row in foreign.timelines(None, None, 9)] == ["foreign"]

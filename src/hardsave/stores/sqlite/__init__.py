@@ -10,6 +10,13 @@
 - `writer`: the one path of every write
 - `merge`: small packs become larger ones, off the path of commits
 - `cache`: packs that were read
+- `checking`: whether index and packs agree
+- `backup`: the second file, and one pass that feeds it
+- `copier`: who feeds it, and when
+- `presence`: who has the store open
+- `salvage`: a new file from the rows that can still be read
+- `takeover`: a damaged store is replaced when it is opened
+- `repair`: saving what can be read, when asked to
 - `opening`: creating or checking the file before anybody uses it
 - `store`: the contract, on top of these
 """

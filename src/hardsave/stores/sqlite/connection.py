@@ -144,7 +144,7 @@ def check_length(connection: apsw.Connection, path: str) -> None:
         return  # somebody who is alive reads from the WAL
     pages, page_size = connection.pragma("page_count"), connection.pragma("page_size")
     if os.path.getsize(path) < int(pages) * int(page_size):
-        raise Corrupt(f"{path} has been cut short; restore it from a copy")
+        raise Corrupt(f"{path} has been cut short")
 
 
 @contextlib.contextmanager
@@ -159,7 +159,10 @@ def in_our_words(path: str) -> Iterator[None]:
 def translated(error: apsw.Error, path: str) -> HardsaveError:
     """An error of our own tree for one of SQLite's."""
     if isinstance(error, apsw.CorruptError | apsw.NotADBError) or _is_bad_checksum(error):
-        return Corrupt(f"{path} is damaged ({error}); restore it from a backup")
+        return Corrupt(
+            f"{path} is damaged ({error}); close it everywhere and open it again, which takes "
+            "over from its backup"
+        )
     if isinstance(error, apsw.FullError):
         return Unavailable(f"no space left for {path}; free some and repeat")
     if isinstance(error, apsw.BusyError):

@@ -22,6 +22,7 @@ from blake3 import blake3
 
 _LAYOUT = struct.Struct(">4sBBQ8s")
 _CHECK_BYTES = 8
+UNKNOWN_BOOT = bytes(8)
 
 
 class MarkRecord(NamedTuple):
@@ -61,6 +62,10 @@ class Mark:
     def is_from_this_boot(self, record: MarkRecord) -> bool:
         return record.boot == self._boot
 
+    def may_be_old(self, record: MarkRecord) -> bool:
+        """Whether the machine may have gone down since: a mark is not synced."""
+        return record.boot != self._boot or self._boot == UNKNOWN_BOOT
+
     def __del__(self) -> None:
         self.close()
 
@@ -76,5 +81,5 @@ def boot_id() -> bytes:
     try:
         text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:
-        return bytes(8)  # unknown: every mark seems to be from this boot, the strict reading
+        return UNKNOWN_BOOT  # every mark seems to be from this boot, the strict reading
     return blake3(text).digest(8)

@@ -20,7 +20,7 @@ import apsw
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite import changes, packs
 from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
 
@@ -213,3 +213,4 @@ def _replace(connection: apsw.Connection, group: list[PackRow], merged: Merged) 
         "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?",
         (*merged.pack, group[-1].id),
     )
+    changes.note(connection, "packs", [row.id for row in group])

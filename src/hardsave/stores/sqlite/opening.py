@@ -1,18 +1,21 @@
 """Opening a store: create the file or check it, before anybody uses it.
 
-What is not a store is refused untouched, what has been cut, damaged or lost commits is
-`Corrupt`; all of it under the writer's lock, so that two processes can begin at once.
+What is not a store is refused untouched. What has been cut, damaged or lost commits is taken
+over from its backup, or `Corrupt` if that cannot be. All of it happens under the writer's
+lock, so that two processes can begin at once.
 """
 
+import contextlib
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.stores.base import Durability
-from hardsave.stores.sqlite import schema
+from hardsave.stores.sqlite import backup, schema
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     check_length,
@@ -24,15 +27,24 @@ from hardsave.stores.sqlite.connection import (
     seems_cut,
 )
 from hardsave.stores.sqlite.lock import FileLock
-from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.mark import Mark, MarkRecord
+from hardsave.stores.sqlite.presence import Presence
+
+SUSPECT = "-suspect"
 
 _log = logging.getLogger(__name__)
 
 
 def prepare(
-    path: str, durability: Durability, lock: FileLock, mark: Mark, *, is_open_here: bool
+    path: str,
+    durability: Durability,
+    lock: FileLock,
+    mark: Mark,
+    presence: Presence,
+    *,
+    is_open_here: bool,
 ) -> apsw.Connection:
-    """Create or check the file, under the writer's lock, before anybody uses it."""
+    """Create, check or take over the file, under the writer's lock, before anybody uses it."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
     folder = Path(path).parent
@@ -42,37 +54,109 @@ def prepare(
     refuse_network_file_system(path)
     lock.acquire(BUSY_SECONDS)
     try:
-        known = mark.read()
-        is_cut = False
-        if not os.path.exists(path) or os.path.getsize(path) == 0:
-            if known is not None and known.number > 0:
-                raise Corrupt(
-                    f"{path} is gone or empty, but {known.number} commits were made to it; put it "
-                    f"back, or delete {mark.path} if it was removed on purpose"
-                )
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            is_new = True
-        else:
-            is_cut = not is_open_here and _check_header(path, known is not None)
-            is_new = not _look(path, known is not None)
-        connection = connect(path, durability, create=is_new)
+        _finish_takeover(path, presence)
         try:
-            with in_our_words(path):
-                check_pages_are_checked(connection, path)
-                if is_cut:
-                    check_length(connection, path)
-                schema.migrate(connection)
-                _compare_with_mark(connection, path, mark, durability)
-            if last_number(connection) == 0:
-                # Whoever made the folders may have died before they were safe.
-                for created in (folder, *folder.parents):
-                    _sync_folder(created)
+            connection = _open(path, durability, mark, is_open_here=is_open_here)
+        except Corrupt as damage:
+            connection = _take_over(path, durability, mark, presence, damage)
+        try:
+            presence.share()
         except BaseException:
             connection.close()
             raise
         return connection
     finally:
         lock.release()
+
+
+def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) -> apsw.Connection:
+    """A connection to a file that was checked. What is lost or damaged is `Corrupt`."""
+    known = mark.read()
+    was_ours = known is not None or os.path.exists(backup.path_of(path))
+    is_cut = False
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        _check_is_new(path, mark, known)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        is_new = True
+    else:
+        is_cut = not is_open_here and _check_header(path, was_ours)
+        is_new = not _look(path, was_ours)
+    connection = connect(path, durability, create=is_new)
+    try:
+        with in_our_words(path):
+            check_pages_are_checked(connection, path)
+            if is_cut:
+                check_length(connection, path)
+            schema.migrate(connection)
+            _check_suspicion(connection, path)
+            _compare_with_mark(connection, path, mark, durability)
+        if last_number(connection) == 0:
+            # Whoever made the folders may have died before they were safe.
+            for created in (Path(path).parent, *Path(path).parent.parents):
+                _sync_folder(created)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_is_new(path: str, mark: Mark, known: MarkRecord | None) -> None:
+    copied = backup.peek(path)
+    commits = max(known.number if known else 0, copied.number if copied else 0)
+    if commits > 0:
+        raise Corrupt(
+            f"{path} is gone or empty, but {commits} commits were made to it; put it back. If it "
+            f"was removed on purpose, delete {mark.path} and {backup.path_of(path)} as well"
+        )
+    if os.path.exists(backup.path_of(path)) and copied is None:
+        raise Corrupt(
+            f"{path} is gone or empty, and {backup.path_of(path)} is damaged; put a copy back, or "
+            "delete both if they were removed on purpose"
+        )
+
+
+def _finish_takeover(path: str, presence: Presence) -> None:
+    """Go on where somebody died who was putting a new file in place."""
+    if not os.path.exists(path + "-takeover"):
+        return
+    from hardsave.stores.sqlite import takeover  # only whoever needs it loads it
+
+    presence.seize()
+    aside = takeover.put_in_place(path)
+    _log.error("%s was damaged; a takeover that was broken off is finished, see %s", path, aside)
+
+
+def _take_over(
+    path: str, durability: Durability, mark: Mark, presence: Presence, damage: Corrupt
+) -> apsw.Connection:
+    """Replace a damaged file by what its backup and itself still hold, if nobody has it open."""
+    from hardsave.stores.sqlite import takeover  # only whoever needs it loads it
+
+    if not os.path.exists(backup.path_of(path)):
+        raise Corrupt(f"{damage}. It has no backup: {takeover.ADVICE}") from damage
+    presence.seize()
+    wrong = str(damage).partition(";")[0]  # what is wrong, without what to do about it
+    takeover.take_over(path, mark, wrong)
+    return _open(path, durability, mark, is_open_here=False)
+
+
+def _check_suspicion(connection: apsw.Connection, path: str) -> None:
+    """Somebody has met damage in the middle of use: look at every page before going on."""
+    if not os.path.exists(path + SUSPECT):
+        return
+    found: Any = connection.execute("PRAGMA integrity_check(1)").get
+    if found != "ok":
+        raise Corrupt(f"{path} is damaged ({found.splitlines()[-1]})")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path + SUSPECT)
+
+
+def suspect(path: str) -> None:
+    """Let whoever opens the store next look at every page of it."""
+    try:
+        os.close(os.open(path + SUSPECT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError:
+        _log.exception("%s is damaged, and that cannot be noted for the next who opens it", path)
 
 
 def _check_header(path: str, was_ours: bool) -> bool:
@@ -86,7 +170,7 @@ def _check_header(path: str, was_ours: bool) -> bool:
     if header.startswith(b"SQLite format 3\0"):
         return seems_cut(path, header)
     if was_ours:
-        raise Corrupt(f"the header of {path} is damaged; restore it from a copy")
+        raise Corrupt(f"the header of {path} is damaged")
     raise Misuse(f"{path} is not a Hardsave store; choose another path")
 
 
@@ -108,12 +192,13 @@ def _compare_with_mark(
     """A store that ends before its mark has lost acknowledged saves."""
     number = last_number(connection)
     known = mark.read()
+    if known is None or known.number > number or mark.may_be_old(known):
+        _compare_with_backup(path, number)
     if known is not None and number < known.number:
         if not known.relaxed or mark.is_from_this_boot(known):
             raise Corrupt(
                 f"{path} ends at commit {number}, but commit {known.number} was acknowledged: a "
-                "file was damaged, cut or replaced. Put it back from a copy, or delete "
-                f"{mark.path} to accept the loss"
+                "file was damaged, cut or replaced"
             )
         _log.error(
             "%s lost commits %d to %d when the machine went down: it was opened with "
@@ -124,6 +209,16 @@ def _compare_with_mark(
         )
     if known is None or known.number != number:
         mark.write(number, relaxed=durability == "process")
+
+
+def _compare_with_backup(path: str, number: int) -> None:
+    """Only if the mark says too little: what was copied was committed, and is missing now."""
+    copied = backup.peek(path)
+    if copied is not None and copied.number > number:
+        raise Corrupt(
+            f"{path} ends at commit {number}, but its backup at {copied.number}: a file was "
+            "damaged, cut or replaced"
+        )
 
 
 def last_number(connection: apsw.Connection) -> int:

@@ -20,19 +20,22 @@ from hardsave.objects.records import (
     TimelineRecord,
     Tombstone,
 )
-from hardsave.stores.base import Batch, Durability, Query, Stats
-from hardsave.stores.sqlite import packs, pins
+from hardsave.stores.base import Batch, Durability, Query, Report, Stats
+from hardsave.stores.sqlite import backup, packs, pins
 from hardsave.stores.sqlite.cache import ObjectCache
+from hardsave.stores.sqlite.checking import index_faults
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     connect,
     translated,
 )
-from hardsave.stores.sqlite.index import USER_SHIFT, Index, RecentPack, indexed_upto, prefix
+from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.index import Index, RecentPack
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
-from hardsave.stores.sqlite.opening import prepare
+from hardsave.stores.sqlite.opening import prepare, suspect
+from hardsave.stores.sqlite.presence import Presence
 from hardsave.stores.sqlite.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -59,13 +62,20 @@ _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 class SqliteStore:
     """See `stores.base` for the contract. Threads share one instance; processes open their own."""
 
-    def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "power") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "power",
+        backup: bool = True,
+    ) -> None:
         self.path = os.path.realpath(os.fspath(path))  # one file, one lock, one mark
         try:
             self.path.encode()
         except UnicodeEncodeError as error:
             raise Misuse(f"{self.path!r} is not UTF-8, which SQLite wants its names in") from error
         self._durability = durability
+        self._has_backup = backup
         self._closed = False
         self._gate = threading.Condition()
         self._active: set[int] = set()  # threads with a call under way
@@ -83,6 +93,7 @@ class SqliteStore:
         """Open the file, and everything that belongs to this process alone."""
         self._lock = FileLock(self.path + "-lock")
         self._mark = Mark(self.path + "-mark")
+        self._presence = Presence(self.path + "-open")
         self._free: list[apsw.Connection] = []
         self._cache = ObjectCache()
         self._index = Index()
@@ -90,7 +101,12 @@ class SqliteStore:
         here = any(store.has_open(self.path) for store in _opened)
         try:
             connection = prepare(
-                self.path, self._durability, self._lock, self._mark, is_open_here=here
+                self.path,
+                self._durability,
+                self._lock,
+                self._mark,
+                self._presence,
+                is_open_here=here,
             )
             relaxed = self._durability == "process"
             self._writer = Writer(
@@ -109,16 +125,21 @@ class SqliteStore:
             self._let_go()
             raise
         self._merger = Merger(self._writer, self._connect)
+        self._copier = Copier(self._writer) if self._has_backup else None
 
     def _let_go(self) -> None:
+        self._presence.close()
         self._mark.close()
         self._lock.close()
 
     def commit(self, batch: Batch) -> int:
         with self._using():
-            number = self._writer.commit(batch)
+            with self._noting_damage():
+                number = self._writer.commit(batch)
             if batch.objects:
                 self._saw(batch.user, batch.objects)
+            if self._copier is not None:
+                self._copier.saw()
         return number
 
     def _saw(self, user: str | None, objects: Mapping[Hash, bytes]) -> None:
@@ -133,6 +154,15 @@ class SqliteStore:
                 with _snapshot(connection):
                     self._read_left(connection, number, hashes, found)
         return found
+
+    def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        with self._reading() as connection:
+            number = self._user(user, connection)
+        try:
+            return backup.rescue(self.path, number, set(hashes))
+        except Corrupt:
+            _log.exception("the backup of %s cannot be read", self.path)
+            return {}
 
     def _read_left(
         self,
@@ -303,19 +333,32 @@ class SqliteStore:
 
     def verify(self) -> list[str]:
         try:
-            with self._reading() as connection:
+            with self._reading() as connection, _snapshot(connection):
                 faults = [
                     str(row[0])
                     for row in connection.execute("PRAGMA integrity_check")
                     if row[0] != "ok"
                 ]
+                if faults:
+                    suspect(self.path)
                 faults += [
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + list(_index_faults(connection))
+                return faults + index_faults(connection) + backup.faults(self.path)
         except Corrupt as error:
-            return [str(error)]
+            return [str(error), *backup.faults(self.path)]
+
+    def repair(self) -> Report:
+        from hardsave.stores.sqlite.repair import repair  # only whoever needs it loads it
+
+        with self._gate:
+            if self._closed:
+                raise Misuse("this store is closed; open it again")
+            if not self._is_shut:
+                self._shut()
+                self._is_shut = True  # the next call opens it again
+            return repair(self.path)
 
     def close(self) -> None:
         with self._gate:
@@ -358,6 +401,8 @@ class SqliteStore:
         self._is_pausing = False
         self._gate.notify_all()
         self._merger.close()
+        if self._copier is not None:
+            self._copier.close()
         for connection in self._free:
             connection.close()
         self._writer.close()
@@ -375,11 +420,22 @@ class SqliteStore:
             except IndexError:
                 connection = self._connect()
             try:
-                yield connection
+                with self._noting_damage():
+                    yield connection
             except apsw.Error as error:
                 raise translated(error, self.path) from error
             # After an error the connection is left to die: its cursors may still be open.
             self._free.append(connection)
+
+    @contextlib.contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        """Whoever opens the store next takes over, if it is damaged indeed."""
+        try:
+            yield
+        except (apsw.Error, Corrupt) as error:
+            if isinstance(error, Corrupt) or isinstance(translated(error, self.path), Corrupt):
+                suspect(self.path)
+            raise
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         with self._reading() as connection:
@@ -441,25 +497,6 @@ def _snapshot(connection: apsw.Connection) -> Iterator[None]:
     connection.execute("BEGIN")
     yield
     connection.execute("END")
-
-
-def _index_faults(connection: apsw.Connection) -> Iterator[str]:
-    """Objects that the index does not lead to, and index rows that lead nowhere."""
-    listed = 0
-    for pack, directory in connection.execute("SELECT id, directory FROM packs"):
-        user = pack >> USER_SHIFT
-        is_indexed = pack <= indexed_upto(connection, user)
-        for address in packs.hashes(directory):
-            listed += 1
-            rows = connection.execute(
-                "SELECT count(*) FROM objects WHERE user = ? AND prefix = ? AND pack <= ?",
-                (user, prefix(address), pack),
-            ).get
-            if is_indexed and not rows:
-                yield f"object {address.hex()} lies in pack {pack}, and no index row says so"
-    indexed = connection.execute("SELECT count(*) FROM objects").get
-    if indexed > listed:
-        yield f"the index has {indexed} rows for {listed} stored objects"
 
 
 # One at a time: what is open in this process must not change while a file is looked at.

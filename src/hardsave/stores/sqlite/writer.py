@@ -140,6 +140,10 @@ class Writer:
         """The number of a user who has committed something."""
         return self._users[name]
 
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to the file that was opened."""
+        return _identity(self.path) == self._identity
+
     @property
     def connection(self) -> apsw.Connection:
         return self._connection
@@ -191,7 +195,7 @@ class Writer:
                 answers: list[int | HardsaveError] = [self._apply(tickets[0].item)]
             else:
                 answers = [self._apply_alone(ticket.item) for ticket in tickets]
-            if _identity(self.path) != self._identity:
+            if not self.is_in_place():
                 raise Unavailable(
                     f"{self.path} was removed or replaced while it was open; nothing was saved. "
                     "Put it back, or open the store again"

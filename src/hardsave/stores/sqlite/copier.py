@@ -1,0 +1,187 @@
+"""Who feeds the backup, and when: one thread of one open store, elected by `flock`.
+
+The thread starts with the first commit, so that opening stays cheap, and looks twice a second
+whether anybody has committed. If the elected process ends, the kernel gives the lock back and
+another one has it at its next look. Whatever goes wrong here is reported, and fails no save.
+"""
+
+import fcntl
+import logging
+import os
+import threading
+import weakref
+
+import apsw
+
+from hardsave.errors import Corrupt, HardsaveError
+from hardsave.stores.sqlite import backup
+from hardsave.stores.sqlite.backup import Copied, Outdated
+from hardsave.stores.sqlite.connection import in_our_words
+from hardsave.stores.sqlite.writer import Writer
+
+PASS_SECONDS = 0.5
+TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
+LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
+LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
+
+_log = logging.getLogger(__name__)
+
+
+class Copier:
+    """Feeds the backup of the store that `writer` writes to."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._path = writer.path
+        self._trimmed = 0
+        self._lock: int | None = None
+        self._is_elected = False
+        self._connection: apsw.Connection | None = None
+        self._seen: int | None = None  # the store's data version at the last pass
+        self._is_failing = False
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._stop = threading.Event()
+        self._is_in_a_hurry = False  # somebody waits for the thread to end
+
+    def saw(self) -> None:
+        """Something was committed. Cheap: it happens on every save."""
+        if self._thread is None:
+            self._start()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None or self._stop.is_set():
+                return
+            ours = (weakref.ref(self), self._stop)
+            thread = threading.Thread(target=_work, args=ours, name="hardsave-backup", daemon=True)
+            thread.start()
+            self._thread = thread
+
+    def close(self) -> None:
+        """End the thread, with a last pass if that is short; one that takes long is broken off."""
+        with self._starting:
+            self._stop.set()
+            thread = self._thread
+        if thread is not None:
+            thread.join(2 * PASS_SECONDS)
+            self._is_in_a_hurry = True
+            thread.join()
+            self._is_in_a_hurry = False
+            self.turn(is_last=True)
+        self._let_go()
+
+    def __del__(self) -> None:
+        self._stop.set()  # a store that was forgotten and not closed
+        self._let_go()
+
+    def turn(self, *, is_last: bool = False) -> None:
+        """Copy what is new, if it is for us to do."""
+        try:
+            # To connect to another file that was put there would meet it with our WAL.
+            is_ours = self._writer.is_in_place() and self._elect()
+            if is_ours and not (is_last and self._is_much()):
+                self._pass()
+            self._is_failing = False
+        except (HardsaveError, apsw.Error, OSError) as error:
+            self._disconnect()
+            if not self._is_failing and not isinstance(error, apsw.InterruptError):
+                _log.error("%s is not backed up for now", self._path, exc_info=True)  # once
+                self._is_failing = True
+
+    def _elect(self) -> bool:
+        if self._lock is None:
+            name = self._path + "-backup-lock"
+            self._lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not self._is_elected:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._is_elected = True
+            except BlockingIOError:
+                return False
+        return True
+
+    def _is_much(self) -> bool:
+        """Whether a last pass would keep whoever closes the store waiting."""
+        if backup.peek(self._path) is None:
+            return os.path.getsize(self._path) > LAST_PASS_BYTES
+        try:
+            return backup.waiting(self._connected()) > LAST_PASS_COMMITS
+        except Outdated:
+            return True
+
+    def _pass(self) -> None:
+        try:
+            connection = self._connected()
+            version = connection.execute("PRAGMA store.data_version").get
+            if version == self._seen:
+                return
+            with in_our_words(backup.path_of(self._path)):
+                copied = backup.feed(connection)
+            self._seen = version
+            self._trim_changes(copied)
+        except Outdated as reason:
+            self._build(str(reason))
+        except Corrupt:
+            if not self._is_damaged():
+                raise  # it is the store that cannot be read
+            self._build("it is damaged")
+
+    def _is_damaged(self) -> bool:
+        self._disconnect()
+        connection = None
+        try:
+            connection = backup.look(self._path)
+            return connection is None or connection.execute("PRAGMA quick_check(1)").get != "ok"
+        except (Corrupt, apsw.Error):
+            return True
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _build(self, why: str) -> None:
+        self._disconnect()
+        _log.info("the backup of %s is built anew: %s", self._path, why)
+        backup.build(self._path, self._must_end)
+
+    def _must_end(self) -> bool:
+        return self._is_in_a_hurry
+
+    def _connected(self) -> apsw.Connection:
+        if self._connection is None:
+            if not os.path.exists(backup.path_of(self._path)):
+                backup.build(self._path, self._must_end)
+            self._connection = backup.open_for_feeding(self._path, self._must_end)
+            self._seen = None
+        return self._connection
+
+    def _trim_changes(self, copied: Copied) -> None:
+        if copied.change - self._trimmed >= TRIM_FROM:
+            sql = "DELETE FROM changes WHERE id <= ?"
+            self._writer.apply(lambda connection: _run(connection, sql, (copied.change,)))
+            self._trimmed = copied.change
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _let_go(self) -> None:
+        self._disconnect()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock, self._is_elected = None, False
+
+
+def _work(copier: "weakref.ref[Copier]", stop: threading.Event) -> None:
+    """The thread. It keeps nothing alive: a store that is forgotten ends it."""
+    while not stop.wait(PASS_SECONDS):
+        ours = copier()
+        if ours is None:
+            return
+        ours.turn()
+        del ours
+
+
+def _run(connection: apsw.Connection, sql: str, values: tuple[int, ...]) -> None:
+    connection.execute(sql, values)

@@ -1,0 +1,147 @@
+"""Saving what can be read, when a store cannot be opened or verified any more.
+
+Rows are taken one by one from the store, from its backup where the store's own cannot be
+read, and in the end from pages without a valid checksum, which are counted. Objects are kept
+only if they match their hashes. The old files are set aside; nothing is deleted.
+"""
+
+import os
+from typing import NamedTuple
+
+from hardsave.errors import Corrupt, NotFound
+from hardsave.stores.base import Report
+from hardsave.stores.sqlite import backup, takeover
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words
+from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.presence import Presence
+from hardsave.stores.sqlite.salvage import Range, Salvage
+
+
+def repair(path: str | os.PathLike[str]) -> Report:
+    """Repair the store at `path`, which nobody may have open. A sound one is left as it is."""
+    path = os.path.realpath(os.fspath(path))
+    if not any(os.path.exists(name) for name in (path, backup.path_of(path))):
+        raise NotFound(f"there is no store at {path}, and no backup of one")
+    lock, presence = FileLock(path + "-lock"), Presence(path + "-open")
+    mark = Mark(path + "-mark")
+    lock.acquire(BUSY_SECONDS)
+    try:
+        presence.seize()
+        if takeover.is_pending(path):
+            takeover.put_in_place(path)
+        with in_our_words(path):
+            return _repair(path, mark)
+    finally:
+        presence.close()
+        mark.close()
+        lock.release()
+        lock.close()
+
+
+def _repair(path: str, mark: Mark) -> Report:
+    remembered = mark.read()
+    salvage = Salvage(path + "-takeover-new")
+    try:
+        made = _make(salvage, path, remembered.number if remembered else 0)
+    except BaseException:
+        salvage.abandon()
+        raise
+    if made.number is None:
+        salvage.abandon()
+        return made.report
+    aside = takeover.put_in_place(path)
+    mark.write(made.number, relaxed=False)
+    return made.report._replace(set_aside=aside)
+
+
+class _Made(NamedTuple):
+    report: Report
+    number: int | None  # of the log entry; None: there was nothing to repair
+
+
+class _Sources(NamedTuple):
+    """Where rows come from, best first, and the last commit of each."""
+
+    names: list[str]
+    numbers: dict[str, int]
+
+
+def _make(salvage: Salvage, path: str, marked: int) -> _Made:
+    sources = _attach(salvage, path, marked)
+    top = max(marked, *sources.numbers.values())
+    unread, from_others = _copy(salvage, sources, top)
+    dropped, broken = salvage.check_objects(sources.names)
+    damaged = salvage.damaged(broken)
+    faults = salvage.mend(damaged) + [f"{each} has lost something" for each in damaged]
+    checkpoints, entries = salvage.counts()
+    if not checkpoints and not entries and top:
+        raise Corrupt(f"nothing can be read in {path} or its backup; they are left as they are")
+    lost = _lost(salvage, sources, unread, top)
+    if lost:
+        faults.append(f"commits between {lost[0]} and {lost[-1]} cannot be read: {len(lost)}")
+    if dropped:
+        faults.append(f"{dropped} objects do not match their hashes, and were left out")
+    report = Report(checkpoints, from_others.get("raw", 0), tuple(faults), None)
+    is_best = sources.names[0] == "store" and not from_others and not faults
+    if is_best and _is_sound(salvage):
+        return _Made(report, None)
+    source = " and ".join([sources.names[0], *from_others])
+    event = takeover.event(top + 1, "repair", "repair was asked for", source, lost, faults)
+    changes = [salvage.highest_change(name) for name in sources.names]
+    salvage.finish(event, max(changes), path + "-takeover")
+    return _Made(report, top + 1)
+
+
+def _attach(salvage: Salvage, path: str, marked: int) -> _Sources:
+    """What can be opened at all: of store and backup, the one that has come further is first."""
+    numbers: dict[str, int] = {}
+    for name, file in (("store", path), ("backup", backup.path_of(path))):
+        if salvage.attach(name, file):
+            numbers[name] = salvage.last_number(name, max(marked, *numbers.values(), 0))
+    names = sorted(numbers, key=lambda name: -numbers[name])
+    if salvage.attach("raw", path, is_checked=False):
+        names.append("raw")
+        numbers["raw"] = salvage.last_number("raw", max(marked, *numbers.values(), 0))
+    if not names:
+        raise Corrupt(
+            f"nothing can be read in {path} or its backup; they are left as they are. "
+            "Put back a copy"
+        )
+    return _Sources(names, numbers)
+
+
+def _copy(
+    salvage: Salvage, sources: _Sources, top: int
+) -> tuple[dict[str, list[Range]], dict[str, int]]:
+    """What the first could not give, and how many events came from which other source."""
+    first, *others = sources.names
+    unread = salvage.copy_all(first, top)
+    reached = sources.numbers[first]
+    gained: dict[str, int] = {}
+    for name in others:
+        before = sum(salvage.counts())
+        if unread["packs"] and name == "backup":  # it may have them unmerged, under other ids
+            salvage.copy_table(name, "packs", top)
+        salvage.copy_ranges(name, unread)
+        if sources.numbers[name] > reached:
+            salvage.copy_newer(name, reached, top)
+            reached = sources.numbers[name]
+        if gain := sum(salvage.counts()) - before:
+            gained[name] = gain
+    return unread, gained
+
+
+def _lost(
+    salvage: Salvage, sources: _Sources, unread: dict[str, list[Range]], top: int
+) -> list[int]:
+    """Commits that were there once: past the end of every source, or on a page that is gone."""
+    reached = max(sources.numbers.values())
+    there = salvage.numbers(0, top)
+    ranges = unread["checkpoints"] + unread["log"]
+    gone = {n for low, high in ranges for n in range(low, min(high, top) + 1)}
+    return sorted((gone | set(range(reached + 1, top + 1))) - there - {0})
+
+
+def _is_sound(salvage: Salvage) -> bool:
+    return salvage.is_sound("store") and not salvage.index_faults("store")

@@ -1,0 +1,199 @@
+"""A damaged store is replaced by what its backup and itself still hold, when it is opened.
+
+The caller holds the writer's lock and has seized the store: nobody has it open. Then:
+
+1. A new file is made in `<store>-takeover-new`, from the best source: the store itself if all
+   of it can be read and it is not behind its backup; otherwise the backup, and what can be
+   read of the store that is newer.
+2. It is checked, synced, and renamed to `<store>-takeover`. From here on it is what counts.
+3. The damaged files are renamed to `<store>.damaged-<time>`: never overwritten or deleted.
+4. `<store>-takeover` is renamed to `<store>`.
+
+A crash before 2 leaves everything as it was; whoever opens the store after a later one goes
+on with 3. What is lost is named: in an error of the log, and as an entry of the store's own.
+"""
+
+import contextlib
+import logging
+import os
+import time
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from hardsave.errors import Corrupt
+from hardsave.objects.codec import Codec
+from hardsave.objects.records import ID_BYTES
+from hardsave.stores.sqlite import backup
+from hardsave.stores.sqlite.connection import in_our_words
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.salvage import Entry, Salvage
+
+PARTS = ("", "-wal", "-shm")
+ADVICE = "close it everywhere and call hardsave.repair(), which saves what can be read"
+
+_log = logging.getLogger(__name__)
+
+
+class Witnesses(NamedTuple):
+    """What is known of a store's last commit: by its mark, its backup and itself."""
+
+    mark: int
+    backup: int | None  # None: there is none that can be used
+    store: int | None  # None: nothing can be read in it
+    is_sound: bool  # all of it can be read
+
+
+class Plan(NamedTuple):
+    """What the new file is made of."""
+
+    base: str  # "store" or "backup"
+    upto: int  # the last commit of the base
+    adds_newer: bool  # take what is newer from the store, as far as it can be read
+    top: int  # the highest commit that anybody has heard of
+
+
+def decide(known: Witnesses) -> Plan | None:
+    """How to take over; None if there is nothing to do it from."""
+    top = max(known.mark, known.backup or 0, known.store or 0)
+    if known.backup is None:
+        return None  # a store that is short of commits, with no second copy: for people to decide
+    if known.is_sound and known.store is not None and known.store >= known.backup:
+        return Plan("store", known.store, False, top)
+    return Plan("backup", known.backup, known.store is not None and not known.is_sound, top)
+
+
+def is_pending(path: str) -> bool:
+    """Whether somebody died in the middle of putting a new file in place."""
+    return os.path.exists(path + "-takeover")
+
+
+def take_over(path: str, mark: Mark, wrong: str) -> None:
+    """Replace the store at `path`, or raise `Corrupt` and leave everything where it is."""
+    remembered = mark.read()
+    with in_our_words(path):
+        salvage = Salvage(path + "-takeover-new")
+        try:
+            number = _make(salvage, path, remembered.number if remembered else 0, wrong)
+        except BaseException:
+            salvage.abandon()
+            raise
+    put_in_place(path)
+    mark.write(number, relaxed=False)
+
+
+def put_in_place(path: str) -> str:
+    """Set the damaged files aside, and let the new one take their place. May be repeated."""
+    new = path + "-takeover"
+    # The same name however often it is tried: it goes by when the new file was finished.
+    moment = datetime.fromtimestamp(os.stat(new).st_mtime, UTC)
+    aside = f"{path}.damaged-{moment:%Y%m%dT%H%M%S.%f}"
+    for part in PARTS:
+        if os.path.exists(path + part):
+            os.rename(path + part, _free(aside + part))
+    backup.sync(os.path.dirname(path))
+    os.rename(new, path)
+    backup.sync(os.path.dirname(path))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path + "-suspect")
+    return aside
+
+
+def _free(name: str) -> str:
+    found, count = name, 0
+    while os.path.exists(found):
+        count += 1
+        found = f"{name}.{count}"
+    return found
+
+
+def _make(salvage: Salvage, path: str, marked: int, wrong: str) -> int:
+    known = _ask(salvage, path, marked)
+    plan = decide(known)
+    if plan is None:
+        raise Corrupt(f"{wrong}. It has no backup to take over from: {ADVICE}")
+    if plan.base == "backup":
+        _refuse_another_history(salvage, path, known)
+    unread = salvage.copy_all(plan.base, plan.top)
+    if plan.base == "backup" and known.store is not None:
+        salvage.copy_ranges("store", unread)
+    if plan.adds_newer:
+        newer = salvage.copy_newer("store", plan.upto, plan.top)
+        if newer["packs"] and salvage.attach("raw", path, is_checked=False):
+            # Pages without a valid checksum: the hashes of objects vouch for what is in them.
+            salvage.copy_ranges("raw", {"packs": newer["packs"]})
+    others = ["backup"] + (["store"] if known.store is not None else [])
+    dropped, broken = salvage.check_objects(others)
+    damaged = salvage.damaged(broken)
+    torn = [each for each in damaged if each.number > plan.upto]
+    salvage.drop(torn)
+    is_whole = not dropped and not any(unread.values())
+    notes = salvage.mend(() if is_whole else damaged)
+    if not is_whole:
+        notes += [f"{each} has lost something" for each in damaged if each.number <= plan.upto]
+    lost = sorted(set(range(plan.upto + 1, plan.top + 1)) - salvage.numbers(plan.upto, plan.top))
+    if lost:
+        _refuse_to_lose_what_is_there(salvage, path, wrong, lost)
+    changes = [salvage.highest_change(name) for name in ("store", "backup")]
+    number = plan.top + 1
+    entry = event(number, "takeover", wrong, plan.base, lost, notes)
+    salvage.finish(entry, max(changes), path + "-takeover")
+    _report(path, wrong, plan.base, lost, notes)
+    return number
+
+
+def _ask(salvage: Salvage, path: str, marked: int) -> Witnesses:
+    copied = backup.peek(path)
+    if copied is not None and not salvage.attach("backup", backup.path_of(path)):
+        copied = None
+    second = None if copied is None else copied.number
+    if not salvage.attach("store", path):
+        return Witnesses(marked, second, None, False)
+    last = salvage.last_number("store", max(marked, second or 0))
+    return Witnesses(marked, second, last, salvage.is_sound("store"))
+
+
+def _refuse_another_history(salvage: Salvage, path: str, known: Witnesses) -> None:
+    """A sound file that is not an earlier state of the backup was put there by somebody."""
+    if not known.is_sound or not known.store:
+        return
+    ours, theirs = (salvage.event(name, known.store) for name in ("store", "backup"))
+    if ours and theirs and ours != theirs:
+        raise Corrupt(
+            f"{path} is another store than the one that {backup.path_of(path)} was copied from; "
+            f"move one of them away (and {path}-mark, if the backup is to go)"
+        )
+
+
+def _refuse_to_lose_what_is_there(salvage: Salvage, path: str, wrong: str, lost: list[int]) -> None:
+    """A tool that wrote without checksums leaves pages that can be read, and that nothing vouches
+    for. To take them or not is for people to decide, so they are not given up either."""
+    if not salvage.attach("raw", path, is_checked=False):
+        return
+    there = next((number for number in reversed(lost) if salvage.event("raw", number)), None)
+    if there is not None:
+        raise Corrupt(
+            f"{wrong}. Commit {there} is in it, on pages without a valid checksum, and not in "
+            f"the backup: {ADVICE}, these too"
+        )
+
+
+def _data(wrong: str, source: str, lost: list[int], notes: list[str]) -> bytes:
+    named: dict[str, object] = {"wrong": wrong, "source": source, "notes": notes}
+    if lost:
+        named |= {"first_lost": lost[0], "last_lost": lost[-1], "lost": len(lost)}
+    return Codec().encode(named)
+
+
+def event(
+    number: int, kind: str, wrong: str, source: str, lost: list[int], notes: list[str]
+) -> Entry:
+    """The log entry of a takeover or a repair."""
+    moment = time.time_ns() // 1_000
+    return Entry(number, os.urandom(ID_BYTES), kind, moment, _data(wrong, source, lost, notes))
+
+
+def _report(path: str, wrong: str, source: str, lost: list[int], notes: list[str]) -> None:
+    what = f"commits {lost[0]} to {lost[-1]} are lost" if lost else "no commit is lost"
+    _log.error("%s; it was taken over from its %s: %s", wrong, source, what)
+    for note in notes:
+        _log.error("%s: %s", path, note)

@@ -1,0 +1,110 @@
+"""Stores with a history that is known, and ways to ruin their files."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from tests.unit.stores.processes import fresh
+
+SAVES = 40
+LATER = 5  # saves that the backup of a half copied store has not seen
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def state(number: int) -> dict[str, Any]:
+    return {"messages": [{"n": n, "text": f"{n} " * 40} for n in range(number)], "turn": number}
+
+
+def built(path: Path) -> Path:
+    """A closed store, copied in full: SAVES on `main`, and a fork of it."""
+    with hardsave.open(url(path)) as vault:
+        _fill(vault, 1, SAVES)
+        vault.timeline("main").fork("@~10", name="fork").save({"other": "way"})
+    return path
+
+
+def half_copied(path: Path) -> Path:
+    """As left by a process that was killed: LATER saves are in the WAL, and not in the backup."""
+    built(path)
+    fresh(_KILLED, str(path))
+    return path
+
+
+_KILLED = f"""
+import os, sys
+from pathlib import Path
+from unittest import mock
+import hardsave
+from hardsave.stores.sqlite.copier import Copier
+from tests.unit.stores import ruins
+mock.patch.object(Copier, "saw").start()
+vault = hardsave.open(ruins.url(Path(sys.argv[1])))
+ruins._fill(vault, {SAVES + 1}, {SAVES + LATER})
+os._exit(0)
+"""
+
+
+def _fill(vault: hardsave.Vault, first: int, last: int) -> None:
+    line = vault.timeline("main")
+    for number in range(first, last + 1):
+        line.save(state(number))
+
+
+def ruined(path: Path, where: Path) -> Path:
+    """A copy of a store with all its files, to be ruined."""
+    where.mkdir()
+    for file in path.parent.iterdir():
+        if file.is_file() and not file.name.endswith("-shm"):
+            shutil.copy(file, where / file.name)
+    return where / path.name
+
+
+def beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def flip(path: Path, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+
+
+def cut(path: Path, size: int) -> None:
+    os.truncate(path, size)
+
+
+def overwrite(path: Path, data: bytes = b"garbage ") -> None:
+    size = path.stat().st_size
+    path.write_bytes((data * (size // len(data) + 1))[:size])
+
+
+def assert_intact(path: Path, saves: int = SAVES) -> None:
+    """All of it is there, as it was saved; it goes on, and verifies."""
+    with hardsave.open(url(path)) as vault:
+        line = vault.timeline("main")
+        assert [each.seq for each in line.checkpoints(limit=999)] == [*range(saves, 0, -1)]
+        for number in (1, saves // 2, saves):
+            assert line.load(f"main:{number}") == state(number)
+        assert vault.timeline("fork").load() == {"other": "way"}
+        assert vault.verify().faults == ()
+        line.save(state(saves + 1))
+    with hardsave.open(url(path)) as vault:
+        assert vault.timeline("main").load() == state(saves + 1)
+        assert vault.verify().faults == ()
+
+
+def told(path: Path, kind: str = "takeover") -> list[dict[str, Any]]:
+    """What the store's own log says about it."""
+    with hardsave.open(url(path)) as vault:
+        entries = vault._context.store.log(None, 0, 1_000)
+        decode = vault._context.objects.codec.decode
+        return [decode(each.data) for each in entries if each.kind == kind]
+
+
+def set_aside(path: Path) -> list[str]:
+    return sorted(each.name for each in path.parent.iterdir() if ".damaged-" in each.name)

@@ -1,0 +1,491 @@
+"""The second file follows the first: the same rows, of one moment, soon."""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from hardsave.errors import Corrupt
+from hardsave.stores.base import Batch, Changes
+from hardsave.stores.sqlite import SqliteStore, backup, copier, merge
+from hardsave.stores.sqlite.backup import Copied, Outdated
+from hardsave.stores.sqlite.copier import Copier
+from hardsave.testing.batches import Line, a_note, an_entry, an_object, some_objects
+from tests.unit.stores.processes import Child, eventually
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+    """A store whose backup is fed when a test says so."""
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    monkeypatch.setattr(merge.Merger, "saw", lambda *_: None)
+    store = SqliteStore(path)
+    yield store
+    store.close()
+
+
+def copy(store: SqliteStore) -> Copied:
+    """One pass."""
+    assert store._copier is not None
+    store._copier.turn()
+    copied = backup.peek(store.path)
+    assert copied is not None
+    return copied
+
+
+def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for table, key in backup.KEYS.items():
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        names = ", ".join(name for name in columns if name != "indexed")
+        sql = f"SELECT {names} FROM {table} ORDER BY {key}"  # noqa: S608 # names of ours
+        found[table] = connection.execute(sql).fetchall()
+    return found
+
+
+def assert_same(store: SqliteStore) -> None:
+    copied = backup.look(store.path)
+    assert copied is not None
+    assert rows(copied) == rows(store._writer.connection)
+    copied.close()
+    assert store.verify() == []
+
+
+# One pass
+
+
+def test_the_first_pass_copies_everything(store: SqliteStore) -> None:
+    for user in (None, "kim"):
+        line = Line(store, user=user)
+        for _ in range(3):
+            line.save()
+    assert copy(store) == (6, 0)
+    assert_same(store)
+
+
+def test_later_passes_copy_what_is_new(store: SqliteStore) -> None:
+    line, other = Line(store), Line(store, "other", user="kim")
+    for number in range(1, 6):
+        line.save()
+        assert copy(store).number == 2 * number - 1
+        other.save()
+        assert_same_number(store, 2 * number)
+    assert_same(store)
+
+
+def assert_same_number(store: SqliteStore, number: int) -> None:
+    assert copy(store).number == number
+
+
+def test_what_operations_change_is_copied_again(store: SqliteStore) -> None:
+    line = Line(store)
+    saved = [line.save() for _ in range(8)]
+    store.commit(a_note("old"))
+    copy(store)
+    operations: list[Changes] = [
+        Changes(hide=[saved[1].id, saved[2].id]),
+        Changes(drop=[saved[1].id]),
+        Changes(replace=[saved[4]._replace(status="done")]),
+        Changes(forget_log=9),
+    ]
+    for at, changes in enumerate(operations):
+        store.commit(Batch(None, an_entry(f"operation {at}"), changes=changes))
+        copy(store)
+        assert_same(store)
+    store.commit(line.moved("back", head=saved[3].id))
+    line.standing = store.timeline(None, "main")
+    copy(store)
+    assert_same(store)
+
+
+def test_merged_packs_replace_their_parts(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "ENOUGH_PACKS", 4)
+    line = Line(store)
+    for batch in range(3):
+        for _ in range(3):
+            line.save()
+        if batch != 1:  # once, what is merged has not been copied before
+            copy(store)
+        while store._merger.merge(store._writer.connection, 0):
+            pass
+        line.save()
+    copy(store)
+    assert_same(store)
+
+
+def test_packs_ahead_of_their_batch_are_not_forgotten(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge in between notes packs above them: what is highest then says nothing."""
+    monkeypatch.setattr(merge, "ENOUGH_PACKS", 4)
+    Line(store).save()
+    copy(store)
+    store.put(None, some_objects("early", 1), pin=b"p", seconds=60)
+    store.put(None, an_object("large", 2 * merge.SMALL_BYTES), pin=b"p", seconds=60)
+    for number in range(4):
+        store.put(None, an_object(f"late {number}"), pin=b"p", seconds=60)
+    store._merger.merge(store._writer.connection, 0)
+    copy(store)
+    assert_same(store)
+
+
+def test_a_pass_with_nothing_new_writes_nothing(store: SqliteStore) -> None:
+    Line(store).save()
+    copy(store)
+    before = Path(f"{store.path}-backup-wal").stat().st_mtime_ns
+    assert copy(store).number == 1
+    assert Path(f"{store.path}-backup-wal").stat().st_mtime_ns == before
+
+
+def test_a_pass_is_of_one_moment(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits between two of its statements belong to the next one."""
+    line = Line(store)
+    line.save()
+    copy(store)
+    line.save()
+    commit_between_statements(line, monkeypatch)
+    assert copy(store).number == 2
+    monkeypatch.undo()
+    found = backup.look(store.path)
+    assert found is not None
+    copied = rows(found)
+    found.close()
+    assert [row[0] for row in copied["checkpoints"]] == [1, 2]
+    assert len(copied["packs"]) == 2
+    assert copied["timelines"][0][3] == line.saved[1].id
+    copy(store)
+    assert_same(store)
+
+
+def commit_between_statements(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_rows = backup.copy_rows
+
+    def slowly(*given: Any) -> None:
+        line.save()
+        copy_rows(*given)
+
+    monkeypatch.setattr(backup, "copy_rows", slowly)
+
+
+def test_a_pass_of_two_moments_would_be_noticed(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bug that the test before is there for, planted."""
+    line = Line(store)
+    line.save()
+    copy(store)
+    line.save()
+    copy_additions = backup._copy_additions
+
+    def in_pieces(connection: apsw.Connection, before: Copied) -> None:
+        copy_additions(connection, before)
+        connection.execute("COMMIT")
+        line.save()
+        connection.execute("BEGIN")
+        backup.copy_rows(connection, "checkpoints", "store", "number > ?", (before.number,))
+
+    monkeypatch.setattr(backup, "_copy_additions", in_pieces)
+    copy(store)
+    assert store.verify() != []
+
+
+def test_copied_changes_are_trimmed(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copier, "TRIM_FROM", 3)
+    line = Line(store)
+    saved = [line.save() for _ in range(5)]
+    copy(store)
+    for at, record in enumerate(saved[:4]):
+        store.commit(Batch(None, an_entry(f"{at}"), changes=Changes(hide=[record.id])))
+        copy(store)
+    assert store._writer.connection.execute("SELECT count(*) FROM changes").get == 1
+    assert_same(store)
+
+
+# Building anew
+
+
+def missed(store: SqliteStore) -> None:
+    store._writer.apply(lambda c: (c.execute("DELETE FROM changes"), None)[1])
+
+
+def damaged(store: SqliteStore) -> None:
+    path = Path(backup.path_of(store.path))
+    path.write_bytes(path.read_bytes()[:4096] + b"\xff" * (path.stat().st_size - 4096))
+
+
+def emptied(store: SqliteStore) -> None:
+    Path(backup.path_of(store.path)).write_bytes(b"")
+
+
+def removed(store: SqliteStore) -> None:
+    Path(backup.path_of(store.path)).unlink()
+
+
+def of_another_version(store: SqliteStore) -> None:
+    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct.pragma("user_version", 3)
+    direct.close()
+
+
+@pytest.mark.parametrize("spoil", [missed, damaged, emptied, removed, of_another_version])
+def test_a_backup_that_is_of_no_use_is_built_anew(
+    store: SqliteStore, spoil: Callable[[SqliteStore], None]
+) -> None:
+    line = Line(store)
+    record = line.save()
+    line.save()
+    copy(store)
+    assert store._copier is not None
+    store._copier._let_go()
+    store.commit(Batch(None, an_entry("hide"), changes=Changes(hide=[record.id])))
+    spoil(store)
+    store._copier.turn()
+    store._copier.turn()
+    assert_same(store)
+    assert {file.name for file in Path(store.path).parent.iterdir()}.isdisjoint(
+        {"store.db-backup-new", "store.db-backup-old"}
+    )
+
+
+def test_a_backup_of_another_history_is_built_anew(store: SqliteStore) -> None:
+    Line(store).save()
+    copy(store)
+    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct.execute("UPDATE checkpoints SET id = zeroblob(12)")
+    direct.close()
+    Line(store, "other").save()
+    copy(store)
+    copy(store)
+    assert_same(store)
+
+
+def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> None:
+    Line(store).save()
+    copy(store)
+    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct.execute("UPDATE marks SET number = 7")
+    direct.close()
+    assert store._copier is not None
+    connection = backup.open_for_feeding(store.path, lambda: False)
+    with pytest.raises(Corrupt, match="lost commits"):
+        backup.feed(connection)
+    connection.close()
+    assert "ahead" in store.verify()[0]
+
+
+def test_building_that_takes_too_long_is_broken_off(store: SqliteStore) -> None:
+    line = Line(store)
+    for _ in range(300):
+        line.save()
+    with pytest.raises(Exception, match="interrupt"):
+        backup.build(store.path, lambda: True)
+    assert not os.path.exists(backup.path_of(store.path))
+    copy(store)
+    assert_same(store)
+
+
+def test_outdated_is_no_error_of_ours() -> None:
+    assert not issubclass(Outdated, Corrupt)
+
+
+# Who copies, and when
+
+
+def test_opening_and_reading_start_no_thread(path: Path) -> None:
+    store = SqliteStore(path)
+    store.timeline(None, "main")
+    assert not backup_threads()
+    Line(store).save()
+    assert len(backup_threads()) == 1
+    store.close()
+    assert not backup_threads()
+
+
+def backup_threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "hardsave-backup"]
+
+
+def number(path: Path) -> int:
+    copied = backup.peek(str(path))
+    return 0 if copied is None else copied.number
+
+
+def test_commits_are_copied_before_long(path: Path) -> None:
+    store = SqliteStore(path)
+    line = Line(store)
+    for _ in range(3):
+        line.save()
+    assert eventually(lambda: number(path) == 3)
+    line.save()
+    assert eventually(lambda: number(path) == 4)
+    assert eventually(lambda: store.verify() == [])
+    store.close()
+
+
+def test_a_short_life_ends_with_a_pass(path: Path) -> None:
+    store = SqliteStore(path)
+    Line(store).save()
+    store.close()
+    assert number(path) == 1
+
+
+def test_a_last_pass_that_would_be_long_is_left_to_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copier, "LAST_PASS_COMMITS", 2)
+    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)
+    store = SqliteStore(path)
+    line = Line(store)
+    line.save()
+    store.close()
+    store = SqliteStore(path)
+    for _ in range(3):
+        Line(store, f"line {_}").save()
+    store.close()
+    assert number(path) == 1
+    store = SqliteStore(path)
+    monkeypatch.setattr(copier, "LAST_PASS_COMMITS", 10)
+    Line(store, "last").save()
+    store.close()
+    assert number(path) == 5
+
+
+def test_one_copies_for_all_and_another_follows(path: Path) -> None:
+    first, second = SqliteStore(path), SqliteStore(path)
+    Line(first, "first").save()
+    assert eventually(lambda: number(path) == 1)
+    line = Line(second, "second")
+    line.save()
+    assert eventually(lambda: number(path) == 2)
+    assert (is_elected(first), is_elected(second)) == (True, False)
+    first.close()
+    line.save()
+    assert eventually(lambda: number(path) == 3)
+    assert is_elected(second)
+    second.close()
+
+
+def is_elected(store: SqliteStore) -> bool:
+    assert store._copier is not None
+    return store._copier._is_elected
+
+
+def test_another_process_takes_over_from_one_that_was_killed(path: Path) -> None:
+    def work(child: Child) -> None:
+        mine = SqliteStore(path)
+        Line(mine, "child").save()
+        eventually(lambda: mine._copier is not None and mine._copier._is_elected)
+        child.tell()
+        child.wait()
+
+    child = Child(work)
+    child.hear()
+    store = SqliteStore(path)
+    line = Line(store)
+    line.save()
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.end() == -signal.SIGKILL
+    line.save()
+    assert eventually(lambda: number(path) == 3)
+    assert eventually(lambda: store.verify() == [])
+    store.close()
+
+
+def test_no_thread_crosses_a_fork(path: Path) -> None:
+    store = SqliteStore(path)
+    line = Line(store)
+    line.save()
+
+    def work(_: Child) -> None:
+        assert not backup_threads()
+        Line(store, "child").save()
+        assert len(backup_threads()) == 1
+        store.close()
+
+    child = Child(work)
+    line.save()
+    assert child.end() == 0
+    store.close()
+    assert eventually(lambda: number(path) == 3) or number(path) == 2  # the rest: the next one
+    again = SqliteStore(path)
+    Line(again, "again").save()
+    again.close()
+    assert number(path) == 4
+
+
+def test_a_backup_that_fails_fails_no_save_and_is_reported_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(backup, "build", fail)
+    store = SqliteStore(path)
+    assert store._copier is not None
+    line = Line(store)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            line.save()
+            store._copier.turn()
+    told = [record for record in caplog.records if "not backed up" in record.message]
+    assert len(told) == 1
+    monkeypatch.undo()
+    line.save()
+    store.close()
+    assert number(path) == 4
+
+
+def test_a_store_without_a_backup_has_none(path: Path) -> None:
+    store = SqliteStore(path, backup=False)
+    Line(store).save()
+    assert not backup_threads()
+    store.close()
+    assert not os.path.exists(backup.path_of(str(path)))
+
+
+def test_a_file_that_was_put_in_its_place_is_not_copied(path: Path) -> None:
+    store = SqliteStore(path)
+    Line(store).save()
+    other = SqliteStore(path.with_name("other.db"))
+    Line(other, "foreign").save()
+    Line(other, "foreign too").save()
+    other.close()
+    os.replace(path.with_name("other.db"), path)
+    before = path.read_bytes()
+    store.close()
+    assert path.read_bytes() == before
+    assert number(path) == 0
+
+
+def test_nobody_opens_a_backup_as_a_store(path: Path) -> None:
+    store = SqliteStore(path)
+    Line(store).save()
+    store.close()
+    with pytest.raises(Exception, match="another program"):
+        SqliteStore(backup.path_of(str(path)))
+
+
+def test_the_backup_is_for_its_owner_only(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = SqliteStore(path)
+        Line(store).save()
+        assert eventually(lambda: number(path) == 1)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+        assert set(modes.values()) == {0o600}
+        store.close()
+    finally:
+        os.umask(before)

@@ -1,0 +1,196 @@
+"""What can be read is saved; what cannot is named; nothing is deleted."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.errors import Misuse, NotFound, Unavailable
+from hardsave.stores.base import Batch, Changes
+from hardsave.stores.sqlite import SqliteStore, connection, packs
+from hardsave.testing.batches import an_entry
+from tests.unit.stores import ruins
+from tests.unit.stores.ruins import SAVES, assert_intact, beside, flip, overwrite, told, url
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ruins.built(tmp_path_factory.mktemp("original") / "store.db")
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return ruins.ruined(original, tmp_path / "copy")
+
+
+@pytest.fixture
+def alone(path: Path) -> Path:
+    """Without a backup."""
+    beside(path, "-backup").unlink()
+    return path
+
+
+def change(path: Path, *statements: str) -> None:
+    """Behind the back of the store, with valid page checksums."""
+    direct = connection.connect(str(path), "power", create=False)
+    direct.pragma("foreign_keys", 0)
+    for statement in statements:
+        direct.execute(statement)
+    direct.close()
+
+
+def test_a_sound_store_is_left_as_it_is(path: Path) -> None:
+    before = path.read_bytes()
+    assert hardsave.repair(url(path)) == (SAVES + 1, 0, (), None)
+    assert path.read_bytes() == before
+    assert_intact(path)
+
+
+def test_a_store_that_lost_everything_comes_from_its_backup(path: Path) -> None:
+    overwrite(path)
+    report = hardsave.repair(url(path))
+    assert report.ok
+    assert report.set_aside is not None
+    assert Path(report.set_aside).read_bytes().startswith(b"garbage")
+    assert_intact(path)
+    assert told(path, "repair")[0]["source"] == "backup"
+
+
+def test_a_store_without_its_index_gets_it_back(alone: Path) -> None:
+    change(alone, "DELETE FROM objects")
+    with hardsave.open(url(alone)) as vault:
+        assert not vault.verify().ok
+        assert vault.repair().ok
+        assert vault.verify().ok
+    assert_intact(alone)
+
+
+def test_an_index_row_that_leads_nowhere_is_named_and_goes(alone: Path) -> None:
+    change(alone, "INSERT INTO objects (user, prefix, pack) VALUES (0, 81985529216486895, 1)")
+    with hardsave.open(url(alone)) as vault:
+        (fault,) = vault.verify().faults
+        assert "02468acf13579bd" in fault
+        vault.repair()
+        assert vault.verify().ok
+
+
+def test_a_head_that_is_gone_falls_back_to_the_newest_that_is_not(alone: Path) -> None:
+    newest = "(SELECT max(number) FROM checkpoints WHERE timeline = 1)"
+    change(alone, f"DELETE FROM checkpoints WHERE number = {newest}")  # noqa: S608 # a test
+    report = hardsave.repair(url(alone))
+    assert any("head of timeline 'main'" in fault for fault in report.faults)
+    with hardsave.open(url(alone)) as vault:
+        line = vault.timeline("main")
+        assert line.load() == ruins.state(SAVES - 1)
+        assert line.save({}).seq == SAVES + 1  # a number is never given out twice
+
+
+def test_a_timeline_that_lost_its_row_gets_a_name(alone: Path) -> None:
+    change(alone, "DELETE FROM timelines WHERE name = 'main'")
+    report = hardsave.repair(url(alone))
+    assert any("'recovered-1'" in fault for fault in report.faults)
+    with hardsave.open(url(alone)) as vault:
+        assert vault.timeline("recovered-1").load() == ruins.state(SAVES)
+
+
+def forge(path: Path, victim: int) -> None:
+    """Change the state of one checkpoint beneath valid page checksums."""
+    direct = connection.connect(str(path), "power", create=False)
+    sql = "SELECT root FROM checkpoints WHERE timeline = 1 AND seq = ?"
+    root: Any = direct.execute(sql, (victim,)).get
+    rows: list[Any] = direct.execute("SELECT id, directory, body, size FROM packs").fetchall()
+    for id, directory, body, size in rows:
+        objects = packs.unpack(directory, body, size)
+        if root in objects:
+            objects[root] = objects[root][:-1] + b"!"
+            (made,) = packs.pack(objects.items(), target=None)
+            direct.execute("UPDATE packs SET body = ? WHERE id = ?", (made.body, id))
+    direct.close()
+
+
+def test_an_object_that_does_not_match_its_hash_comes_from_the_backup(path: Path) -> None:
+    forge(path, 7)
+    report = hardsave.repair(url(path))
+    assert report.set_aside is not None
+    assert not any("has lost something" in fault for fault in report.faults)
+    assert_intact(path)
+
+
+def test_a_checkpoint_that_loses_something_is_named(alone: Path) -> None:
+    forge(alone, 7)
+    report = hardsave.repair(url(alone))
+    named = [fault for fault in report.faults if "has lost something" in fault]
+    assert len(named) == 1
+    assert "(main:7)" in named[0]
+    with hardsave.open(url(alone)) as vault:
+        assert vault.timeline("main").load("main:8") == ruins.state(8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_a_backup_what_can_be_read_is_kept(alone: Path, seed: int) -> None:
+    """A flipped bit: the page is read without its checksum, or what was on it is named."""
+    dice = random.Random(seed)
+    flip(alone, dice.randrange(4096 * 8, alone.stat().st_size * 8))
+    report = hardsave.repair(url(alone))
+    with hardsave.open(url(alone)) as vault:
+        line = vault.timeline("main")
+        assert len(line) >= SAVES - 10
+        wrong = sum(not is_right(line, each.id, each.seq) for each in line.checkpoints(limit=99))
+        assert wrong == 0 or report.faults or report.unchecked
+        line.save(ruins.state(1), expect=hardsave.ANY_HEAD)
+        assert line.load() == ruins.state(1)
+
+
+def is_right(line: hardsave.Timeline, ref: str, number: int) -> bool:
+    try:
+        return bool(line.load(ref) == ruins.state(number))
+    except hardsave.HardsaveError:
+        return False
+
+
+def test_tombstones_are_honoured(path: Path) -> None:
+    store = SqliteStore(path)
+    victim: Any = store._writer.connection.execute(
+        "SELECT id FROM checkpoints WHERE timeline = 1 AND seq = 3"
+    ).get
+    store.close()
+    beside(path, "-backup").rename(beside(path, "-old"))
+    store = SqliteStore(path, backup=False)
+    store.commit(Batch(None, an_entry("drop"), changes=Changes(drop=[victim])))
+    store.close()
+    beside(path, "-old").rename(beside(path, "-backup"))  # it has not heard of that
+    flip(path, (path.stat().st_size - 3000) * 8)
+    hardsave.repair(url(path))
+    store = SqliteStore(path)
+    assert store.checkpoint(None, victim) is None
+    assert store.tombstone(None, victim) is not None
+    store.close()
+
+
+def test_nothing_to_repair_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no store at"):
+        hardsave.repair(url(tmp_path / "nothing.db"))
+    with pytest.raises(Misuse, match="repaired"):
+        hardsave.repair("memory://")
+
+
+def test_a_store_that_somebody_has_open_is_not_repaired(path: Path) -> None:
+    with hardsave.open(url(path)), pytest.raises(Unavailable, match="has it open"):
+        hardsave.repair(url(path))
+
+
+def test_a_vault_goes_on_after_its_repair(path: Path) -> None:
+    with hardsave.open(url(path)) as vault:
+        line = vault.timeline("main")
+        line.append({"turn": 1})
+        assert vault.repair().ok
+        line.append({"turn": 2})
+        assert line.load()["turn"] == 2
+
+
+def test_a_store_in_memory_has_nothing_to_repair() -> None:
+    with hardsave.open("memory://") as vault:
+        vault.timeline("main").save({})
+        assert vault.repair() == (1, 0, (), None)

@@ -1,0 +1,473 @@
+"""A damaged store comes back from its backup when it is opened, and says what it lost."""
+
+import logging
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.errors import Corrupt, Unavailable
+from hardsave.stores.sqlite import SqliteStore, backup, takeover
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
+from hardsave.testing.batches import Line
+from tests.unit.stores import ruins
+from tests.unit.stores.processes import Child
+from tests.unit.stores.ruins import (
+    LATER,
+    SAVES,
+    assert_intact,
+    beside,
+    cut,
+    flip,
+    overwrite,
+    set_aside,
+    told,
+    url,
+)
+
+COMMITS = SAVES + 2  # a fork, and a save on it
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ruins.built(tmp_path_factory.mktemp("closed") / "store.db")
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ruins.half_copied(tmp_path_factory.mktemp("killed") / "store.db")
+
+
+@pytest.fixture
+def path(closed: Path, tmp_path: Path) -> Path:
+    """Copied in full and closed."""
+    return ruins.ruined(closed, tmp_path / "copy")
+
+
+@pytest.fixture
+def half(killed: Path, tmp_path: Path) -> Path:
+    """The last saves lie in the WAL only."""
+    return ruins.ruined(killed, tmp_path / "half")
+
+
+# Deciding
+
+
+@pytest.mark.parametrize(
+    ("known", "plan"),
+    [
+        (Witnesses(9, None, 9, True), None),
+        (Witnesses(9, None, None, False), None),
+        (Witnesses(9, 7, None, False), Plan("backup", 7, False, 9)),
+        (Witnesses(0, 7, None, False), Plan("backup", 7, False, 7)),
+        (Witnesses(9, 7, 8, True), Plan("store", 8, False, 9)),
+        (Witnesses(9, 7, 7, True), Plan("store", 7, False, 9)),
+        (Witnesses(9, 7, 5, True), Plan("backup", 7, False, 9)),
+        (Witnesses(9, 7, 8, False), Plan("backup", 7, True, 9)),
+        (Witnesses(6, 7, 5, False), Plan("backup", 7, True, 7)),
+    ],
+)
+def test_the_best_source_is_taken(known: Witnesses, plan: Plan | None) -> None:
+    assert decide(known) == plan
+
+
+# What the backup held comes back by itself
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    cut(path, 0)
+
+
+def cut_in_half(path: Path) -> None:
+    cut(path, path.stat().st_size // 2 + 77)
+
+
+def spoil_header(path: Path) -> None:
+    flip(path, 3)
+
+
+def spoil_all_but_the_header(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + random.Random(1).randbytes(len(data) - 4096))
+
+
+ALL = [remove, empty, cut_in_half, overwrite, spoil_header, spoil_all_but_the_header]
+
+
+@pytest.mark.parametrize("has_mark", [True, False])
+@pytest.mark.parametrize("ruin", ALL)
+def test_a_ruined_store_comes_back_whole(
+    path: Path, ruin: Callable[[Path], None], has_mark: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ruin(path)
+    remains = path.read_bytes() if path.exists() else None
+    if not has_mark:
+        beside(path, "-mark").unlink()
+    with caplog.at_level(logging.ERROR):
+        assert_intact(path)
+    assert "no commit is lost" in caplog.text
+    (entry,) = told(path)
+    assert entry["source"] == "backup"
+    assert "first_lost" not in entry
+    if remains is not None:
+        assert (path.parent / set_aside(path)[0]).read_bytes() == remains
+    mark = Mark(str(beside(path, "-mark"))).read()
+    assert mark is not None
+    assert mark.number == COMMITS + 2  # with the takeover's own entry, and the next save
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_flipped_bit_is_healed_or_does_no_harm(path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    flip(path, dice.randrange(path.stat().st_size * 8))
+    read_everything(path)
+    with hardsave.open(url(path)) as vault:
+        if not vault.verify().ok:  # a page that nobody has met yet
+            vault.repair()
+    assert_intact(path)
+
+
+def read_everything(path: Path) -> None:
+    """Every read is right, or raises `Corrupt`."""
+    with hardsave.open(url(path)) as vault:
+        for number in range(1, SAVES + 1):
+            try:
+                found = vault.timeline("main").load(f"main:{number}")
+            except Corrupt:
+                continue
+            assert found == ruins.state(number)
+
+
+def test_an_older_copy_of_the_file_is_brought_up_to_date(path: Path) -> None:
+    shutil.copy(path, path.with_name("old"))
+    with hardsave.open(url(path)) as vault:
+        for number in range(SAVES + 1, SAVES + 4):
+            vault.timeline("main").save(ruins.state(number))
+    shutil.copy(path.with_name("old"), path)
+    for suffix in ("-mark", "-wal", "-shm"):
+        beside(path, suffix).unlink(missing_ok=True)
+    assert_intact(path, SAVES + 3)
+
+
+def test_users_and_hidden_checkpoints_come_back_as_they_were(path: Path) -> None:
+    for user in ("kim", "sam"):
+        with hardsave.open(url(path), user=user) as vault:
+            vault.timeline("main").save({"of": user})
+    path.unlink()
+    for user in ("kim", "sam"):
+        with hardsave.open(url(path), user=user) as vault:
+            assert vault.timeline("main").load() == {"of": user}
+            assert vault.verify().ok
+
+
+# What it did not hold is named
+
+
+@pytest.mark.parametrize("ruin", [remove, overwrite])
+def test_saves_that_were_not_copied_are_named(
+    half: Path, ruin: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    ruin(half)
+    beside(half, "-wal").unlink()
+    with caplog.at_level(logging.ERROR):
+        assert_intact(half)
+    first, last = COMMITS + 1, COMMITS + LATER
+    assert f"commits {first} to {last} are lost" in caplog.text
+    (entry,) = told(half)
+    assert (entry["first_lost"], entry["last_lost"], entry["lost"]) == (first, last, LATER)
+
+
+@pytest.mark.parametrize("ruin", [remove, empty, overwrite])
+def test_a_wal_that_is_lost_costs_what_it_held_and_says_so(
+    half: Path, ruin: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    ruin(beside(half, "-wal"))
+    with caplog.at_level(logging.ERROR):
+        assert_intact(half)
+    assert f"to {COMMITS + LATER} are lost" in caplog.text
+    assert told(half)[0]["source"] == "store"
+
+
+def test_numbers_that_were_lost_are_not_given_out_again(half: Path) -> None:
+    beside(half, "-wal").unlink()
+    with hardsave.open(url(half)) as vault:
+        vault.timeline("main").save({})
+        numbers = [each.number for each in vault._context.store.saved(None, COMMITS, 9)]
+        assert numbers == [COMMITS + LATER + 2]
+
+
+@pytest.mark.parametrize("kind", ["leaf", "internal"])
+def test_what_is_newer_than_the_backup_is_taken_from_the_damaged_file(
+    half: Path, kind: str
+) -> None:
+    """A leaf: what the backup has. The root: all objects are on pages that cannot be checked."""
+    SqliteStore(half, backup=False).close()  # moves the WAL into the file
+    sql = "SELECT min(pageno) FROM dbstat WHERE name = 'packs' AND pagetype = ?"
+    page = page_of(half, sql, kind)
+    flip(half, (page * 4096 - 12) * 8)
+    beside(half, "-suspect").touch()
+    assert_intact(half, SAVES + LATER)
+
+
+def page_of(path: Path, sql: str, *values: str) -> int:
+    import apsw
+
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return int(connection.execute(sql, values).get)
+    finally:
+        connection.close()
+
+
+# Nothing to take over from
+
+
+def test_without_a_backup_damage_stays_damage(path: Path) -> None:
+    beside(path, "-backup").unlink()
+    overwrite(path)
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match=r"hardsave\.repair"):
+            hardsave.open(url(path))
+    assert path.read_bytes() == before
+    assert set_aside(path) == []
+
+
+def test_both_damaged_is_an_error_and_never_an_empty_store(path: Path) -> None:
+    overwrite(path)
+    overwrite(beside(path, "-backup"))
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    for has_mark in (True, False):
+        if not has_mark:
+            beside(path, "-mark").unlink()
+        with pytest.raises(Corrupt, match=r"hardsave\.repair"):
+            hardsave.open(url(path))
+        with pytest.raises(Corrupt, match="nothing can be read"):
+            hardsave.repair(url(path))
+    path.unlink()
+    with pytest.raises(Corrupt):
+        hardsave.open(url(path))
+    assert beside(path, "-backup").read_bytes() == before["store.db-backup"]
+
+
+def test_both_damaged_in_different_places_give_one_whole_store(path: Path) -> None:
+    """What is in neither is named; here nothing is."""
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    second = beside(path, "-backup")
+    flip(second, (second.stat().st_size - 5000) * 8)
+    with hardsave.open(url(path)) as vault:
+        line = vault.timeline("main")
+        readable = [n for n in range(1, SAVES + 1) if is_right(line, n)]
+        said = {fault for entry in told(path) for fault in entry["notes"]}
+        lost = SAVES - len(readable)
+        assert len([note for note in said if "has lost something" in note]) >= lost
+        line.save(ruins.state(1), expect=hardsave.ANY_HEAD)
+        assert line.load() == ruins.state(1)
+
+
+def is_right(line: hardsave.Timeline, number: int) -> bool:
+    try:
+        found = line.load(f"main:{number}")
+    except hardsave.HardsaveError:
+        return False
+    assert found == ruins.state(number)
+    return True
+
+
+def test_another_store_in_its_place_is_left_alone(path: Path) -> None:
+    with hardsave.open(url(path.with_name("other.db"))) as vault:
+        vault.timeline("other").save({})
+    os.replace(path.with_name("other.db"), path)
+    before = path.read_bytes()
+    with pytest.raises(Corrupt, match="another store"):
+        hardsave.open(url(path))
+    assert path.read_bytes() == before
+    for suffix in ("-backup", "-mark"):  # the way out that the message names
+        beside(path, suffix).unlink()
+    with hardsave.open(url(path)) as vault:
+        assert [line.name for line in vault.timelines()] == ["other"]
+
+
+# Somebody has it open
+
+
+def test_nobody_takes_over_what_another_process_has_open(path: Path) -> None:
+    """Whoever holds it loses no save that was acknowledged."""
+
+    def work(child: Child) -> None:
+        store = SqliteStore(path, backup=False)
+        line = Line(store, "mine")
+        line.save()
+        child.tell()
+        child.wait()
+        with pytest.raises(Unavailable, match="removed or replaced"):
+            line.save()
+
+    child = Child(work)
+    child.hear()
+    path.rename(path.with_name("away"))
+    with pytest.raises(Unavailable, match=rf"process {child.pid} has it open"):
+        hardsave.open(url(path))
+    child.go()
+    assert child.end() == 0
+    assert not path.exists()
+    path.with_name("away").rename(path)
+    with hardsave.open(url(path)) as vault:
+        assert vault.timeline("mine").head is not None
+
+
+def test_a_store_that_is_open_here_is_not_taken_over(path: Path) -> None:
+    store = SqliteStore(path)
+    path.rename(path.with_name("away"))
+    with pytest.raises(Unavailable, match=f"process {os.getpid()}"):
+        SqliteStore(path)
+    store.close()
+    with hardsave.open(url(path)) as vault:
+        assert len(vault.timeline("main")) == SAVES
+
+
+# In the middle of use
+
+
+def test_a_damaged_object_is_read_from_the_backup(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage_packs(path)
+    with hardsave.open(url(path)) as vault, caplog.at_level(logging.ERROR):
+        line = vault.timeline("main")
+        for number in (1, SAVES):
+            assert line.load(f"main:{number}") == ruins.state(number)
+        assert not vault.verify().ok  # the damage itself is not hidden
+    assert caplog.text.count("read from the backup") == 1
+
+
+def test_damage_that_was_met_is_healed_by_the_next_to_open(path: Path) -> None:
+    damage_packs(path)
+    with hardsave.open(url(path)) as vault:
+        vault.timeline("main").load()
+    assert beside(path, "-suspect").exists()
+    assert_intact(path)
+    assert not beside(path, "-suspect").exists()
+
+
+def damage_packs(path: Path) -> None:
+    """The page checksums of all packs but the last fail."""
+    import apsw
+
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT pageno FROM dbstat WHERE name = 'packs' AND pagetype != 'internal'"
+    pages = [int(row[0]) for row in connection.execute(sql)]
+    connection.close()
+    for page in pages[:-1]:
+        flip(path, (page * 4096 - 100) * 8)
+
+
+def test_an_object_whose_second_copy_is_damaged_too_is_corrupt(path: Path) -> None:
+    damage_packs(path)
+    with hardsave.open(url(path)) as vault:
+        second = beside(path, "-backup")
+        data = second.read_bytes()
+        second.write_bytes(data[:8192] + bytes(len(data) - 8192))
+        with pytest.raises(Corrupt):
+            vault.timeline("main").load()
+
+
+def test_a_suspicion_without_cause_is_dropped(path: Path) -> None:
+    beside(path, "-suspect").touch()
+    SqliteStore(path).close()
+    assert not beside(path, "-suspect").exists()
+    assert set_aside(path) == []
+
+
+# A tool that knows no checksums
+
+
+def write_with_another_tool(path: Path) -> None:
+    """To open the file writable is enough: closing it moves the WAL into it."""
+    other = sqlite3.connect(path)
+    other.execute("SELECT count(*) FROM checkpoints").fetchall()
+    other.execute("PRAGMA user_version = 2")
+    other.close()
+
+
+def test_what_another_tool_did_to_a_copied_store_is_healed(path: Path) -> None:
+    other = sqlite3.connect(path)
+    other.execute("UPDATE checkpoints SET description = description")
+    other.commit()
+    other.close()
+    beside(path, "-suspect").touch()
+    assert_intact(path)
+
+
+def test_what_another_tool_did_to_the_rest_is_for_repair(half: Path) -> None:
+    write_with_another_tool(half)
+    for _ in range(2):
+        with pytest.raises(Corrupt, match=r"without a valid checksum.*repair"):
+            hardsave.open(url(half))
+    report = hardsave.repair(url(half))
+    assert report.faults == ()
+    assert report.unchecked > 0
+    assert report.set_aside is not None
+    assert_intact(half, SAVES + LATER)
+
+
+# A crash in the middle
+
+
+def test_a_takeover_that_was_broken_off_is_finished(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    overwrite(path)
+
+    def die(path: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(takeover, "put_in_place", die)
+    with pytest.raises(KeyboardInterrupt):
+        hardsave.open(url(path))
+    assert beside(path, "-takeover").exists()
+    monkeypatch.undo()
+    with caplog.at_level(logging.ERROR):
+        assert_intact(path)
+    assert "broken off is finished" in caplog.text
+    assert len(set_aside(path)) == 1
+
+
+def test_a_takeover_that_did_not_get_far_leaves_everything_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overwrite(path)
+    before = path.read_bytes()
+
+    def die(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("hardsave.stores.sqlite.salvage.sync", die)
+    with pytest.raises(Unavailable):
+        hardsave.open(url(path))
+    assert path.read_bytes() == before
+    assert not beside(path, "-takeover").exists()
+    monkeypatch.undo()
+    assert_intact(path)
+
+
+def test_the_backup_follows_the_new_file(path: Path) -> None:
+    overwrite(path)
+    assert_intact(path)
+    copied = backup.peek(str(path))
+    assert copied is not None
+    assert copied.number == COMMITS + 2
+    overwrite(path)
+    assert_intact(path, SAVES + 1)
+    assert len(told(path)) == 2
