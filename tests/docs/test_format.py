@@ -300,7 +300,7 @@ def test_a_fork_is_a_log_entry_and_a_timeline_with_an_origin(file: StoreFile) ->
 
 
 def test_the_tables_are_those_of_the_page(file: StoreFile) -> None:
-    (sql,) = blocks(PAGE, "sql")
+    sql, _ = blocks(PAGE, "sql")  # the second is the backup's
     page = sqlite3.connect(":memory:")
     page.executescript(sql)
     shown = {name: described(page.execute, name) for (name,) in page.execute(TABLES)}
@@ -351,6 +351,52 @@ def test_the_mark_holds_the_number_of_the_last_commit(saved: Saved, file: StoreF
     assert (magic, version, relaxed) == (b"HSMK", 1, 0)
     assert number == file.rows("SELECT max(number) FROM checkpoints")[0][0]
     assert data[22:] == blake3(data[:22]).digest(length=8)
+
+
+def test_the_backup_is_as_the_page_says(saved: Saved, file: StoreFile) -> None:
+    backup = saved.path.with_name(saved.path.name + "-backup")
+    copy = sqlite3.connect(f"{backup.as_uri()}?mode=ro", uri=True)
+    assert copy.execute("PRAGMA application_id").fetchone() == (0x48534142,)
+    ((version,),) = file.rows("PRAGMA user_version")
+    assert copy.execute("PRAGMA user_version").fetchone() == (65536 + version,)
+    names = {row[0] for row in copy.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    tables = {"users", "timelines", "checkpoints", "tombstones", "log", "packs"}
+    assert names - {"sqlite_sequence"} == {*tables, "marks"}
+    (shown,) = [block for block in blocks(PAGE, "sql") if "marks" in block]
+    assert re.sub(r"--.*|[\s;]", "", shown) == re.sub(r"\s", "", _schema(copy, "marks"))
+    ((number,),) = file.rows("SELECT max(number) FROM checkpoints")
+    changes = file.rows("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+    assert copy.execute("SELECT * FROM marks").fetchall() == [(number, *(changes or [(0,)])[0])]
+    for table in tables - {"users"}:
+        sql = f"SELECT * FROM {table}"  # noqa: S608 # names of ours
+        assert sorted(copy.execute(sql), key=repr) == sorted(file.rows(sql), key=repr)
+    copy.close()
+
+
+def _schema(file: sqlite3.Connection, table: str) -> str:
+    sql = "SELECT sql FROM sqlite_schema WHERE name = ?"
+    ((text,),) = file.execute(sql, (table,)).fetchall()
+    return str(text)
+
+
+def test_a_takeover_is_told_as_the_page_says(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        vault.timeline("main").save({"a": 1})
+    path.write_bytes(b"no database" * 100)
+    hardsave.open(f"sqlite:///{path}").close()
+    file = StoreFile(path)
+    ((number, user, timeline, data),) = file.rows(
+        "SELECT number, user, timeline, data FROM log WHERE kind = 'takeover'"
+    )
+    assert (number, user, timeline) == (2, 0, None)
+    assert {b"wrong", b"source", b"notes", b"backup"} <= set(re.findall(rb"[a-z]+", data))
+    assert b"lost" not in data
+    ((seq,),) = file.rows("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+    assert seq == 1_000_000
+    file.close()
+    aside = [found for found in tmp_path.iterdir() if found.name.startswith("store.db.damaged-")]
+    assert b"no database" * 100 in [found.read_bytes() for found in aside]
 
 
 def test_the_reader_and_the_writer_use_nothing_of_hardsave() -> None:

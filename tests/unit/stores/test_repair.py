@@ -58,13 +58,16 @@ def test_a_store_that_lost_everything_comes_from_its_backup(path: Path) -> None:
     assert told(path, "repair")[0]["source"] == "backup"
 
 
-def test_a_store_without_its_index_gets_it_back(alone: Path) -> None:
-    change(alone, "DELETE FROM objects")
-    with hardsave.open(url(alone)) as vault:
+def test_a_store_without_its_index_gets_it_back(path: Path) -> None:
+    path.unlink()
+    SqliteStore(path).close()  # taken over, and indexed to the last object
+    beside(path, "-backup").unlink()
+    change(path, "DELETE FROM objects")
+    with hardsave.open(url(path)) as vault:
         assert not vault.verify().ok
         assert vault.repair().ok
         assert vault.verify().ok
-    assert_intact(alone)
+    assert_intact(path)
 
 
 def test_an_index_row_that_leads_nowhere_is_named_and_goes(alone: Path) -> None:
