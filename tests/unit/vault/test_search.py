@@ -400,3 +400,27 @@ def test_nobody_finds_or_notices_what_is_another_users() -> None:
 def ranks(vault: Vault) -> list[tuple[str, float]]:
     hits: list[Hit[Checkpoint]] = [*vault.search("common"), *vault.search("rare")]
     return [(hit.path, hit.score) for hit in hits]
+
+
+# Operations as people do them
+
+
+def test_a_deleted_timeline_is_not_found_until_the_deletion_is_undone(vault: Vault) -> None:
+    line = vault.timeline("doomed line")
+    line.save({"note": "precious"})
+    assert where(vault, "precious") == [("doomed line", 1, "note")]
+    line.delete()
+    assert where(vault, "precious") == []
+    assert where(vault, "doomed") == []
+    vault.undo()
+    assert where(vault, "precious") == [("doomed line", 1, "note")]
+    assert where(vault, "doomed") == [("doomed line", 1, "timeline")]
+
+
+def test_what_was_rewound_over_is_still_found(vault: Vault, line: Timeline) -> None:
+    line.save({"note": "first"})
+    line.save({"note": "abandoned"})
+    line.rewind("@~1")
+    line.save({"note": "third"})
+    assert where(vault, "abandoned") == [("main", 2, "note")]
+    assert where(vault, "third") == [("main", 3, "note")]
