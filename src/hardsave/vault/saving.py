@@ -16,7 +16,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.objects.shadow import Shadow
-from hardsave.stores.base import Batch, Move, ObjectsGone, position
+from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
 from hardsave.vault.arguments import whole_id
@@ -76,27 +76,30 @@ class Saving:
         gone = 0
         while True:
             try:
-                return self._commit(build, about)
+                return self._commit(build, about, asks=gone == 0)
             except ObjectsGone as error:
-                gone += 1  # what was remembered is dropped by now: once more from the store
+                gone += 1  # what was remembered is collected by now: once more, with all of it
                 if gone > 1:
                     raise Corrupt(f"{error}, but the head needs it; run verify") from error
-            except Conflict as error:
+            except (Conflict, Corrupt) as error:
+                conflict = self._overtaken(error)
                 if expect is not ANY_HEAD:
-                    raise Conflict(self._way_out(error)) from error
+                    raise Conflict(self._way_out(conflict)) from error
                 self.look()
 
     def _commit(
         self,
         build: Build,
         about: About,
+        *,
+        asks: bool,
     ) -> CheckpointRecord:
         """One attempt on top of the head last seen."""
         base = self.seen
         try:
             root, out = build(base)
             record = about(base, root)
-            fresh, requires = self._split(root, out)
+            fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
             become = TimelineRecord(
                 self._name,
                 record.id,
@@ -121,13 +124,14 @@ class Saving:
         self._attempted = None
         return record._replace(number=number)
 
-    def _split(self, root: Hash, out: Out) -> tuple[dict[Hash, bytes], set[Hash]]:
+    def _split(self, root: Hash, out: Out, *, asks: bool) -> tuple[dict[Hash, bytes], set[Hash]]:
         """What has to be stored, and what must be there already for it to make sense.
 
         A handle that has saved before makes little but news. One that has not may hold a
-        whole state that is there already, and asks first.
+        whole state that is there already, and asks first; what it is told may be collected
+        a moment later, so it asks only once.
         """
-        if self._is_warm:
+        if not asks:
             return out, (out.refs | {root}) - out.keys()
         missing = self._context.store.missing(self._context.user, out.keys())
         fresh = {address: data for address, data in out.items() if address in missing}
@@ -246,6 +250,15 @@ class Saving:
                 f"{'nothing yet' if head is None else to_text(head)}, not {to_text(wanted)}; "
                 "load() it, bring your state up to date, and save again"
             )
+
+    def _overtaken(self, error: Conflict | Corrupt) -> Conflict:
+        """What is missing from a head that is no longer the head may have been collected."""
+        if isinstance(error, Conflict):
+            return error
+        standing = self._standing()
+        if position(standing) == position(self.seen):
+            raise error
+        return Conflict(conflict_message(self._name, standing, self.seen))
 
     def _way_out(self, error: Conflict) -> str:
         return (
