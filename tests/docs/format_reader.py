@@ -136,7 +136,13 @@ def unpacked(size: int, directory: bytes, body: bytes) -> dict[bytes, bytes]:
     count = len(directory) // 24
     assert len(directory) == 24 * count
     lengths = struct.unpack(f"<{count}I", directory[20 * count :])
-    data = body if len(body) == size else zstd.decompress(body)
+    if len(body) == size:
+        data = body
+    elif body[0] == 1:
+        known = zstd.ZstdDict(directory[: 20 * count], is_raw=True)
+        data = zstd.decompress(body[1:], zstd_dict=known.as_prefix)
+    else:
+        data = zstd.decompress(body)
     assert len(data) == size == sum(lengths)
     objects = {}
     at = 0

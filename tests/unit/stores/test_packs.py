@@ -31,6 +31,34 @@ def test_what_is_packed_comes_back_in_order(some: dict[Hash, bytes], target: int
     assert list(found.items()) == list(some.items())
 
 
+@given(objects)
+def test_what_is_packed_densely_comes_back_in_order(some: dict[Hash, bytes]) -> None:
+    made = packs.pack_densely(some.items())
+    assert made.size == sum(map(len, some.values()))
+    assert list(packs.unpack(made.directory, made.body, made.size).items()) == list(some.items())
+
+
+def test_addresses_that_are_in_the_directory_take_no_room_in_a_dense_body() -> None:
+    leaves = {digest(bytes([n])): bytes([n]) for n in range(200)}
+    some = {**leaves, digest(b"parent"): b"".join(leaves)}
+    dense, usual = packs.pack_densely(some.items()), one_pack(some)
+    assert packs.is_dense(dense)
+    assert not packs.is_dense(usual)
+    assert len(usual.body) > 4_000
+    assert len(dense.body) < 1_500
+
+
+def test_a_dense_body_that_is_damaged_is_corrupt() -> None:
+    some = {digest(bytes([n])): bytes([n]) * 50 for n in range(200)}
+    made = packs.pack_densely(some.items())
+    for body in (made.body[:-5], made.body[:1], made.body[:1] + b"nonsense"):
+        with pytest.raises(Corrupt):
+            packs.unpack(made.directory, body, made.size)
+    for directory in (b"", made.directory[:10], made.directory[24:]):
+        with pytest.raises(Corrupt):
+            packs.unpack(directory, made.body, made.size)
+
+
 def test_a_bulk_is_cut_into_packs_of_about_the_target() -> None:
     some = {digest(bytes([n])): bytes(100) for n in range(100)}
     sizes = [made.size for made in packs.pack(some.items(), target=1_000)]
