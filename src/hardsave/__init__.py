@@ -22,7 +22,7 @@ from hardsave.errors import (
 )
 from hardsave.objects.redaction import Redaction, Rule
 from hardsave.objects.types import DEFAULT_TYPES
-from hardsave.stores.base import Report, Stats
+from hardsave.stores.base import Collected, Report, Stats
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.line import Timeline
 from hardsave.vault.rewind import Rewind
@@ -42,6 +42,7 @@ register = DEFAULT_TYPES.register
 __all__ = [
     "ANY_HEAD",
     "Checkpoint",
+    "Collected",
     "Conflict",
     "Corrupt",
     "HardsaveError",

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from hardsave.errors import Misuse
-from hardsave.stores.base import Durability, Report, Stats
+from hardsave.stores.base import Collected, Durability, Report, Stats
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
@@ -453,6 +453,12 @@ class Vault:
 
     async def stats(self) -> Stats:
         return await self._pool.run(self._sync.stats)
+
+    async def gc(self) -> Collected:
+        return await self._pool.run(self._sync.gc)
+
+    async def compact(self) -> None:
+        await self._pool.run(self._sync.compact)
 
     async def close(self) -> None:
         await self._pool.close()

@@ -6,17 +6,19 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 import os
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from hardsave.errors import Conflict
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, Move, Query, Store
+from hardsave.stores.base import Batch, Changes, Collected, Move, Query, Store
 from hardsave.stores.memory import MemoryStore
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
+
+Refs = Callable[[bytes], Collection[Hash]]
 
 
 class TestSound(StoreContract):
@@ -232,9 +234,161 @@ class ForgetsOddObjects(MemoryStore):
         return super().commit(but(batch, objects=kept))
 
 
+# Operating
+
+
+class CountsWhatIsHidden(MemoryStore):
+    def count(self, user: str | None, timeline: str) -> int:
+        return len(self._tenant(user).lines.get(timeline, ()))
+
+
+class ShowsEverythingAgain(MemoryStore):
+    """Shows whatever is hidden, not only what the named commit hid."""
+
+    def commit(self, batch: Batch) -> int:
+        if batch.changes.show:
+            hidden = {record.hidden for record in self.saved(batch.user, 0, 999)} - {0}
+            batch = but(batch, changes=batch.changes._replace(show=hidden))
+        return super().commit(batch)
+
+
+class LeavesNoTombstones(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        for id in batch.changes.drop:
+            self._tenant(batch.user).tombstones.pop(id, None)
+        return number
+
+
+class DropsHeads(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(but(batch, changes=batch.changes._replace(drop=())))
+        for id in batch.changes.drop:
+            if record := self.checkpoint(batch.user, id):
+                self._tenant(batch.user).drop(record)
+        return number
+
+
+class KeepsNobody(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(but(batch, changes=batch.changes._replace(keeps=())))
+
+
+class DoesNotLookForTheLatest(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(but(batch, changes=batch.changes._replace(latest=None)))
+
+
+class ReplacesThePlaceToo(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        for record in batch.changes.replace:
+            if record.id in self._tenant(batch.user).checkpoints:
+                self._tenant(batch.user).checkpoints[record.id] = record
+        return number
+
+
+class MovesOneAfterTheOther(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        for at, move in enumerate(batch.changes.moves):
+            entry = LogRecord(0, _other(batch)[:-1] + bytes([at]), None, "", 0, b"")
+            super().commit(Batch(batch.user, entry, move))
+        return super().commit(but(batch, changes=batch.changes._replace(moves=())))
+
+
+class SavedLeavesOutWhatIsHidden(MemoryStore):
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        return [row for row in super().saved(user, after, limit) if not row.is_hidden]
+
+
+class ForgetsEverybodysLog(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        for tenant in self._tenants.values():
+            tenant.change(Changes(forget_log=batch.changes.forget_log), 0)
+        return number
+
+
+# Collecting
+
+
+class CollectsNothing(MemoryStore):
+    def collect(self, refs: Refs, *, exact: bool = False) -> Collected:
+        return Collected(0, 0, 0)
+
+
+class CollectsWhatIsHidden(MemoryStore):
+    def collect(self, refs: Refs, *, exact: bool = False) -> Collected:
+        for tenant in self._tenants.values():
+            for record in [r for r in tenant.checkpoints.values() if r.is_hidden]:
+                tenant.drop(record)
+        return super().collect(refs)
+
+
+class CollectsAllButRoots(MemoryStore):
+    def collect(self, refs: Refs, *, exact: bool = False) -> Collected:
+        return super().collect(lambda data: ())
+
+
+class CollectsWhatIsPinned(MemoryStore):
+    def collect(self, refs: Refs, *, exact: bool = False) -> Collected:
+        for tenant in self._tenants.values():
+            tenant.pins.clear()
+        return super().collect(refs)
+
+
+class NeverUnpins(MemoryStore):
+    def unpin(self, user: str | None, pin: bytes) -> None:
+        pass
+
+
+class PinsForEverybody(MemoryStore):
+    def put(
+        self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
+    ) -> None:
+        super().put(user, objects, pin=pin, seconds=seconds)
+        for other in list(self._tenants):
+            super().put(other, {}, pin=pin, seconds=seconds)
+
+
+class CollectsBehindDamage(MemoryStore):
+    def collect(self, refs: Refs, *, exact: bool = False) -> Collected:
+        for tenant in self._tenants.values():
+            led = {ref for data in tenant.objects.values() for ref in refs(data)}
+            for address in led - tenant.objects.keys():
+                refs = _without(refs, address)
+        return super().collect(refs)
+
+
+class RemembersWhatWasCollected(MemoryStore):
+    """Answers from what it once knew, as a process might beside a collector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[Hash] = set()
+
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(but(batch, requires=set(batch.requires) - self._known))
+        self._known |= batch.objects.keys()
+        return number
+
+
+class StoresOnceForEver(RemembersWhatWasCollected):
+    def commit(self, batch: Batch) -> int:
+        new = {
+            address: data for address, data in batch.objects.items() if address not in self._known
+        }
+        self._known |= batch.objects.keys()
+        return MemoryStore.commit(self, but(batch, objects=new))
+
+
 class CanBeUsedAfterClosing(MemoryStore):
     def close(self) -> None:
         pass
+
+
+def _without(refs: Refs, address: Hash) -> Refs:
+    return lambda data: [ref for ref in refs(data) if ref != address]
 
 
 def _other(batch: Batch) -> Id:
@@ -259,7 +413,11 @@ def _tested(store: type[MemoryStore]) -> type[StoreContract]:
     return type(f"Test{store.__name__}", (StoreContract,), body)
 
 
-for _store in MemoryStore.__subclasses__() + ExpectsTheHeadOnly.__subclasses__():
+for _store in [
+    *MemoryStore.__subclasses__(),
+    *ExpectsTheHeadOnly.__subclasses__(),
+    *RemembersWhatWasCollected.__subclasses__(),
+]:
     globals()[f"Test{_store.__name__}"] = _tested(_store)
 
 

@@ -66,6 +66,43 @@ MUST_FAIL = {
         "test_many_objects_in_one_batch_come_back",
         "test_missing_is_exactly_what_is_not_stored",
     },
+    "TestCountsWhatIsHidden": {"test_what_is_hidden_is_found_by_its_id_alone"},
+    "TestShowsEverythingAgain": {"test_what_a_commit_hid_is_shown_again_and_nothing_else"},
+    "TestLeavesNoTombstones": {
+        "test_what_is_dropped_leaves_a_tombstone",
+        "test_tombstones_come_page_by_page",
+    },
+    "TestDropsHeads": {
+        "test_a_head_is_not_dropped",
+        "test_what_becomes_a_head_is_not_dropped",
+    },
+    "TestKeepsNobody": {"test_a_checkpoint_that_was_dropped_is_not_kept"},
+    "TestDoesNotLookForTheLatest": {"test_an_operation_may_insist_on_being_the_next"},
+    "TestReplacesThePlaceToo": {"test_a_checkpoint_is_replaced_but_for_its_place"},
+    "TestMovesOneAfterTheOther": {"test_one_timeline_that_moved_on_stops_all_the_others"},
+    "TestSavedLeavesOutWhatIsHidden": {
+        "test_what_is_hidden_is_listed_to_whoever_asks_for_it",
+    },
+    "TestForgetsEverybodysLog": {"test_old_log_entries_are_forgotten"},
+    "TestCollectsNothing": {
+        "test_what_nothing_leads_to_goes",
+        "test_what_only_a_dropped_checkpoint_led_to_goes",
+    },
+    "TestCollectsWhatIsHidden": {"test_what_a_hidden_checkpoint_leads_to_stays"},
+    "TestCollectsAllButRoots": {
+        "test_everything_that_a_checkpoint_leads_to_stays",
+        "test_what_could_stay_if_that_saves_work_hurts_nobody",
+        "test_collecting_beside_writers_takes_nothing_from_them",
+    },
+    "TestCollectsWhatIsPinned": {
+        "test_what_is_pinned_stays_until_it_is_given_back",
+        "test_a_pin_lasts_so_many_seconds_after_the_last_put",
+    },
+    "TestNeverUnpins": {"test_what_is_pinned_stays_until_it_is_given_back"},
+    "TestPinsForEverybody": {"test_one_users_pin_holds_nothing_of_anothers"},
+    "TestCollectsBehindDamage": {"test_behind_what_is_missing_nothing_is_removed"},
+    "TestRemembersWhatWasCollected": {"test_what_went_cannot_be_relied_on"},
+    "TestStoresOnceForEver": {"test_what_went_can_be_stored_again"},
     "TestCanBeUsedAfterClosing": {"test_every_use_after_closing_is_misuse"},
     "TestShowsTheHeadTooEarly": {"test_a_reader_never_sees_half_a_batch"},
     "TestForgetsWhenClosed": {

@@ -10,6 +10,7 @@ import decimal
 import enum
 import random
 import re
+import shutil
 import sqlite3
 import string
 import struct
@@ -182,10 +183,21 @@ def file(saved: Saved) -> Iterator[StoreFile]:
     file.close()
 
 
-def test_every_state_can_be_rebuilt_from_the_page_alone(saved: Saved) -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_every_state_can_be_rebuilt_from_the_page_alone(
+    saved: Saved, tmp_path: Path, is_compacted: bool
+) -> None:
+    path = saved.path
+    if is_compacted:
+        path = tmp_path / "compacted.db"
+        shutil.copy(saved.path, path)
+        with hardsave.open(f"sqlite:///{path}") as vault:
+            vault.compact()
+            vault.gc()
+        assert any(body[0] == 1 for (body,) in StoreFile(path).rows("SELECT body FROM packs"))
     rebuilt = {}
     for user in (None, "kim"):
-        file = StoreFile(saved.path, user)
+        file = StoreFile(path, user)
         for found in file.checkpoints():
             rebuilt[user, found.timeline, found.seq] = encoded(file.state(found.root))
         file.close()

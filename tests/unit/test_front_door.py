@@ -10,6 +10,7 @@ import hardsave
 NAMES = [
     "ANY_HEAD",
     "Checkpoint",
+    "Collected",
     "Conflict",
     "Corrupt",
     "HardsaveError",

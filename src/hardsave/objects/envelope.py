@@ -48,6 +48,11 @@ def unseal(data: bytes) -> Envelope:
     return Envelope(data[0], refs, data[end:])
 
 
+def refs(data: bytes) -> tuple[Hash, ...]:
+    """What an object refers to: all that whoever walks a store needs to know of it."""
+    return unseal(data).refs
+
+
 def checked(expected: Hash, data: bytes) -> bytes:
     """`data`, or `Corrupt` if it is not what `expected` names."""
     check([(expected, data)])

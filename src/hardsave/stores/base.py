@@ -34,7 +34,7 @@ Objects
     to it. What is stored ahead of its checkpoint is protected by a pin.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
@@ -142,6 +142,14 @@ class Report(NamedTuple):
         return not self.faults
 
 
+class Collected(NamedTuple):
+    """What `collect` removed."""
+
+    objects: int
+    object_bytes: int
+    freed_bytes: int  # of the store's files
+
+
 class Store(Protocol):
     """See the module's docstring for what every method promises."""
 
@@ -208,6 +216,24 @@ class Store(Protocol):
 
     def unpin(self, user: str | None, pin: bytes) -> None:
         """Give a pin back. One that is gone is fine."""
+
+    def collect(
+        self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
+    ) -> Collected:
+        """Remove objects that no checkpoint leads to, and give their room back.
+
+        `refs` tells what an object refers to. May run beside any number of writers; a store
+        may keep some of what could go if that saves work, unless `exact` forbids it: then
+        every byte of what could go when it was called is gone from the store's own files, if
+        not yet from a backup. A user with a pin is left for another time.
+
+        `Corrupt` if a checkpoint leads to an object that is not there or does not match its
+        hash: what lies behind it would go, though it may still be put back. Nothing of that
+        user is removed.
+        """
+
+    def compact(self) -> None:
+        """Rewrite what is scattered so that it is small and quick to read."""
 
     def beside(self, what: str) -> str | None:
         """A path for a file of derived data that goes with this store; None: keep it in memory."""

@@ -3,10 +3,10 @@
 import threading
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from hardsave.errors import Conflict, Misuse
-from hardsave.objects.hashing import Hash
+from hardsave.errors import Conflict, Corrupt, Misuse
+from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import (
     CheckpointRecord,
     Id,
@@ -18,6 +18,7 @@ from hardsave.stores.base import (
     Batch,
     Changes,
     CheckpointGone,
+    Collected,
     Move,
     ObjectsGone,
     Query,
@@ -224,6 +225,24 @@ class MemoryStore:
         with self._lock:
             self._tenant(user).pins.pop(pin, None)
 
+    def collect(
+        self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
+    ) -> Collected:
+        with self._lock:
+            self._tenant(None)
+            now = time.monotonic()
+            gone = [
+                data
+                for tenant in self._tenants.values()
+                if not any(until > now for until in tenant.pins.values())
+                for data in _collect(tenant, refs)
+            ]
+        size = sum(map(len, gone))
+        return Collected(len(gone), size, size)
+
+    def compact(self) -> None:
+        self._tenant(None)
+
     def beside(self, what: str) -> str | None:
         return None
 
@@ -258,6 +277,24 @@ class MemoryStore:
         if self._closed:
             raise Misuse("this store is closed; open it again")
         return self._tenants.setdefault(user, _Tenant())
+
+
+def _collect(tenant: _Tenant, refs: Callable[[bytes], Collection[Hash]]) -> list[bytes]:
+    """Take away what no checkpoint leads to, and return it."""
+    reached: set[Hash] = set()
+    frontier = {record.root for record in tenant.checkpoints.values()}
+    while frontier:
+        reached |= frontier
+        found = [_found(tenant, address) for address in frontier]
+        frontier = {ref for data in found for ref in refs(data)} - reached
+    return [tenant.objects.pop(address) for address in tenant.objects.keys() - reached]
+
+
+def _found(tenant: _Tenant, address: Hash) -> bytes:
+    data = tenant.objects.get(address)
+    if data is None or digest(data) != address:
+        raise Corrupt(f"object {address.hex()} is missing or damaged; run verify before gc")
+    return data
 
 
 def _seq(record: CheckpointRecord) -> int:

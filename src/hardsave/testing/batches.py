@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, Move, Query, Store
+from hardsave.stores.base import Batch, Changes, Move, Query, Store
 
 MOMENT = 1_700_000_000_000_000  # microseconds; every save is one second after the one before
 SECOND = 1_000_000
@@ -38,6 +38,19 @@ def some_objects(label: str, count: int) -> dict[Hash, bytes]:
     return made
 
 
+def a_parent(label: str, *refs: Hash) -> dict[Hash, bytes]:
+    """One object that refers to others, as `refs_of` tells."""
+    data = bytes([len(refs)]) + b"".join(refs) + f" parent {label}".encode()
+    return {digest(data): data}
+
+
+def refs_of(data: bytes) -> list[Hash]:
+    """What an object refers to: those of `a_parent` to some, all others to none."""
+    if b" parent " not in data:
+        return []
+    return [data[at : at + HASH_BYTES] for at in range(1, data[0] * HASH_BYTES, HASH_BYTES)]
+
+
 def an_entry(label: str, *, timeline: str | None = None, kind: str = "note") -> LogRecord:
     return LogRecord(0, an_id(label), timeline, kind, MOMENT, label.encode())
 
@@ -45,6 +58,11 @@ def an_entry(label: str, *, timeline: str | None = None, kind: str = "note") -> 
 def a_note(label: str, user: str | None = None) -> Batch:
     """A batch that does nothing but say so."""
     return Batch(user=user, event=an_entry(label))
+
+
+def operate(store: Store, label: str, changes: Changes, user: str | None = None) -> int:
+    """Commit an operation; its number."""
+    return store.commit(Batch(user, an_entry(label, kind="operation"), changes=changes))
 
 
 class Line:
@@ -114,6 +132,13 @@ class Line:
     def save(self, **about: str) -> CheckpointRecord:
         """Commit the next save; its record as the store has to give it back."""
         self.commit(self.next(**about))  # type: ignore[arg-type] # texts only: no objects among them
+        return self.saved[-1]
+
+    def save_tree(self, objects: Mapping[Hash, bytes]) -> CheckpointRecord:
+        """Commit a save of objects, of which the last is the root."""
+        batch = self.next(objects=objects)
+        assert isinstance(batch.event, CheckpointRecord)
+        self.commit(but(batch, event=batch.event._replace(root=list(objects)[-1])))
         return self.saved[-1]
 
     def moved(self, label: str, *, head: Id | None) -> Batch:

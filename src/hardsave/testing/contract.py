@@ -10,11 +10,13 @@ A subclass says how its store is opened, and pytest does the rest:
 folder to open the same store a second time; a store that is gone with its process says
 `persists = False` instead, and those tests are skipped.
 
-writing   all or nothing, repeats, numbers, what a batch may expect
-reading   every read, its order, its filters, its pages
-users     nobody sees what is somebody else's
-threads   many writers at once
-lasting   large things, closing, opening again
+writing    all or nothing, repeats, numbers, what a batch may expect
+reading    every read, its order, its filters, its pages
+users      nobody sees what is somebody else's
+threads    many writers at once
+operating  hide, show, drop, replace, move several timelines, import
+collecting what goes, and what must not
+lasting    large things, closing, opening again
 """
 
 from collections.abc import Iterator
@@ -23,14 +25,16 @@ from pathlib import Path
 import pytest
 
 from hardsave.stores.base import Store
+from hardsave.testing.collecting import Collecting
 from hardsave.testing.lasting import Lasting
+from hardsave.testing.operating import Operating
 from hardsave.testing.reading import Reading
 from hardsave.testing.threads import Threads
 from hardsave.testing.users import Users
 from hardsave.testing.writing import Writing
 
 
-class StoreContract(Writing, Reading, Users, Threads, Lasting):
+class StoreContract(Writing, Reading, Operating, Collecting, Users, Threads, Lasting):
     """Subclass it as `Test…`, and define `open_store`."""
 
     def open_store(self, folder: Path) -> Store:

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Misuse, NotFound
+from hardsave.objects import envelope
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.redaction import Pattern, Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores import registry
-from hardsave.stores.base import Durability, Report, Stats, Store
+from hardsave.stores.base import Collected, Durability, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.vault import rewind, undo
@@ -246,6 +247,18 @@ class Vault:
     def stats(self) -> Stats:
         """How much this user has stored."""
         return self._context.store.stats(self.user)
+
+    def gc(self) -> Collected:
+        """Remove what no checkpoint leads to, of all users, and give the room back.
+
+        May run beside any number of writers. `Corrupt` if something is damaged: what it may
+        still lead to is not removed.
+        """
+        return self._context.store.collect(envelope.refs)
+
+    def compact(self) -> None:
+        """Rewrite what is scattered so that it is small and quick to read."""
+        self._context.store.compact()
 
     def close(self) -> None:
         """Release the store. A second call does nothing."""

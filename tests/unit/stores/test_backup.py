@@ -48,7 +48,7 @@ def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for table, key in backup.KEYS.items():
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        names = ", ".join(name for name in columns if name != "indexed")
+        names = ", ".join(name for name in columns if name not in ("indexed", "swept"))
         sql = f"SELECT {names} FROM {table} ORDER BY {key}"  # noqa: S608 # names of ours
         found[table] = connection.execute(sql).fetchall()
     return found

@@ -9,7 +9,11 @@
 - `index`: where an object lies
 - `writer`: the one path of every write
 - `merge`: small packs become larger ones, off the path of commits
-- `cache`: packs that were read
+- `cache`: objects that were read
+- `marking`, `collect`: removing what nothing needs
+- `compact`: few large packs instead of many small ones
+- `room`: what is free goes back to the file system
+- `housekeeping`: the last four together
 - `checking`: whether index and packs agree
 - `backup`: the second file, and one pass that feeds it
 - `copier`: who feeds it, and when

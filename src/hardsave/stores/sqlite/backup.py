@@ -305,13 +305,13 @@ def copy_rows(
 
 
 def columns(connection: apsw.Connection, table: str, source: str) -> str:
-    """Those that both databases have. `indexed` is not copied: nor is the index."""
+    """Those that both databases have. `indexed` and `swept` speak of this file's index alone."""
     sql = (
         "SELECT name FROM pragma_table_info(?1, ?2) WHERE name IN "
         "(SELECT name FROM pragma_table_info(?1, 'main'))"
     )
     names: list[Any] = connection.execute(sql, (table, source)).fetchall()
-    return ", ".join(name for (name,) in names if name != "indexed")
+    return ", ".join(name for (name,) in names if name not in ("indexed", "swept"))
 
 
 def insert(

@@ -46,3 +46,9 @@ class ObjectCache:
             self._bytes += size
             if self._bytes > self._half:
                 self._old, self._young, self._bytes = self._young, {}, 0
+
+    def drop(self, user: int) -> None:
+        """Keep nothing of a user: some of it is stored no longer."""
+        with self._lock:
+            self._old.pop(user, None)
+            self._bytes -= sum(map(len, self._young.pop(user, {}).values()))

@@ -87,6 +87,9 @@ def apply(connection: apsw.Connection, user: int, changes: Changes, by: int) -> 
         touched += _returned(connection, _TURN, (user, -number))
     for record in changes.replace:
         touched += _returned(connection, _SET_PLACE, (*record[6:-1], user, record.id))
+    if changes.replace:
+        # A root has changed under a number that a collector at work has looked at already.
+        connection.execute("UPDATE users SET swept = swept + 1 WHERE id = ?", (user,))
     touched += _drop(connection, user, changes.drop)
     note(connection, "checkpoints", touched)
     if changes.forget_log:

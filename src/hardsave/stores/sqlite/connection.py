@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import apsw
 
@@ -105,6 +106,7 @@ def _configure(connection: apsw.Connection, durability: Durability, *, create: b
     _pragma(connection, "foreign_keys", 1)
     _pragma(connection, "cell_size_check", 1)
     _pragma(connection, "mmap_size", 0)
+    _zero_what_is_deleted(connection, "fast")
     if sys.platform == "darwin":  # fsync does not reach the platter there
         _pragma(connection, "fullfsync", 1)
         _pragma(connection, "checkpoint_fullfsync", 1)
@@ -116,6 +118,26 @@ def _pragma(connection: apsw.Connection, name: str, wanted: int | str) -> None:
     got = connection.pragma(name)
     if got != wanted:
         raise Unavailable(f"SQLite keeps {name} at {got!r} instead of {wanted!r}")
+
+
+@contextlib.contextmanager
+def zeroing(connection: apsw.Connection) -> Iterator[None]:
+    """Pages that become free are overwritten at once.
+
+    A page that is used again in the same transaction keeps what it held, up to where it is
+    written: behind a new pack there could stay a piece of an old one, for as long as it lives.
+    """
+    _zero_what_is_deleted(connection, "on")
+    try:
+        yield
+    finally:
+        _zero_what_is_deleted(connection, "fast")
+
+
+def _zero_what_is_deleted(connection: apsw.Connection, how: Literal["fast", "on"]) -> None:
+    """`fast`: only in pages that are written anyway, not in those that become free."""
+    if connection.pragma("secure_delete", how) != {"fast": 2, "on": 1}[how]:
+        raise Unavailable("SQLite does not overwrite what is deleted; install the apsw wheel")
 
 
 def check_pages_are_checked(connection: apsw.Connection, path: str) -> None:

@@ -10,7 +10,7 @@ because 63 bits can be made to collide on purpose.
 """
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -21,6 +21,11 @@ from hardsave.stores.sqlite import packs
 USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
 MAX_IN_MIND = 50_000  # hashes a user; past it, the directories are read again
 _IN_LIST = 256
+_SINCE = """
+    SELECT id, size, directory, CASE WHEN size < ? THEN body END FROM packs
+    WHERE id > ? AND id < ?
+    UNION ALL SELECT -1, (SELECT swept FROM users WHERE id = ?), NULL, NULL
+"""
 
 
 def prefix(address: Hash) -> int:
@@ -46,29 +51,55 @@ class _Recent:
     def __init__(self, indexed: int) -> None:
         self.packs: dict[Hash, int] = {}
         self.upto = indexed  # the newest pack whose directory is known
+        self.swept = 0  # what was removed after that is still in mind
 
 
 class Index:
     """The index of one store, as one process knows it. Threads share it.
 
-    What it has in mind never becomes wrong: a pack that was merged is found under the id of
-    the merged one, which is the first at or above its own.
+    What it has in mind becomes wrong only when objects are removed, which raises `swept`: then
+    it is all forgotten. A pack that was merged is found under the id of the merged one, which
+    is the first at or above its own. `on_sweep` is told the user of whom objects are gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_sweep: Callable[[int], None] = lambda user: None) -> None:
+        self._on_sweep = on_sweep
         self._lock = threading.Lock()
         self._recent: dict[int, _Recent] = {}
 
     def refresh(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
-        """Read the directories of packs made since the last look."""
+        """Read the directories of packs made since the last look; all, if objects were removed.
+
+        To be called inside the transaction that is to rely on it.
+        """
         with self._lock:
             recent = self._recent.get(user)
-            if recent is None or len(recent.packs) > MAX_IN_MIND:
-                recent = self._recent[user] = _Recent(indexed_upto(connection, user))
-            rows = _newer(connection, user, recent.upto)
-            for row in rows:
-                self._learn(recent, row.id, packs.hashes(row.directory))
-            return rows
+            if recent is None:
+                return self._start_anew(connection, user)
+            rows, swept = _since(connection, user, recent.upto)
+            if swept < recent.swept:
+                # This transaction is older than what another thread has seen meanwhile.
+                # What it has besides is found by asking the file.
+                return []
+            if swept == recent.swept and len(recent.packs) <= MAX_IN_MIND:
+                self._learn_all(recent, rows)
+                return rows
+            if swept > recent.swept:
+                self._on_sweep(user)
+            return self._start_anew(connection, user)
+
+    def _start_anew(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
+        fresh = _Recent(indexed_upto(connection, user))
+        rows, fresh.swept = _since(connection, user, fresh.upto)
+        self._learn_all(fresh, rows)
+        recent = self._recent.get(user)
+        if recent is None or (fresh.swept, fresh.upto) >= (recent.swept, recent.upto):
+            self._recent[user] = fresh  # only when it is complete: others look without the lock
+        return rows
+
+    def _learn_all(self, recent: _Recent, rows: list[RecentPack]) -> None:
+        for row in rows:
+            self._learn(recent, row.id, packs.hashes(row.directory))
 
     def learn(self, user: int, pack: int, hashes: Collection[Hash]) -> None:
         """A pack that this process has just committed."""
@@ -95,7 +126,7 @@ class Index:
             yield row[0]
         # Another thread may have read the directories at a later moment than this
         # transaction's, when packs that it does not see as indexed were indexed already.
-        for row in _newer(connection, user, indexed_upto(connection, user)):
+        for row in _since(connection, user, indexed_upto(connection, user))[0]:
             if packs.holds(row.directory, address):
                 yield row.id
 
@@ -135,14 +166,12 @@ def add_rows(
     connection.execute("UPDATE users SET indexed = ? WHERE id = ?", (upto, user))
 
 
-def _newer(connection: apsw.Connection, user: int, after: int) -> list[RecentPack]:
-    """The packs of a user from `after` on."""
-    rows = connection.execute(
-        "SELECT id, size, directory, CASE WHEN size < ? THEN body END FROM packs "
-        "WHERE id > ? AND id < ? ORDER BY id",
-        (packs.COMPRESSED_FROM, after, bounds(user)[1]),
-    ).fetchall()
-    return [RecentPack._make(row) for row in rows]
+def _since(connection: apsw.Connection, user: int, after: int) -> tuple[list[RecentPack], int]:
+    """The packs from `after` on, and `users.swept`, in one query: every read and save asks it."""
+    values = (packs.COMPRESSED_FROM, after, bounds(user)[1], user)
+    rows: list[Any] = connection.execute(_SINCE, values).fetchall()
+    (_, swept, _, _), *made = sorted(rows)
+    return [RecentPack._make(row) for row in made], swept or 0
 
 
 def _not_indexed(connection: apsw.Connection, user: int, hashes: Collection[Hash]) -> list[Hash]:

@@ -20,7 +20,9 @@ import apsw
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import changes, packs
+from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite.changes import note
+from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
 
@@ -38,13 +40,15 @@ class PackRow(NamedTuple):
     size: int
 
 
-def choose(waiting: list[PackRow]) -> list[list[PackRow]]:
+def choose(waiting: list[PackRow], *, every: bool = False) -> list[list[PackRow]]:
     """How to put the packs that wait to be indexed together: groups of neighbours.
 
     `waiting` is in the order of ids. A group becomes one pack; a large pack is a group of its
-    own and stays as it is. Empty: too few wait for it to be worth while.
+    own and stays as it is. Empty: too few wait for it to be worth while. `every` one, however
+    few and small they are, before they are collected or compacted.
     """
-    if len(waiting) < ENOUGH_PACKS and sum(row.size for row in waiting) < ENOUGH_BYTES:
+    is_enough = sum(row.size for row in waiting) >= ENOUGH_BYTES
+    if len(waiting) < ENOUGH_PACKS and not is_enough and not every:
         return []
     groups: list[list[PackRow]] = []
     room = 0
@@ -54,7 +58,7 @@ def choose(waiting: list[PackRow]) -> list[list[PackRow]]:
             room = ENOUGH_BYTES
         groups[-1].append(row)
         room = 0 if row.size >= SMALL_BYTES else room - row.size
-    if len(groups) > 1 and sum(row.size for row in groups[-1]) < SMALL_BYTES:
+    if len(groups) > 1 and sum(row.size for row in groups[-1]) < SMALL_BYTES and not every:
         groups.pop()  # it would stay small for good: let it wait for more
     return groups
 
@@ -128,10 +132,10 @@ class Merger:
             # Nothing is lost: the packs stay small, and the next round tries again.
             _log.warning("small packs of %s could not be merged", self._writer.path, exc_info=True)
 
-    def merge(self, connection: apsw.Connection, user: int) -> bool:
+    def merge(self, connection: apsw.Connection, user: int, *, every: bool = False) -> bool:
         """Merge and index a user's waiting packs, or gather them; False if there were too few."""
         waiting = _waiting(connection, user)
-        groups = choose(waiting)
+        groups = choose(waiting, every=every)
         if groups:
             made = [_merged(connection, group) for group in groups]
             self._writer.apply(lambda connection: _swap(connection, user, groups, made))
@@ -204,13 +208,18 @@ def _still_wait(connection: apsw.Connection, user: int, rows: list[PackRow]) -> 
 
 
 def _replace(connection: apsw.Connection, group: list[PackRow], merged: Merged) -> None:
-    if merged.pack is None:
-        return
-    connection.execute(
-        "DELETE FROM packs WHERE id BETWEEN ? AND ?", (group[0].id, group[-1].id - 1)
-    )
-    connection.execute(
-        "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?",
-        (*merged.pack, group[-1].id),
-    )
-    changes.note(connection, "packs", [row.id for row in group])
+    if merged.pack is not None:
+        put_in_place(connection, group, merged.pack)
+
+
+def put_in_place(connection: apsw.Connection, group: list[PackRow], merged: packs.Pack) -> None:
+    """One pack for a group of neighbours, under the id of the last."""
+    with zeroing(connection):
+        connection.execute(
+            "DELETE FROM packs WHERE id BETWEEN ? AND ?", (group[0].id, group[-1].id - 1)
+        )
+        connection.execute(
+            "UPDATE packs SET size = ?, directory = ?, body = ? WHERE id = ?",
+            (*merged, group[-1].id),
+        )
+    note(connection, "packs", [row.id for row in group])

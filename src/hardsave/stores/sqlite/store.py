@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from hardsave.objects.records import (
     TimelineRecord,
     Tombstone,
 )
-from hardsave.stores.base import Batch, Durability, Query, Report, Stats
+from hardsave.stores.base import Batch, Collected, Durability, Query, Report, Stats
 from hardsave.stores.sqlite import backup, packs, pins
 from hardsave.stores.sqlite.cache import ObjectCache
 from hardsave.stores.sqlite.checking import index_faults
@@ -30,7 +30,8 @@ from hardsave.stores.sqlite.connection import (
     translated,
 )
 from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.index import Index, RecentPack
+from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
+from hardsave.stores.sqlite.index import Index, RecentPack, bounds, indexed_upto
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
@@ -96,7 +97,7 @@ class SqliteStore:
         self._presence = Presence(self.path + "-open")
         self._free: list[apsw.Connection] = []
         self._cache = ObjectCache()
-        self._index = Index()
+        self._index = Index(self._forget_objects)
         self._users: dict[str | None, int] = {None: 0}
         here = any(store.has_open(self.path) for store in _opened)
         try:
@@ -126,6 +127,8 @@ class SqliteStore:
             raise
         self._merger = Merger(self._writer, self._connect)
         self._copier = Copier(self._writer) if self._has_backup else None
+        access = Access(self._reading_at_once, self._reading, self._apply, self._merge_waiting)
+        self._housekeeper = Housekeeper(self.path, access)
 
     def _let_go(self) -> None:
         self._presence.close()
@@ -310,6 +313,14 @@ class SqliteStore:
         with self._using():
             self._writer.apply(lambda connection: pins.give_back(connection, pin))
 
+    def collect(
+        self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
+    ) -> Collected:
+        return self._housekeeper.collect(refs, exact=exact)
+
+    def compact(self) -> None:
+        self._housekeeper.compact()
+
     def beside(self, what: str) -> str | None:
         return f"{self.path}-{what}"
 
@@ -330,6 +341,9 @@ class SqliteStore:
             while self._free:
                 self._free.pop().close()
             self._cache = ObjectCache()
+
+    def _forget_objects(self, user: int) -> None:
+        self._cache.drop(user)
 
     def verify(self) -> list[str]:
         try:
@@ -436,6 +450,24 @@ class SqliteStore:
             if isinstance(error, Corrupt) or isinstance(translated(error, self.path), Corrupt):
                 suspect(self.path)
             raise
+
+    @contextlib.contextmanager
+    def _reading_at_once(self) -> Iterator[apsw.Connection]:
+        """A read transaction."""
+        with self._reading() as connection, _snapshot(connection):
+            yield connection
+
+    def _apply(self, change: Callable[[apsw.Connection], None]) -> None:
+        with self._using():
+            self._writer.apply(change)
+
+    def _merge_waiting(self, user: int) -> None:
+        """Merge and index all packs that are there now, however few."""
+        with self._reading() as connection:
+            sql = "SELECT max(id) FROM packs WHERE id < ?"
+            last = connection.execute(sql, (bounds(user)[1],)).get or 0
+            while indexed_upto(connection, user) < last:
+                self._merger.merge(connection, user, every=True)
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         with self._reading() as connection:

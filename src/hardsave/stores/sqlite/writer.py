@@ -57,9 +57,12 @@ _ADD_LOG = f"""
     INSERT INTO log (number, user, id, timeline, kind, created_at, data)
     VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?) RETURNING number
 """  # noqa: S608 # put together from constants only
+# Above `indexed` too: the newest packs may have been removed, and their ids are not used again.
 _ADD_PACK = """
     INSERT INTO packs (id, size, directory, body)
-    VALUES (1 + coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), ?1), ?3, ?4, ?5)
+    VALUES (1 + max(?1, (SELECT indexed FROM users WHERE id = ?1 >> 40),
+                    coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), 0)),
+            ?3, ?4, ?5)
     RETURNING id
 """
 _ADD_TIMELINE = """
@@ -79,6 +82,10 @@ class _Write(NamedTuple):
 
     batch: Batch
     packs: list[packs.Pack]
+
+    @property
+    def user(self) -> str | None:
+        return self.batch.user
 
 
 class _Put(NamedTuple):
@@ -130,7 +137,11 @@ class Writer:
         self._submit(_Put(user, objects, list(packs.pack(objects.items())), pin))
 
     def apply(self, change: Callable[[apsw.Connection], None]) -> None:
-        """Run a change of the store's own in a transaction, in turn with the commits."""
+        """Run a change of the store's own in a transaction, in turn with the commits.
+
+        It comes after the batches of its round: these rely on what was stored when the round
+        began, and a change may remove objects.
+        """
         self._submit(change)
 
     def close(self) -> None:
@@ -179,9 +190,7 @@ class Writer:
                 ticket.error = answer
             else:
                 ticket.result = answer
-                if isinstance(ticket.item, _Write):
-                    self._keep_in_mind(ticket.item.batch.user)
-                elif isinstance(ticket.item, _Put):
+                if not callable(ticket.item):
                     self._keep_in_mind(ticket.item.user)
 
     def _transact(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
@@ -194,7 +203,9 @@ class Writer:
             if len(tickets) == 1:
                 answers: list[int | HardsaveError] = [self._apply(tickets[0].item)]
             else:
-                answers = [self._apply_alone(ticket.item) for ticket in tickets]
+                answers = [0] * len(tickets)
+                for at in sorted(range(len(tickets)), key=lambda at: callable(tickets[at].item)):
+                    answers[at] = self._apply_alone(tickets[at].item)
             if not self.is_in_place():
                 raise Unavailable(
                     f"{self.path} was removed or replaced while it was open; nothing was saved. "
@@ -209,8 +220,8 @@ class Writer:
 
     def _refresh(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         """Know what is stored before anything of this round is: that may be taken back."""
-        writes = [ticket.item for ticket in tickets if isinstance(ticket.item, _Write)]
-        for name in {write.batch.user for write in writes}:
+        items = [ticket.item for ticket in tickets if not callable(ticket.item)]
+        for name in {item.user for item in items}:
             user = self._users.get(name)
             if user is None:
                 user = self._one("SELECT id FROM users WHERE name = ?", (name,))
@@ -305,7 +316,6 @@ class Writer:
 
     def _put(self, put: _Put) -> int:
         user = self._user(put.user)
-        self._index.refresh(self._connection, user)
         pins.take(self._connection, user, put.pin)
         for made in self._without_known(user, put.objects, put.packs):
             self._add_pack(user, made)

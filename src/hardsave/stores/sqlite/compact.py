@@ -1,0 +1,80 @@
+"""Small old packs become few large ones: less room, and a state is read from fewer places.
+
+Neighbours are put together under the highest of their ids, as merging does, so the rows of
+the index stay as they are: each means the first pack at or above its own.
+"""
+
+from collections import Counter
+from typing import Any
+
+import apsw
+
+from hardsave.objects.hashing import Hash
+from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite.collect import Change, Files, read_pack, swept_once_more, unindex
+from hardsave.stores.sqlite.index import bounds, indexed_upto
+from hardsave.stores.sqlite.merge import PackRow, put_in_place
+
+TARGET_BYTES = 1024 * 1024  # of objects, uncompressed
+
+
+def choose(standing: list[PackRow]) -> list[list[PackRow]]:
+    """Which neighbours become one pack. `standing` is in the order of ids.
+
+    What comes out of it chooses nothing when it is asked again: two neighbours are together
+    larger than the target, or they would be one.
+    """
+    groups: list[list[PackRow]] = []
+    room = 0
+    for row in standing:
+        if row.size > room:
+            groups.append([])
+            room = TARGET_BYTES
+        groups[-1].append(row)
+        room -= row.size
+    return [group for group in groups if len(group) > 1]
+
+
+def compact(files: Files, user: int) -> None:
+    """Put a user's indexed packs together, a group at a time."""
+    with files.reading() as connection:
+        groups = choose(_standing(connection, user))
+    for group in groups:
+        with files.reading() as connection:
+            parts = [read_pack(connection, row.id) for row in group]
+        if all(parts):  # otherwise somebody has removed one
+            files.apply(_swap(user, group, parts))
+
+
+def _swap(user: int, group: list[PackRow], parts: list[dict[Hash, bytes]]) -> Change:
+    """One transaction that puts the parts together, unless somebody has changed them.
+
+    Between two looks objects may go and others come, so that a pack is as large as before:
+    what it lists decides.
+    """
+    objects = {address: data for part in parts for address, data in part.items()}
+    made = packs.pack_densely(objects.items())
+    times = Counter(address for part in parts for address in part)
+    twice = [address for address, count in times.items() if count > 1]
+    first, last = group[0].id, group[-1].id
+
+    def swap(connection: apsw.Connection, /) -> None:
+        rows = connection.execute(
+            "SELECT directory FROM packs WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+        )
+        if [packs.hashes(row[0]) for row in rows] != [list(part) for part in parts]:
+            return
+        put_in_place(connection, group, made)
+        swept_once_more(connection, user)
+        if twice:  # by another tool: one row each is enough, and verify counts them
+            unindex(connection, user, last, twice, objects)
+
+    return swap
+
+
+def _standing(connection: apsw.Connection, user: int) -> list[PackRow]:
+    rows: list[Any] = connection.execute(
+        "SELECT id, size FROM packs WHERE id > ? AND id <= ? ORDER BY id",
+        (bounds(user)[0], indexed_upto(connection, user)),
+    ).fetchall()
+    return [PackRow(*row) for row in rows]

@@ -1,0 +1,69 @@
+"""Room that is free inside the files goes back to the file system, a little at a time.
+
+SQLite moves pages from the end of the file to where room is free, and the file becomes
+shorter: no second copy is needed, and others write in between.
+"""
+
+import os
+import time
+from collections.abc import Callable
+
+import apsw
+
+from hardsave.stores.sqlite.connection import BUSY_SECONDS
+
+STEP_PAGES = 512  # moved while others wait
+PATIENCE_SECONDS = 10.0
+SOME_SECONDS = 0.2  # a reader is mostly gone by then; the WAL is emptied another time otherwise
+_BUSY_MILLISECONDS = 20
+
+Apply = Callable[[Callable[[apsw.Connection], None]], None]
+
+
+def give_back(apply: Apply, *, upto: int = 0) -> bool:
+    """Cut free pages off the main file until `upto` are left; False if that came to no end.
+
+    Others may free pages meanwhile, so not for ever: for twice as many as there are now.
+    """
+    left: list[int] = []
+    most = 1
+    while len(left) <= most:
+        apply(lambda connection: left.append(_vacuum(connection, STEP_PAGES, upto)))
+        if left[-1] <= upto:
+            return True
+        most = 4 + 2 * left[0] // STEP_PAGES
+    return False
+
+
+def _vacuum(connection: apsw.Connection, pages: int, upto: int) -> int:
+    """How many pages are free after some were cut off."""
+    pages = min(pages, int(connection.pragma("freelist_count")) - upto)
+    if pages > 0:
+        connection.execute(f"PRAGMA incremental_vacuum({pages:d})").fetchall()
+    return int(connection.pragma("freelist_count"))
+
+
+def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
+    """Move the WAL into the main file and empty it; False if readers were in the way.
+
+    SQLite would keep writers out while it waits for readers: it waits a moment, often.
+    """
+    deadline = time.monotonic() + patience_seconds
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    try:
+        while True:
+            try:
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+            except apsw.BusyError:
+                busy = 1
+            if not busy or time.monotonic() > deadline:
+                return not busy
+            time.sleep(_BUSY_MILLISECONDS / 1000)
+    finally:
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+
+
+def file_bytes(path: str) -> int:
+    """How long the main file and the WAL are together."""
+    names = [path, f"{path}-wal"]
+    return sum(os.stat(name).st_size for name in names if os.path.exists(name))
