@@ -20,6 +20,7 @@ class Promise:
 
     begun: int = -1
     done: dict[int, str] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
 
     @property
     def last(self) -> int:
@@ -34,9 +35,13 @@ def promises(told: Iterable[str]) -> dict[str, Promise]:
         if word == "failed":
             continue
         promise = found.setdefault(rest[0], Promise())
-        promise.begun = max(promise.begun, int(rest[1]))
+        number = int(rest[1])
+        if word == "dropped":
+            promise.dropped.add(number)
+            continue
+        promise.begun = max(promise.begun, number)
         if word == "done":
-            promise.done[int(rest[1])] = rest[2]
+            promise.done[number] = rest[2]
     return found
 
 
@@ -86,7 +91,9 @@ def _compare_line(vault: hardsave.Vault, name: str, promise: Promise) -> list[st
     faults = []
     if last > promise.begun:
         faults.append(f"timeline {name!r} goes on to {last}, but {promise.begun} was the last")
-    if [found.seq for found in page] != list(range(last, 0, -1)):
+    if [found.seq for found in page] != [
+        number for number in range(last, 0, -1) if number not in promise.dropped
+    ]:
         faults.append(f"timeline {name!r} has gaps: {[found.seq for found in page]}")
     for found in page:
         if found.id != promise.done.get(found.seq, found.id):

@@ -5,6 +5,7 @@ nothing to do with the store:
 
     begin TIMELINE NUMBER
     done TIMELINE NUMBER ID
+    dropped TIMELINE NUMBER
     failed STEP ERROR: MESSAGE
 
 What a save holds follows from its timeline and number, so whoever reads these lines knows
@@ -12,6 +13,7 @@ what has to be found afterwards. Number 0 is the fork that a timeline began with
 """
 
 import os
+import random
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +25,10 @@ import apsw
 
 import hardsave
 from hardsave.errors import HardsaveError
-from hardsave.stores.base import Durability
+from hardsave.objects import envelope
+from hardsave.objects.hashing import digest
+from hardsave.objects.records import LogRecord
+from hardsave.stores.base import Batch, Changes, Durability
 from hardsave.stores.sqlite import SqliteStore, merge
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.copier import Copier
@@ -124,6 +129,26 @@ class Session:
         """Operations that can all be undone: whoever does so finds every save again."""
         for method, arguments in steps:
             getattr(self.line(timeline), method)(**arguments)
+
+    def litter(self, label: str) -> None:
+        """Store something that nothing leads to."""
+        data = random.Random(label).randbytes(5_000)
+        event = LogRecord(0, digest(label.encode())[:12], None, "litter", 0, b"\x80")
+        self.store.commit(Batch(None, event, objects={digest(data): data}))
+
+    def drop(self, timeline: str, *numbers: int) -> None:
+        """Drop checkpoints for good. Not to be struck: whoever looks expects them to be gone."""
+        ids = [self.line(timeline).get(f"{timeline}:{number}").record.id for number in numbers]
+        event = LogRecord(0, digest(timeline.encode())[:12], None, "litter", 0, b"\x80")
+        self.store.commit(Batch(None, event, changes=Changes(drop=ids)))
+        for number in numbers:
+            self.tell(f"dropped {timeline} {number}")
+
+    def collect(self, *, exact: bool) -> None:
+        self.store.collect(envelope.refs, exact=exact)
+
+    def compact(self) -> None:
+        self.vault.compact()
 
     def merge(self) -> None:
         """Merge small packs here and now, not whenever the thread gets to it."""
@@ -254,6 +279,22 @@ def _often(session: Session) -> None:
     session.checkpoint_often()
 
 
+def _litter(label: str) -> Step:
+    return lambda session: session.litter(label)
+
+
+def _drop(session: Session) -> None:
+    session.drop("main", *range(1, 8))
+
+
+def _collect(session: Session) -> None:
+    session.collect(exact=False)
+
+
+def _collect_exactly(session: Session) -> None:
+    session.collect(exact=True)
+
+
 def _operate(session: Session) -> None:
     nothing: dict[str, Any] = {}
     undo, redo = ("undo", nothing), ("redo", nothing)
@@ -317,6 +358,24 @@ SCENARIOS: dict[str, Scenario] = {
     "takeover": Scenario(
         before=[*_repeat(5, _append("main")), _back_up, _merge, _close, _spoil_store],
         steps=[_open, _append("main"), _back_up, _append("main"), _close],
+    ),
+    "gc": Scenario(
+        before=[
+            *_repeat(5, _append("main")),
+            *(_litter("first"), _litter("second"), _merge, _litter("third"), _merge),
+            *(*_repeat(4, _append("main")), _litter("fourth"), _merge, _append("main"), _drop),
+        ],
+        steps=[
+            *(_open, _append("main"), _collect, _append("main"), _litter("fifth")),
+            *(_collect_exactly, _append("main"), _close),
+        ],
+    ),
+    "compact": Scenario(
+        before=_repeat(4, *_repeat(5, _append("main")), _merge, _litter("some")),
+        steps=[
+            *(_open, _append("main"), Session.compact, *_repeat(2, _append("main"), _merge)),
+            *(Session.compact, _append("main"), _close),
+        ],
     ),
     "threads": Scenario(before=[_save("main"), _close], steps=[_open, _crowd], varies=True),
     "two processes": Scenario(
