@@ -13,10 +13,10 @@ import pytest
 
 from hardsave.errors import Corrupt
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.sqlite import SqliteStore, backup, copier, merge
+from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, merge
 from hardsave.stores.sqlite.backup import Copied, Outdated
 from hardsave.stores.sqlite.copier import Copier
-from hardsave.testing.batches import Line, a_note, an_entry, an_object, some_objects
+from hardsave.testing.batches import Line, a_note, an_entry, some_objects
 from tests.unit.stores.processes import Child, eventually
 
 
@@ -99,8 +99,8 @@ def test_what_operations_change_is_copied_again(store: SqliteStore) -> None:
         Changes(replace=[saved[4]._replace(status="done")]),
         Changes(forget_log=9),
     ]
-    for at, changes in enumerate(operations):
-        store.commit(Batch(None, an_entry(f"operation {at}"), changes=changes))
+    for at, operation in enumerate(operations):
+        store.commit(Batch(None, an_entry(f"operation {at}"), changes=operation))
         copy(store)
         assert_same(store)
     store.commit(line.moved("back", head=saved[3].id))
@@ -126,18 +126,14 @@ def test_merged_packs_replace_their_parts(
     assert_same(store)
 
 
-def test_packs_ahead_of_their_batch_are_not_forgotten(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A merge in between notes packs above them: what is highest then says nothing."""
-    monkeypatch.setattr(merge, "ENOUGH_PACKS", 4)
+def test_packs_ahead_of_their_batch_are_not_forgotten(store: SqliteStore) -> None:
+    """What is noted lies above some that were not copied: the highest then says nothing."""
     Line(store).save()
     copy(store)
-    store.put(None, some_objects("early", 1), pin=b"p", seconds=60)
-    store.put(None, an_object("large", 2 * merge.SMALL_BYTES), pin=b"p", seconds=60)
-    for number in range(4):
-        store.put(None, an_object(f"late {number}"), pin=b"p", seconds=60)
-    store._merger.merge(store._writer.connection, 0)
+    for number in range(3):
+        store.put(None, some_objects(f"ahead {number}", 2), pin=b"p", seconds=60)
+    last = store._writer.connection.execute("SELECT max(id) FROM packs").get
+    store._writer.apply(lambda connection: changes.note(connection, "packs", [last]))
     copy(store)
     assert_same(store)
 

@@ -464,6 +464,11 @@ def test_a_takeover_that_did_not_get_far_leaves_everything_as_it_was(
 
 def test_the_backup_follows_the_new_file(path: Path) -> None:
     overwrite(path)
+    SqliteStore(path).close()
+    old = backup.open_for_feeding(str(path), lambda: False)
+    with pytest.raises(backup.Outdated):  # the new file is not what it was copied from
+        backup.feed(old)
+    old.close()
     assert_intact(path)
     copied = backup.peek(str(path))
     assert copied is not None
