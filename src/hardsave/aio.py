@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.retention import Plan
     from hardsave.timeline.summary import Summary
     from hardsave.vault.follow import Event, Following
+    from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
 
@@ -459,6 +460,11 @@ class Vault:
 
     async def compact(self) -> None:
         await self._pool.run(self._sync.compact)
+
+    async def purge(
+        self, ref: str | None = None, *, timeline: str | None = None, text: str | None = None
+    ) -> "Purged":
+        return await self._pool.run(self._sync.purge, ref, timeline=timeline, text=text)
 
     async def close(self) -> None:
         await self._pool.close()

@@ -51,6 +51,7 @@ class Saving:
         self.seen = seen
         self._shadow: Shadow | None = None
         self._growth: Growth | None = None
+        self._grown_on: Hash | None = None  # the state that growth remembers
         self._is_warm = False  # whether what shadow or growth remember is stored
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
@@ -100,6 +101,8 @@ class Saving:
             root, out = build(base)
             record = about(base, root)
             fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
+            if self._growth is not None and self._grown_on is not None:
+                requires.add(self._grown_on)  # a text may have been purged from the head
             become = TimelineRecord(
                 self._name,
                 record.id,
@@ -120,6 +123,7 @@ class Saving:
             self._shadow = self._growth = None  # they speak of objects that may not be stored
             raise
         self._is_warm = True
+        self._grown_on = root
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return record._replace(number=number)
@@ -152,6 +156,7 @@ class Saving:
             root = None if head is None else self._context.history.at(head).root
             objects = self._context.objects
             self._growth = Growth(objects.builder, objects.verbatim, root)
+            self._grown_on = root
         return self._growth.append(delta)
 
     def about(

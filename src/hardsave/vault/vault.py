@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
     from hardsave.vault.follow import Following
+    from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
 
@@ -259,6 +260,26 @@ class Vault:
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""
         self._context.store.compact()
+
+    def purge(
+        self, ref: str | None = None, *, timeline: str | None = None, text: str | None = None
+    ) -> "Purged":
+        """Remove a checkpoint, a timeline or a text so that its bytes are in no file of the store.
+
+        **It cannot be undone.** A text is replaced by `[purged]` in every checkpoint that has
+        it; what other checkpoints share with a purged one stays. Exported files, and files
+        that a takeover or a repair has set aside, are yours to delete.
+        """
+        from hardsave.vault import purge  # few callers need it
+
+        given = [one for one in (ref, timeline, text) if one is not None]
+        if len(given) != 1:
+            raise Misuse("purge takes one of a ref, a timeline and a text")
+        if ref is not None:
+            return purge.checkpoint(self._context, ref)
+        if timeline is not None:
+            return purge.timeline(self._context, timeline)
+        return purge.text(self._context, given[0])
 
     def close(self) -> None:
         """Release the store. A second call does nothing."""

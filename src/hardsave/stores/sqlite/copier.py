@@ -9,17 +9,19 @@ import fcntl
 import logging
 import os
 import threading
+import time
 import weakref
 
 import apsw
 
-from hardsave.errors import Corrupt, HardsaveError
+from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.stores.sqlite import backup
 from hardsave.stores.sqlite.backup import Copied, Outdated
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.writer import Writer
 
 PASS_SECONDS = 0.5
+RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
@@ -57,6 +59,27 @@ class Copier:
             thread = threading.Thread(target=_work, args=ours, name="hardsave-backup", daemon=True)
             thread.start()
             self._thread = thread
+
+    def renew(self) -> None:
+        """Have the backup built anew by whoever feeds it: what was removed is not in it then.
+
+        Skips a change that the backup has not seen, so that it cannot be fed any more.
+        """
+        if not os.path.exists(backup.path_of(self._path)):
+            return
+        skipped: list[int] = []
+        self._writer.apply(lambda connection: skipped.append(_skip(connection)))
+        self.saw()
+        until = time.monotonic() + RENEWAL_SECONDS
+        while time.monotonic() < until:
+            known = backup.peek(self._path)
+            if known is not None and known.change >= skipped[-1]:
+                return
+            time.sleep(PASS_SECONDS / 10)
+        raise Unavailable(
+            f"what was removed is still in the backup of {self._path}: it was not built anew in "
+            f"{RENEWAL_SECONDS:.0f} s; see the log of the processes that have it open, and repeat"
+        )
 
     def close(self) -> None:
         """End the thread, with a last pass if that is short; one that takes long is broken off."""
@@ -181,6 +204,14 @@ def _work(copier: "weakref.ref[Copier]", stop: threading.Event) -> None:
             return
         ours.turn()
         del ours
+
+
+def _skip(connection: apsw.Connection) -> int:
+    for _ in range(2):
+        connection.execute("INSERT INTO changes (what, low, high) VALUES ('packs', 1, 0)")
+    last = connection.last_insert_rowid()
+    connection.execute("DELETE FROM changes WHERE id < ?", (last,))
+    return last
 
 
 def _run(connection: apsw.Connection, sql: str, values: tuple[int, ...]) -> None:

@@ -26,6 +26,7 @@ class Access(NamedTuple):
     idle: Callable[[], AbstractContextManager[apsw.Connection]]  # a connection without one
     apply: Callable[[Change], None]
     merge: Callable[[int], None]  # all packs of a user that wait
+    renew_backup: Callable[[], None]
 
 
 class Housekeeper:
@@ -49,6 +50,8 @@ class Housekeeper:
                 except Corrupt as error:
                     damage = damage or error  # one user's damage is no other user's
             self._give_back(exact=exact)
+            if exact:
+                self._access.renew_backup()
             if damage is not None:
                 raise damage
             return Collected(*removed, max(0, before - room.file_bytes(self._path)))

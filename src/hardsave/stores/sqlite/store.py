@@ -127,7 +127,13 @@ class SqliteStore:
             raise
         self._merger = Merger(self._writer, self._connect)
         self._copier = Copier(self._writer) if self._has_backup else None
-        access = Access(self._reading_at_once, self._reading, self._apply, self._merge_waiting)
+        access = Access(
+            self._reading_at_once,
+            self._reading,
+            self._apply,
+            self._merge_waiting,
+            self._renew_backup,
+        )
         self._housekeeper = Housekeeper(self.path, access)
 
     def _let_go(self) -> None:
@@ -320,6 +326,11 @@ class SqliteStore:
 
     def compact(self) -> None:
         self._housekeeper.compact()
+
+    def _renew_backup(self) -> None:
+        with self._using():
+            if self._copier is not None:
+                self._copier.renew()
 
     def beside(self, what: str) -> str | None:
         return f"{self.path}-{what}"

@@ -1,0 +1,184 @@
+"""Purge: what must be gone is gone, from every file of the store.
+
+Contract. Cannot be undone. What names nothing is an error; nothing is purged by halves: an
+interrupted purge is finished by calling it again. When it returns, the bytes that only the
+purged checkpoints held, or the text, are in no file of the store: not in its main file, its
+WAL, its backup, its search index, nor in free pages. Files that a repair set aside, and
+exports, are the caller's; the first are named.
+
+What stays: tombstones, that is ids, numbers and parents; and the names of timelines.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.objects import envelope
+from hardsave.objects.hashing import Hash
+from hardsave.objects.levels import Out
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.rewriting import replaced
+from hardsave.stores.base import Batch, Changes, Move
+from hardsave.vault import search
+from hardsave.vault.context import Context
+
+REPLACEMENT = "[purged]"
+MIN_TEXT = 4  # characters: anything shorter is in half of all words
+
+_PAGE = 500
+_BATCH = 256
+_CHUNK = 64  # checkpoints rewritten in one commit
+_EMPTY = b"\x80"
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge removed."""
+
+    dropped: int
+    """Checkpoints that are gone."""
+    rewritten: int
+    """Checkpoints that had the text, and have another in its place."""
+    objects: int
+    """Objects whose bytes are gone."""
+
+
+def checkpoint(context: Context, ref: str) -> Purged:
+    """Drop one checkpoint for good. If it is the head, the one before it becomes the head."""
+    record = context.history.find(ref)
+    standing = context.store.timeline(context.user, record.timeline)
+    moves: tuple[Move, ...] = ()
+    if standing is not None and standing.head == record.id:
+        above = next(context.history.ancestors(record), None)
+        moves = (Move(standing, standing._replace(head=None if above is None else above.id)),)
+    _drop(context, [record.id], moves)
+    return _collected(context, dropped=1)
+
+
+def timeline(context: Context, name: str) -> Purged:
+    """Drop every checkpoint of a timeline, deleted ones too, and the timeline from the list."""
+    standing = context.store.timeline(context.user, name)
+    if standing is None:
+        raise NotFound(f"there is no timeline {name!r}")
+    ids = [record.id for record in context.history.line(name, hidden=True)]
+    _drop(context, ids, (Move(standing, standing._replace(head=None, is_deleted=True)),))
+    return _collected(context, dropped=len(ids))
+
+
+def text(context: Context, wanted: str) -> Purged:
+    """Put `REPLACEMENT` in the place of a text, in every checkpoint, deleted ones too."""
+    if len(wanted) < MIN_TEXT:
+        raise Misuse(f"a text to purge has at least {MIN_TEXT} characters, not {len(wanted)}")
+    old = wanted.encode("utf-8", "surrogatepass")
+    rewriter = _Rewriter(context, old)
+    count = rewriter.rewrite_all()
+    purged = _collected(context, rewritten=count)
+    while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
+        count += again
+        purged = _collected(context, rewritten=count)
+    return purged
+
+
+def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
+    dropped = set(ids)
+    moved = {move.become.name for move in moves}
+    for line in _timelines(context):
+        if line.head in dropped and line.name not in moved:
+            raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
+    entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+    changes = Changes(moves=moves, drop=ids)
+    context.store.commit(Batch(context.user, entry, changes=changes))
+
+
+def _timelines(context: Context) -> Iterator[TimelineRecord]:
+    after: str | None = None
+    while rows := context.store.timelines(context.user, after, _PAGE):
+        yield from rows
+        after = rows[-1].name
+
+
+def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
+    search.erase(context)
+    gone = context.store.collect(envelope.refs, exact=True)
+    return Purged(dropped, rewritten, gone.objects)
+
+
+class _Rewriter:
+    """Rewrites the checkpoints that hold a text. What it has seen of objects, it remembers."""
+
+    def __init__(self, context: Context, old: bytes) -> None:
+        self._context = context
+        self._old = old
+        self._new = REPLACEMENT.encode()
+        self._after = 0  # the last commit that was looked at
+        self._holds: dict[Hash, bool] = {}  # whether an object, or what it leads to, has it
+
+    def rewrite_all(self) -> int:
+        """Rewrite what was saved since the last call; how many had the text."""
+        count = 0
+        while records := self._context.store.saved(self._context.user, self._after, _PAGE):
+            for start in range(0, len(records), _CHUNK):
+                count += self._rewrite(records[start : start + _CHUNK])
+            self._after = records[-1].number
+        return count
+
+    def _rewrite(self, records: list[CheckpointRecord]) -> int:
+        """Commit these checkpoints without the text; how many had it."""
+        objects: dict[Hash, bytes] = {}
+        changed: list[CheckpointRecord] = []
+        for record in records:
+            new = self._rewritten(record, objects)
+            if new != record:
+                changed.append(new)
+        if changed:
+            context = self._context
+            entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+            changes = Changes(replace=changed)
+            context.store.commit(Batch(context.user, entry, objects=objects, changes=changes))
+        return len(changed)
+
+    def _rewritten(self, record: CheckpointRecord, objects: dict[Hash, bytes]) -> CheckpointRecord:
+        root = record.root
+        if self._is_held(root):
+            root, out = self._rebuilt(root)
+            objects |= out
+        return record._replace(
+            root=root,
+            name=None if record.name is None else self._without(record.name),
+            status=self._without(record.status),
+            description=self._without(record.description),
+            metadata=replaced(record.metadata, self._old, self._new),
+        )
+
+    def _without(self, text: str) -> str:
+        return text.encode().replace(self._old, self._new).decode()
+
+    def _rebuilt(self, root: Hash) -> tuple[Hash, Out]:
+        """The state anew, without the text: what has not changed is stored already."""
+        objects = self._context.objects
+        codec = objects.verbatim.codec
+        state = codec.encode(objects.verbatim.load(root))
+        out = Out()
+        value = codec.decode(replaced(state, self._old, self._new))
+        return objects.builder.root(value, out), out
+
+    def _is_held(self, root: Hash) -> bool:
+        """Whether the text is anywhere below. Reads each object once."""
+        self._look(root)
+        return self._holds[root]
+
+    def _look(self, root: Hash) -> None:
+        own: dict[Hash, bool] = {}
+        below: dict[Hash, tuple[Hash, ...]] = {}
+        stack = [root]
+        while stack:
+            address = stack[-1]
+            if address in self._holds:
+                stack.pop()
+            elif address not in below:
+                data = self._context.objects.fetch([address])[address]
+                own[address], below[address] = self._old in data, envelope.refs(data)
+                stack += [ref for ref in below[address] if ref not in self._holds]
+            else:
+                found = [self._holds[ref] for ref in below.pop(address)]
+                self._holds[stack.pop()] = own.pop(address) or any(found)

@@ -1,0 +1,173 @@
+"""What was purged is in no file of the store, and nothing else is harmed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.objects.rewriting import replaced
+from hardsave.stores.memory import MemoryStore
+from hardsave.vault import purge
+from hardsave.vault.vault import Vault
+from tests.unit.vault.secrets_scanner import found
+
+SECRETS = [f"sesame-{number:02d}-{number * 7919 % 9973:04d}-opens" for number in range(50)]
+
+
+@dataclass
+class Card:
+    holder: str
+    numbers: tuple[str, ...]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "store.db"
+
+
+def opened(path: Path, **options: Any) -> hardsave.Vault:
+    return hardsave.open(f"sqlite:///{path}", **options)
+
+
+def planted(vault: hardsave.Vault) -> hardsave.Timeline:
+    """A session with a secret in every other turn, in all kinds of places."""
+    line = vault.timeline("main")
+    line.save({"messages": [], "cards": (Card(SECRETS[0], ("1", SECRETS[1])), {SECRETS[2]: {1}})})
+    for turn, secret in enumerate(SECRETS[3:45]):
+        text = f"turn {turn} " + "the quick brown fox " * 20
+        line.append({"messages": [{"role": "user", "content": text + secret, "n": turn}]})
+        line.append({"messages": [{"role": "assistant", "content": text, "raw": b"x" * 50}]})
+    line.append({"note": SECRETS[45].encode()}, name=f"named {SECRETS[46]}")
+    line.append({"turn": 1}, description=SECRETS[47], status=SECRETS[48])
+    line.append({"turn": 2}, metadata={"key": [SECRETS[49]]})
+    return line
+
+
+def test_texts_are_in_no_file_after_they_were_purged(path: Path) -> None:
+    with opened(path) as vault:
+        line = planted(vault)
+        vault.search("sesame")  # an index that knows them
+        before = [vault.get(f"main:{n}").read() for n in (1, 40, 85)]
+        assert found(path.parent, SECRETS) == set(SECRETS)
+        for secret in SECRETS:
+            assert vault.purge(text=secret).rewritten > 0
+        assert found(path.parent, SECRETS) == set()
+        for n, old in zip((1, 40, 85), before, strict=True):
+            assert vault.get(f"main:{n}").read() == without(vault, old)
+        assert vault.verify().faults == ()
+        assert len(line) == 88
+        line.append({"turn": 3})
+    assert found(path.parent, SECRETS) == set()
+
+
+def without(vault: hardsave.Vault, state: Any) -> Any:
+    """The state as it must be now: every secret replaced, nothing else touched."""
+    codec = vault._context.objects.codec
+    data = codec.encode(state)
+    for secret in SECRETS:
+        data = replaced(data, secret.encode(), purge.REPLACEMENT.encode())
+    return codec.decode(data)
+
+
+def test_a_purged_timeline_is_in_no_file(path: Path) -> None:
+    with opened(path) as vault:
+        planted(vault)
+        other = vault.timeline("other")
+        other.save({"kept": "this stays here"})
+        assert vault.purge(timeline="main").dropped == 88
+        assert found(path.parent, [*SECRETS, "this stays here"]) == {"this stays here"}
+        assert [line.name for line in vault.timelines()] == ["other"]
+        assert vault.verify().faults == ()
+        assert other.load() == {"kept": "this stays here"}
+        assert vault.timeline("main").save({"turn": 1}).seq == 89
+
+
+def test_a_purged_checkpoint_is_in_no_file_and_its_children_stay(path: Path) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        for text in ("first words", SECRETS[0], "last words"):
+            line.save({"messages": [text * 20]})
+        assert vault.purge("main:2").dropped == 1
+        assert found(path.parent, SECRETS) == set()
+        assert [each.seq for each in line.ancestors()] == [1]
+        assert line.load() == {"messages": ["last words" * 20]}
+        assert vault.purge("main:3").dropped == 1
+        assert line.load() == {"messages": ["first words" * 20]}
+        assert vault.verify().faults == ()
+        with pytest.raises(NotFound):
+            vault.get("main:2")
+
+
+def test_what_was_deleted_is_purged_too(path: Path) -> None:
+    with opened(path) as vault:
+        planted(vault).delete()
+        vault.purge(text=SECRETS[9])
+        vault.undo()
+        assert found(path.parent, SECRETS[9:11]) == {SECRETS[10]}
+        assert vault.timeline("main").load()["messages"][12]["content"].endswith("[purged]")
+
+
+def test_what_another_timeline_stands_on_is_not_purged() -> None:
+    with Vault(MemoryStore()) as vault:
+        line = vault.timeline("main")
+        line.save({"turn": 1})
+        line.save({"turn": 2})
+        fork = line.fork("@~1", name="try-2")
+        for wanted in ({"ref": "main:1"}, {"timeline": "main"}):
+            with pytest.raises(Conflict, match="'try-2' stands there"):
+                vault.purge(**wanted)
+        fork.save({"turn": 3})
+        assert vault.purge("main:1").dropped == 1
+        assert fork.load() == {"turn": 3}
+
+
+def test_another_users_text_is_not_touched(path: Path) -> None:
+    with opened(path, user="ada") as ada, opened(path, user="bob") as bob:
+        for vault in (ada, bob):
+            vault.timeline("main").save({"text": "a word of mine, sesame"})
+        assert ada.purge(text="sesame").rewritten == 1
+        assert bob.timeline("main").load() == {"text": "a word of mine, sesame"}
+        assert ada.timeline("main").load() == {"text": "a word of mine, [purged]"}
+
+
+def test_a_handle_that_has_saved_before_goes_on(path: Path) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        state = {"messages": [f"{n} sesame" * 50 for n in range(30)]}
+        line.save(state)
+        vault.purge(text="sesame")
+        state["messages"].append("one more")
+        assert line.save(state).read() == state  # it has the text again, as it was told
+        grown = vault.timeline("other")
+        grown.append({"messages": ["sesame" * 100]})
+        vault.purge(text="sesame")
+        grown.append({"messages": ["more"]})
+        assert grown.load()["messages"] == ["[purged]" * 100, "more"]
+        assert vault.verify().faults == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        ({}, Misuse),
+        ({"ref": "main:1", "text": "sesame"}, Misuse),
+        ({"text": "abc"}, Misuse),
+        ({"ref": "main:77"}, NotFound),
+        ({"timeline": "never"}, NotFound),
+    ],
+)
+def test_what_cannot_be_purged_is_an_error(wanted: dict[str, str], error: type[Exception]) -> None:
+    with Vault(MemoryStore()) as vault:
+        vault.timeline("main").save({"turn": 1})
+        with pytest.raises(error):
+            vault.purge(**wanted)
+        assert vault.timeline("main").load() == {"turn": 1}
+
+
+def test_a_text_that_is_nowhere_changes_nothing() -> None:
+    with Vault(MemoryStore()) as vault:
+        vault.timeline("main").save({"turn": 1})
+        assert vault.purge(text="nowhere") == purge.Purged(0, 0, 0)
