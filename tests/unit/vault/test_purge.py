@@ -1,5 +1,6 @@
 """What was purged is in no file of the store, and nothing else is harmed."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,19 @@ def planted(vault: hardsave.Vault) -> hardsave.Timeline:
     return line
 
 
+def backed_up(path: Path) -> None:
+    """Wait for the first backup: a file that comes and goes cannot be looked into."""
+    until = time.monotonic() + 30
+    while not path.with_name(path.name + "-backup").exists():
+        assert time.monotonic() < until, "no backup was made"
+        time.sleep(0.02)
+
+
 def test_texts_are_in_no_file_after_they_were_purged(path: Path) -> None:
     with opened(path) as vault:
         line = planted(vault)
         vault.search("sesame")  # an index that knows them
+        backed_up(path)
         before = [vault.get(f"main:{n}").read() for n in (1, 40, 85)]
         assert found(path.parent, SECRETS) == set(SECRETS)
         for secret in SECRETS:
@@ -75,6 +85,7 @@ def without(vault: hardsave.Vault, state: Any) -> Any:
 def test_a_purged_timeline_is_in_no_file(path: Path) -> None:
     with opened(path) as vault:
         planted(vault)
+        backed_up(path)
         other = vault.timeline("other")
         other.save({"kept": "this stays here"})
         assert vault.purge(timeline="main").dropped == 88
@@ -90,6 +101,7 @@ def test_a_purged_checkpoint_is_in_no_file_and_its_children_stay(path: Path) -> 
         line = vault.timeline("main")
         for text in ("first words", SECRETS[0], "last words"):
             line.save({"messages": [text * 20]})
+        backed_up(path)
         assert vault.purge("main:2").dropped == 1
         assert found(path.parent, SECRETS) == set()
         assert [each.seq for each in line.ancestors()] == [1]
@@ -104,6 +116,7 @@ def test_a_purged_checkpoint_is_in_no_file_and_its_children_stay(path: Path) -> 
 def test_what_was_deleted_is_purged_too(path: Path) -> None:
     with opened(path) as vault:
         planted(vault).delete()
+        backed_up(path)
         vault.purge(text=SECRETS[9])
         vault.undo()
         assert found(path.parent, SECRETS[9:11]) == {SECRETS[10]}

@@ -5,6 +5,7 @@ whether anybody has committed. If the elected process ends, the kernel gives the
 another one has it at its next look. Whatever goes wrong here is reported, and fails no save.
 """
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -44,6 +45,7 @@ class Copier:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._stop = threading.Event()
+        self._wake = threading.Event()  # before its time
         self._is_in_a_hurry = False  # somebody waits for the thread to end
 
     def saw(self) -> None:
@@ -55,7 +57,7 @@ class Copier:
         with self._starting:
             if self._thread is not None or self._stop.is_set():
                 return
-            ours = (weakref.ref(self), self._stop)
+            ours = (weakref.ref(self), self._stop, self._wake)
             thread = threading.Thread(target=_work, args=ours, name="hardsave-backup", daemon=True)
             thread.start()
             self._thread = thread
@@ -70,11 +72,13 @@ class Copier:
         skipped: list[int] = []
         self._writer.apply(lambda connection: skipped.append(_skip(connection)))
         self.saw()
+        self._wake.set()
         until = time.monotonic() + RENEWAL_SECONDS
         while time.monotonic() < until:
-            known = backup.peek(self._path)
-            if known is not None and known.change >= skipped[-1]:
-                return
+            with contextlib.suppress(HardsaveError):  # it is being replaced right now
+                known = backup.peek(self._path)
+                if known is not None and known.change >= skipped[-1]:
+                    return
             time.sleep(PASS_SECONDS / 10)
         raise Unavailable(
             f"what was removed is still in the backup of {self._path}: it was not built anew in "
@@ -85,6 +89,7 @@ class Copier:
         """End the thread, with a last pass if that is short; one that takes long is broken off."""
         with self._starting:
             self._stop.set()
+            self._wake.set()
             thread = self._thread
         if thread is not None:
             thread.join(2 * PASS_SECONDS)
@@ -96,6 +101,7 @@ class Copier:
 
     def __del__(self) -> None:
         self._stop.set()  # a store that was forgotten and not closed
+        self._wake.set()
         self._let_go()
 
     def turn(self, *, is_last: bool = False) -> None:
@@ -196,10 +202,14 @@ class Copier:
             self._lock, self._is_elected = None, False
 
 
-def _work(copier: "weakref.ref[Copier]", stop: threading.Event) -> None:
+def _work(copier: "weakref.ref[Copier]", stop: threading.Event, wake: threading.Event) -> None:
     """The thread. It keeps nothing alive: a store that is forgotten ends it."""
-    while not stop.wait(PASS_SECONDS):
+    while True:
+        wake.wait(PASS_SECONDS)
+        wake.clear()
         ours = copier()
+        if stop.is_set():
+            return
         if ours is None:
             return
         ours.turn()
