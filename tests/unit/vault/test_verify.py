@@ -213,6 +213,14 @@ def test_a_missing_timeline_is_noticed(path: Path) -> None:
     assert faults(path) != ""
 
 
+def test_a_checkpoint_whose_timeline_is_missing_is_not_found(path: Path) -> None:
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        orphan = vault.timeline("main").get("main:70").id
+    change(path, lambda direct: direct.execute("DELETE FROM timelines WHERE name = 'main'"))
+    with hardsave.open(f"sqlite:///{path}") as vault, pytest.raises(NotFound):
+        vault.timeline("other").get(orphan)
+
+
 def test_a_missing_index_row_is_named(path: Path) -> None:
     named: list[int] = []
 

@@ -238,7 +238,9 @@ class SqliteStore:
 
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         row = self._row(_ONE_CHECKPOINT, user, id)
-        return None if row is None else CheckpointRecord(*row)
+        if row is None or row[2] is None:  # one whose timeline is gone is gone too
+            return None
+        return CheckpointRecord._make(row)
 
     def checkpoints_between(
         self, user: str | None, low: Id, high: Id, limit: int
