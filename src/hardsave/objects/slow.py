@@ -154,6 +154,7 @@ class _Open(NamedTuple):
     wanted: int
     items: list[Any]
     close: Callable[[list[Any]], Any]
+    end: int | None = None  # where it must end, if its length was said
 
 
 Build = Callable[[int, Any], Any]
@@ -168,6 +169,8 @@ def decode(data: bytes, build: Build, nested: frozenset[int] = wire.NESTED) -> A
         frame = stack[-1]
         if len(frame.items) == frame.wanted:
             stack.pop()
+            if frame.end not in (None, reader.at):
+                raise Corrupt("a stored value is not as long as it says")
             if stack:
                 stack[-1].items.append(frame.close(frame.items))
             continue
@@ -242,7 +245,7 @@ class _Reader:
     def _extension(self, size: int, build: Build) -> Any:
         code = self.number(">b")
         if code in self.nested:
-            return _Open(1, [], lambda items: build(code, items[0]))
+            return _Open(1, [], lambda items: build(code, items[0]), self.at + size)
         return build(code, self.take(size))
 
 

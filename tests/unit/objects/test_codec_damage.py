@@ -235,3 +235,10 @@ def test_a_set_with_a_tuple_nested_without_end_does_not_kill_the_process() -> No
     data = wire.ext(wire.SET, b"\x91" + tuples)
     done = subprocess.run([sys.executable, "-c", script], input=data, check=False, timeout=60)
     assert done.returncode == 0
+
+
+def test_an_extension_that_takes_from_what_follows_it_is_damage() -> None:
+    """Both decoders must agree on where it ends, or many values read at once would mix."""
+    for data in (b"\x92\xd4\x02\x91\x05", b"\x93\xd4\x02\x91\x05\x06"):
+        with pytest.raises(Corrupt):
+            PLAIN.decode(data)
