@@ -19,7 +19,15 @@ the next look at the head tells.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -39,6 +47,8 @@ from hardsave.vault.vault import MAX_VALUE_BYTES, POLL_SECONDS, Redact
 from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
+    import os
+
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
@@ -47,6 +57,7 @@ if TYPE_CHECKING:
     from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
+    from hardsave.vault.transfer import Exported, Imported
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -376,6 +387,14 @@ class Vault:
 
     async def diff(self, old: Checkpoint | str, new: Checkpoint | str) -> "Diff":
         return await self._pool.run(self._sync.diff, _plain(old), _plain(new))
+
+    async def export_file(
+        self, path: "str | os.PathLike[str]", *, timelines: Iterable[str] | None = None
+    ) -> "Exported":
+        return await self._pool.run(self._sync.export_file, path, timelines=timelines)
+
+    async def import_file(self, path: "str | os.PathLike[str]") -> "Imported":
+        return await self._pool.run(self._sync.import_file, path)
 
     def on(self, event: EventName, handler: Callable[..., Any]) -> Callable[[], None]:
         """See `hardsave.Vault.on`; `handler` may be a coroutine function."""

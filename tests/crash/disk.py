@@ -69,6 +69,9 @@ class Disk:
             self._rename(event.path, _Node(is_folder=event.kind == "mkdir"))
         elif event.kind == "delete":
             self._rename(event.path, None)
+        elif event.kind == "rename":
+            self._rename(event.data.decode(), self._now[event.path])
+            self._rename(event.path, None)
         elif event.kind in ("write", "truncate"):
             self._now[event.path].pending.append(event)
         elif event.kind == "sync":

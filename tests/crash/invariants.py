@@ -32,7 +32,7 @@ def promises(told: Iterable[str]) -> dict[str, Promise]:
     found: dict[str, Promise] = {}
     for line in told:
         word, *rest = line.split()
-        if word == "failed":
+        if word in ("failed", "exported"):
             continue
         promise = found.setdefault(rest[0], Promise())
         number = int(rest[1])
@@ -53,6 +53,7 @@ def check(folder: str, told: list[str]) -> list[str]:
             scenarios.take_back(vault)
             faults = compare(vault, expected)
             faults += vault.verify().faults
+            faults += _half_imports(vault) + _bad_exports(Path(folder), told)
             if faults:
                 return faults
         lines = list(told)
@@ -64,6 +65,22 @@ def check(folder: str, told: list[str]) -> list[str]:
             return compare(vault, promises(lines)) + list(vault.verify().faults)
     except HardsaveError as error:
         return [f"{type(error).__name__}: {error}"]
+
+
+def _half_imports(vault: hardsave.Vault) -> list[str]:
+    found = len(vault.timeline(scenarios.IMPORTED))
+    return [f"{found} of an import are there"] if found not in (0, scenarios.IMPORTED_SAVES) else []
+
+
+def _bad_exports(folder: Path, told: Iterable[str]) -> list[str]:
+    """An export that is there is whole, and one that was acknowledged is there."""
+    wanted = max((int(line.split()[1]) for line in told if line.startswith("exported")), default=0)
+    file = folder / scenarios.EXPORT
+    if not file.exists():
+        return ["the export is gone"] if wanted else []
+    with hardsave.open("memory://") as empty:
+        found = empty.import_file(file).checkpoints
+    return [f"{found} of {wanted} checkpoints are in the export"] if found < wanted else []
 
 
 def check_all(cases: list[tuple[str, list[str]]]) -> list[list[str]]:

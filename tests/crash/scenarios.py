@@ -6,6 +6,7 @@ nothing to do with the store:
     begin TIMELINE NUMBER
     done TIMELINE NUMBER ID
     dropped TIMELINE NUMBER
+    exported COUNT
     failed STEP ERROR: MESSAGE
 
 What a save holds follows from its timeline and number, so whoever reads these lines knows
@@ -34,6 +35,9 @@ from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.copier import Copier
 
 STORE = "new/folders/store.db"  # inside the folder under test
+EXPORT = "out.hardsave"
+IMPORT = "in.hardsave"
+IMPORTED, IMPORTED_SAVES = "imported", 3
 
 
 def url(folder: Path | str) -> str:
@@ -149,6 +153,24 @@ class Session:
 
     def compact(self) -> None:
         self.vault.compact()
+
+    def export(self) -> None:
+        done = self.vault.export_file(self.folder / EXPORT)
+        self.tell(f"exported {done.checkpoints}")
+
+    def make_import(self) -> None:
+        """A file of another store, to be imported."""
+        with hardsave.open("memory://") as other:
+            for number in range(1, IMPORTED_SAVES + 1):
+                other.timeline(IMPORTED).save(state(IMPORTED, number))
+            other.export_file(self.folder / IMPORT)
+
+    def import_all(self) -> None:
+        """All of it, or nothing."""
+        self.tell(f"begin {IMPORTED} {IMPORTED_SAVES}")
+        self.vault.import_file(self.folder / IMPORT)
+        head = self.line(IMPORTED).head
+        self.tell(f"done {IMPORTED} {IMPORTED_SAVES} {head.id if head else None}")
 
     def merge(self) -> None:
         """Merge small packs here and now, not whenever the thread gets to it."""
@@ -303,6 +325,7 @@ def _operate(session: Session) -> None:
 
 
 _open, _close = Session.open, Session.close
+_export, _make_import, _import = Session.export, Session.make_import, Session.import_all
 
 # Half of them close the store in the end, which moves the WAL into the main file; half do not,
 # which is how most processes end. What `before` leaves open is a WAL that has to be recovered.
@@ -319,6 +342,14 @@ SCENARIOS: dict[str, Scenario] = {
     "operations": Scenario(
         before=[*_repeat(3, _append("main")), _close],
         steps=[_open, _operate],
+    ),
+    "export": Scenario(
+        before=[*_repeat(3, _append("main")), _export, _append("main"), _close],
+        steps=[_open, _export, _append("main"), _export],
+    ),
+    "import": Scenario(
+        before=[*_repeat(2, _append("main")), _make_import],
+        steps=[_open, _append("main"), _import, _append("main"), _import, _close],
     ),
     "merge": Scenario(
         before=[*_repeat(5, _append("main"))],

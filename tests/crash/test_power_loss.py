@@ -16,8 +16,10 @@ from tests.crash.outage import State
 from tests.crash.rig import KILLED, Rig
 
 # Events of two processes cannot be put in one order from outside.
-SCENARIOS = ["first save", "append", "fork", "merge", "gather", "checkpoint", "threads"]
-SCENARIOS += ["gc", "compact"]
+SCENARIOS = (
+    *("first save", "append", "fork", "merge", "gather", "checkpoint", "threads"),
+    *("gc", "compact", "export", "import"),
+)
 SAMPLE = 12  # states of each scenario, in the ordinary suite
 
 

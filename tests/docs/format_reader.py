@@ -37,7 +37,55 @@ class Checkpoint(NamedTuple):
     root: bytes
 
 
-class StoreFile:
+class States:
+    """States, rebuilt from objects, wherever these are."""
+
+    def object(self, address: bytes) -> bytes:
+        """Return an object's bytes, checked."""
+        raise NotImplementedError
+
+    def state(self, root: bytes) -> Any:
+        return self._value(root)
+
+    def _value(self, address: bytes) -> Any:
+        kind, refs, payload = opened(self.object(address))
+        if kind == VALUE:
+            return decoded(payload, refs)
+        assert kind == SEQUENCE, kind
+        shape, _, count, has_edge, last = decoded(payload, refs)
+        leaves = self._leaves(refs[-1] if has_edge else None)
+        flat = [item for leaf in [*leaves, last] for item in leaf]
+        items = [self._value(item.address) if isinstance(item, Ref) else item for item in flat]
+        assert len(items) == count * (2 if shape in (4, 5) else 1)
+        return assembled(shape, items)
+
+    def _leaves(self, edge: bytes | None) -> Iterator[list[Any]]:
+        """Yield the items of every leaf, from left to right: the highest edge comes first."""
+        rows: list[list[tuple[bytes, int]]] = []
+        while edge is not None:
+            kind, refs, payload = opened(self.object(edge))
+            assert kind == EDGE, kind
+            has_next, counts = decoded(payload, refs)
+            rows.append(list(zip(refs, counts, strict=False)))
+            edge = refs[-1] if has_next else None
+        for row in reversed(rows):
+            for address, covers in row:
+                yield from self._below(address, covers)
+
+    def _below(self, address: bytes, covers: int) -> Iterator[list[Any]]:
+        kind, refs, payload = opened(self.object(address))
+        content = decoded(payload, refs)
+        if kind == LEAF:
+            assert len(content) in (covers, 2 * covers)
+            yield content
+            return
+        assert kind == NODE, kind
+        assert sum(content) == covers
+        for child, count in zip(refs, content, strict=True):
+            yield from self._below(child, count)
+
+
+class StoreFile(States):
     """One user's half of a store's file."""
 
     def __init__(self, path: Path, user: str | None = None) -> None:
@@ -89,46 +137,6 @@ class StoreFile:
             (row,) = self.rows("SELECT size, directory, body FROM packs WHERE id = ?", pack)
             self._packs[pack] = unpacked(*row)
         return self._packs[pack]
-
-    def state(self, root: bytes) -> Any:
-        return self._value(root)
-
-    def _value(self, address: bytes) -> Any:
-        kind, refs, payload = opened(self.object(address))
-        if kind == VALUE:
-            return decoded(payload, refs)
-        assert kind == SEQUENCE, kind
-        shape, _, count, has_edge, last = decoded(payload, refs)
-        leaves = self._leaves(refs[-1] if has_edge else None)
-        flat = [item for leaf in [*leaves, last] for item in leaf]
-        items = [self._value(item.address) if isinstance(item, Ref) else item for item in flat]
-        assert len(items) == count * (2 if shape in (4, 5) else 1)
-        return assembled(shape, items)
-
-    def _leaves(self, edge: bytes | None) -> Iterator[list[Any]]:
-        """Yield the items of every leaf, from left to right: the highest edge comes first."""
-        rows: list[list[tuple[bytes, int]]] = []
-        while edge is not None:
-            kind, refs, payload = opened(self.object(edge))
-            assert kind == EDGE, kind
-            has_next, counts = decoded(payload, refs)
-            rows.append(list(zip(refs, counts, strict=False)))
-            edge = refs[-1] if has_next else None
-        for row in reversed(rows):
-            for address, covers in row:
-                yield from self._below(address, covers)
-
-    def _below(self, address: bytes, covers: int) -> Iterator[list[Any]]:
-        kind, refs, payload = opened(self.object(address))
-        content = decoded(payload, refs)
-        if kind == LEAF:
-            assert len(content) in (covers, 2 * covers)
-            yield content
-            return
-        assert kind == NODE, kind
-        assert sum(content) == covers
-        for child, count in zip(refs, content, strict=True):
-            yield from self._below(child, count)
 
 
 def unpacked(size: int, directory: bytes, body: bytes) -> dict[bytes, bytes]:

@@ -412,7 +412,7 @@ def test_a_takeover_is_told_as_the_page_says(tmp_path: Path) -> None:
 
 
 def test_the_reader_and_the_writer_use_nothing_of_hardsave() -> None:
-    for name in ("format_reader.py", "format_writer.py"):
+    for name in ("format_reader.py", "format_writer.py", "export_reader.py"):
         tree = ast.parse(Path(__file__).with_name(name).read_text())
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         assert imports

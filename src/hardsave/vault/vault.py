@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
+    from hardsave.vault.transfer import Exported, Imported
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
 POLL_SECONDS = 0.05
@@ -167,6 +168,27 @@ class Vault:
         from hardsave.timeline.diff import compare  # with difflib, which few callers need
 
         return compare(self._context.objects.verbatim, self._record(old), self._record(new))
+
+    def export_file(
+        self, path: "str | os.PathLike[str]", *, timelines: Iterable[str] | None = None
+    ) -> "Exported":
+        """Write timelines, or all, with all that their history needs, into one file.
+
+        A file that is there is replaced if it is an export, and only by a complete one.
+        """
+        from hardsave.vault import transfer  # with zstd and SQLite, which saves may not need
+
+        return transfer.export_file(self._context, path, timelines)
+
+    def import_file(self, path: "str | os.PathLike[str]") -> "Imported":
+        """Add what an export holds and is not here yet; one operation, which `undo` takes back.
+
+        Checkpoints keep their ids, numbers and times. A timeline that has another history
+        here comes under a new name.
+        """
+        from hardsave.vault import transfer
+
+        return transfer.import_file(self._context, path)
 
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` whenever `event` happens in this vault; calling the answer ends it.

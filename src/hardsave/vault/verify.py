@@ -7,6 +7,7 @@ from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
 
@@ -125,10 +126,25 @@ def _gaps(context: Context, line: TimelineRecord, numbers: set[int]) -> Iterator
         numbers.update(stone.seq for stone in stones)
         before = stones[-1].seq
     last = 0
+    if numbers and _begins_elsewhere(context, line.name, min(numbers)):
+        last = min(numbers) - 1
     for number in [*sorted(numbers), line.last_seq + 1]:
         if number > last + 1:
             yield f"timeline {line.name!r}: numbers {last + 1} to {number - 1} missing"
         last = number
+
+
+def _begins_elsewhere(context: Context, name: str, first: int) -> bool:
+    """Whether a timeline was imported beside one that has the numbers before its first."""
+    store, user = context.store, context.user
+    query = Query(timeline=name, seq=first, limit=1, hidden=True)
+    rows, stones = store.checkpoints(user, query), store.tombstones(user, name, first + 1, 1)
+    parents = [row.parent for row in rows] + [stone.parent for stone in stones]
+    parent = parents[0] if parents else None
+    if parent is None:
+        return True
+    below = store.checkpoint(user, parent) or store.tombstone(user, parent)
+    return below is not None and below.timeline != name
 
 
 def _timelines(context: Context) -> Iterator[TimelineRecord]:

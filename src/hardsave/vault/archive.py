@@ -1,0 +1,137 @@
+"""What an export says of timelines and checkpoints: records as bytes, and back.
+
+Whatever is read was written by somebody else, so each field is checked as if a caller had
+handed it in: the rules for names are those of `timeline.names`. Numbers of commits and the
+time of the export are not written: they would differ from store to store.
+"""
+
+from typing import Any, NamedTuple
+
+from hardsave.errors import Corrupt, Misuse
+from hardsave.objects.codec import Codec
+from hardsave.objects.frames import Section
+from hardsave.objects.hashing import HASH_BYTES
+from hardsave.objects.records import ID_BYTES, CheckpointRecord, TimelineRecord, Tombstone
+from hardsave.objects.sound import Sound
+from hardsave.objects.types import Types
+from hardsave.timeline import names
+from hardsave.vault.saving import MAX_METADATA_BYTES
+
+MAX_SEQ = 1 << 62
+RECORD_BYTES = 1 << 20  # the longest record that is no object
+_TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # the years 1 to 9999
+
+_codec = Codec(Types())
+_sound = Sound()
+
+
+class Past(NamedTuple):
+    """A checkpoint or a tombstone, as a file holds it."""
+
+    record: CheckpointRecord | Tombstone
+    is_hidden: bool = False  # deleted where it came from, and still the history of a fork
+
+
+def longest(max_value_bytes: int) -> dict[Section, int]:
+    """How long a record may be: an object may hold one value of the longest, and its coat."""
+    return {
+        Section.OBJECTS: max_value_bytes + RECORD_BYTES,
+        Section.TIMELINES: RECORD_BYTES,
+        Section.HISTORY: RECORD_BYTES,
+    }
+
+
+def from_timeline(line: TimelineRecord) -> bytes:
+    return _codec.encode(list(line))
+
+
+def to_timeline(data: bytes) -> TimelineRecord:
+    """`Corrupt` if it is not what `from_timeline` makes."""
+    name, head, last_seq, created_at, origin, is_deleted = _fields(data, 6)
+    _check(names.check_timeline, name)
+    _check_id(head, optional=True)
+    _check_number(last_seq, range(MAX_SEQ + 1), "a timeline's last number")
+    _check_number(created_at, _TIMES, "a time")
+    _check_id(origin, optional=True)
+    if type(is_deleted) is not bool:
+        raise Corrupt("a timeline's record is malformed")
+    return TimelineRecord(name, head, last_seq, created_at, origin, is_deleted)
+
+
+def from_past(past: Past) -> bytes:
+    if isinstance(past.record, Tombstone):
+        return _codec.encode(list(past.record))
+    return _codec.encode([*past.record[1:-1], past.is_hidden])
+
+
+def to_past(data: bytes) -> Past:
+    """`Corrupt` if it is not what `from_past` makes."""
+    fields = _fields(data)
+    if len(fields) == len(Tombstone._fields):
+        _check_place(*fields)
+        return Past(Tombstone(*fields))
+    if len(fields) != len(CheckpointRecord._fields) - 1:
+        raise Corrupt("a checkpoint's record is malformed")
+    *about, is_hidden = fields
+    _check_place(*about[:4])
+    _check_about(*about[4:])
+    if type(is_hidden) is not bool:
+        raise Corrupt("a checkpoint's record is malformed")
+    return Past(CheckpointRecord(0, *about), is_hidden)
+
+
+def _fields(data: bytes, count: int | None = None) -> list[Any]:
+    fields = _sound.value(data)
+    if type(fields) is not list or (count is not None and len(fields) != count):
+        raise Corrupt("a record is malformed")
+    return fields
+
+
+def _check_place(id: Any, timeline: Any, seq: Any, parent: Any) -> None:
+    _check_id(id)
+    _check(names.check_timeline, timeline)
+    _check_number(seq, range(1, MAX_SEQ + 1), "a checkpoint's number")
+    _check_id(parent, optional=True)
+
+
+def _check_about(
+    created_at: Any,
+    name: Any,
+    kind: Any,
+    status: Any,
+    description: Any,
+    metadata: Any,
+    root: Any,
+) -> None:
+    _check_number(created_at, _TIMES, "a time")
+    if name is not None:
+        _check(names.check_checkpoint, name)
+    if type(kind) is not str:
+        raise Corrupt("a checkpoint's kind is no text")
+    _check(names.check_kind, kind)
+    _check(names.check_status, status)
+    _check(names.check_description, description)
+    if type(metadata) is not bytes or len(metadata) > MAX_METADATA_BYTES:
+        raise Corrupt("a checkpoint's metadata is malformed or too long")
+    if type(_sound.value(metadata)) is not dict:
+        raise Corrupt("a checkpoint's metadata is no dict")
+    if type(root) is not bytes or len(root) != HASH_BYTES:
+        raise Corrupt("a checkpoint's root is no address")
+
+
+def _check(rule: Any, value: Any) -> None:
+    try:
+        rule(value)
+    except Misuse as error:
+        raise Corrupt(f"a name or text in it cannot be one ({error})") from error
+
+
+def _check_id(id: Any, *, optional: bool = False) -> None:
+    if (id is None and optional) or (type(id) is bytes and len(id) == ID_BYTES):
+        return
+    raise Corrupt("a checkpoint's id is malformed")
+
+
+def _check_number(number: Any, allowed: range, what: str) -> None:
+    if type(number) is not int or number not in allowed:
+        raise Corrupt(f"{what} cannot be {number!r}"[:200])

@@ -1,0 +1,165 @@
+"""Reading a whole export before anything of it is believed.
+
+Everything is checked here, with the store untouched: every object against the rules of its
+kind and against what it refers to, every record against the rules for names and numbers,
+every parent, head, origin and root against the rest of the file. What is worth remembering
+goes to a scratch, so that memory does not grow with the file.
+"""
+
+from collections.abc import Collection
+
+from hardsave.errors import Corrupt
+from hardsave.objects.frames import FrameReader, Section
+from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.records import CheckpointRecord
+from hardsave.objects.sound import VALUES, Sound, Standing, standing
+from hardsave.vault import archive
+from hardsave.vault.scratch import Scratch
+
+TABLES = """
+    CREATE TABLE objects (
+        address BLOB PRIMARY KEY, kind INTEGER, nesting INTEGER, weight INTEGER
+    ) WITHOUT ROWID;
+    CREATE TABLE lines (
+        name TEXT PRIMARY KEY, head BLOB, last_seq INTEGER, created_at INTEGER, origin BLOB,
+        deleted INTEGER
+    ) WITHOUT ROWID;
+    CREATE TABLE past (
+        place   INTEGER PRIMARY KEY,
+        id      BLOB NOT NULL UNIQUE,
+        line    TEXT NOT NULL,
+        seq     INTEGER NOT NULL,
+        parent  BLOB,
+        depth   INTEGER NOT NULL,   -- how many ancestors it has
+        alive   INTEGER NOT NULL,   -- a checkpoint, no tombstone
+        hidden  INTEGER NOT NULL,
+        data    BLOB NOT NULL,      -- the record
+        root    BLOB,
+        state   TEXT,               -- new, back or here; gone if hidden here
+        home    TEXT,               -- where it lies or goes, in this store
+        UNIQUE (line, seq)
+    );
+    CREATE VIEW news AS SELECT * FROM past WHERE state IN ('new', 'back');
+"""
+_IN_MIND = 10_000
+
+
+class Examination:
+    """One pass over a file."""
+
+    def __init__(self, reader: FrameReader, scratch: Scratch) -> None:
+        self._reader = reader
+        self._scratch = scratch
+        self._sound = Sound()
+        self._recent: dict[Hash, Standing] = {}
+        self._objects = self._object_bytes = 0
+        self._last_name = b""
+        self._checks = {
+            Section.OBJECTS: self._object,
+            Section.TIMELINES: self._timeline,
+            Section.HISTORY: self._past,
+        }
+
+    def run(self, max_value_bytes: int) -> None:
+        """Check everything; `Corrupt` says what is wrong."""
+        for section, data in self._reader.records(archive.longest(max_value_bytes)):
+            try:
+                self._checks[section](data)
+            except Corrupt as error:
+                raise self._reader.damaged(str(error)) from error
+        self._flush()
+        try:
+            self._check_whole()
+        except Corrupt as error:
+            raise self._reader.damaged(str(error)) from error
+
+    def _object(self, data: bytes) -> None:
+        parts = self._sound.parts(data)
+        below = self._known({part.address for part in parts})
+        found = standing(data[0], parts, len(data), below)
+        address = digest(data)
+        if self._known([address]):
+            raise Corrupt(f"object {address.hex()} comes twice")
+        self._recent[address] = found
+        self._objects += 1
+        self._object_bytes += len(data)
+        if len(self._recent) >= _IN_MIND:
+            self._flush()
+
+    def _timeline(self, data: bytes) -> None:
+        line = archive.to_timeline(data)
+        if line.name.encode() <= self._last_name:
+            raise Corrupt(f"timeline {line.name!r} comes twice, or out of order")
+        self._last_name = line.name.encode()
+        self._scratch.do("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)", *line)
+
+    def _past(self, data: bytes) -> None:
+        record, is_hidden = archive.to_past(data)
+        last_seq = self._scratch.one("SELECT last_seq FROM lines WHERE name = ?", record.timeline)
+        if last_seq is None or record.seq > last_seq:
+            raise Corrupt(f"number {record.seq} of timeline {record.timeline!r} is not one of its")
+        depth = 0
+        if record.parent is not None:
+            depth = self._scratch.one("SELECT depth + 1 FROM past WHERE id = ?", record.parent)
+            if depth is None:
+                raise Corrupt("a checkpoint comes before its parent, or without it")
+        root = record.root if isinstance(record, CheckpointRecord) else None
+        if root is not None:
+            found = self._known([root]).get(root)
+            if found is None or found.kind not in VALUES:
+                raise Corrupt(f"a checkpoint's root {root.hex()} is no state in the file")
+        self._add(
+            record.id, record.timeline, record.seq, record.parent, depth, root, is_hidden, data
+        )
+
+    def _add(self, id: bytes, line: str, seq: int, *rest: object) -> None:
+        parent, depth, root, is_hidden, data = rest
+        added = self._scratch.do(
+            "INSERT OR IGNORE INTO past (id, line, seq, parent, depth, alive, hidden, data, root) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(id, line, seq, parent, depth, root is not None, is_hidden, data, root),
+        )
+        if not added:
+            raise Corrupt(f"two checkpoints have one id, or are number {seq} of {line!r}")
+
+    def _check_whole(self) -> None:
+        """What can only be said at the end."""
+        count = self._scratch.one
+        found = (
+            count("SELECT count(*) FROM lines"),
+            count("SELECT count(*) FROM past WHERE alive"),
+            count("SELECT count(*) FROM past WHERE NOT alive"),
+        )
+        if found != self._reader.counts:
+            raise Corrupt(f"it holds {found}, and its header says {tuple(self._reader.counts)}")
+        if (self._objects, self._object_bytes) != self._reader.totals:
+            raise Corrupt("it does not hold as many objects as its trailer says")
+        lost = self._scratch.one(
+            "SELECT name FROM lines AS l LEFT JOIN past AS p ON p.id = l.head WHERE "
+            "head IS NOT NULL AND (p.id IS NULL OR NOT p.alive OR (p.hidden AND p.line = l.name))"
+        )
+        lost = lost or self._scratch.one(
+            "SELECT name FROM lines "
+            "WHERE origin IS NOT NULL AND origin NOT IN (SELECT id FROM past)"
+        )
+        if lost is not None:
+            raise Corrupt(f"the head or the origin of timeline {lost!r} is not in it")
+
+    # Objects that have been seen
+
+    def _known(self, addresses: Collection[Hash]) -> dict[Hash, Standing]:
+        found = {}
+        for address in addresses:
+            known = self._recent.get(address)
+            if known is None:
+                sql = "SELECT kind, nesting, weight FROM objects WHERE address = ?"
+                row = self._scratch.row(sql, address)
+                known = None if row is None else Standing(*row)
+            if known is not None:
+                found[address] = known
+        return found
+
+    def _flush(self) -> None:
+        rows = [(address, *found) for address, found in sorted(self._recent.items())]
+        self._scratch.many("INSERT INTO objects VALUES (?, ?, ?, ?)", rows)
+        self._recent.clear()

@@ -1,0 +1,120 @@
+"""Writing an export: objects as they are met, children first, then what leads to them."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from hardsave.errors import Corrupt
+from hardsave.objects import envelope
+from hardsave.objects.frames import Counts, FrameWriter, Section, Totals
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord
+from hardsave.vault import archive, selection
+from hardsave.vault.context import Context
+from hardsave.vault.scratch import Scratch
+from hardsave.vault.selection import Selection
+
+_TABLES = """
+    CREATE TABLE written (address BLOB PRIMARY KEY) WITHOUT ROWID;
+    CREATE TABLE records (place INTEGER PRIMARY KEY, data BLOB NOT NULL);
+"""
+_MOST_AHEAD = 16  # objects read at once: each may bring a pack of 256 KiB along
+_AHEAD_BYTES = 4 * 1024 * 1024
+_IN_MIND = 10_000
+
+
+def write(
+    context: Context, timelines: Iterable[str] | None, to: Callable[[bytes], None]
+) -> tuple[Counts, Totals]:
+    """Write an export of some timelines, or of all; what is in it."""
+    with Scratch(selection.TABLES + _TABLES) as scratch:
+        chosen = Selection(context, scratch)
+        counts = chosen.choose(timelines)
+        frames = FrameWriter(to, counts)
+        walk = Walk(context, scratch)
+        for past in chosen.past():
+            if isinstance(past.record, CheckpointRecord):
+                for data in walk.objects(past.record):
+                    frames.add(Section.OBJECTS, data)
+            # As it is now: what it leads to has just been written.
+            scratch.do("INSERT INTO records (data) VALUES (?)", archive.from_past(past))
+        for line in chosen.timelines():
+            frames.add(Section.TIMELINES, archive.from_timeline(line))
+        for (data,) in scratch.rows("SELECT data FROM records ORDER BY place"):
+            frames.add(Section.HISTORY, data)
+        return counts, frames.finish()
+
+
+class Walk:
+    """Objects of one state after the other, children first, each only once.
+
+    In memory are the objects on the way from a root to where the walk is, and a few that
+    come next.
+    """
+
+    def __init__(self, context: Context, scratch: Scratch) -> None:
+        self._context = context
+        self._scratch = scratch
+        self._recent: set[Hash] = set()  # written, and not in the scratch yet
+        self._ahead: dict[Hash, bytes] = {}
+        self._ahead_bytes = 0
+        self._many = 2  # to read ahead: more while they are small
+
+    def objects(self, record: CheckpointRecord) -> Iterator[bytes]:
+        """What is new in a checkpoint's state."""
+        try:
+            yield from self._below(record.root)
+        except Corrupt as error:
+            if self._context.store.checkpoint(self._context.user, record.id) is None:
+                raise selection.dropped(record.id) from error
+            raise
+
+    def _below(self, root: Hash) -> Iterator[bytes]:
+        """Depth first, with a stack of its own: (address, object, what it still waits for)."""
+        stack: list[tuple[Hash, bytes, list[Hash]]] = []
+        todo = [root]
+        while todo or stack:
+            if not todo:
+                address, data, _ = stack.pop()
+                yield data
+                self._mark(address)
+                todo = stack[-1][2] if stack else []
+                continue
+            address = todo.pop()
+            if self._new([address]):
+                data, todo = self._opened(address)
+                stack.append((address, data, todo))
+
+    def _opened(self, address: Hash) -> tuple[bytes, list[Hash]]:
+        """An object, and what it refers to that is new: the first of them last."""
+        data = self._ahead.pop(address, None)
+        if data is None:
+            data = self._context.objects.fetch([address])[address]
+        else:
+            self._ahead_bytes -= len(data)
+        new = self._new(dict.fromkeys(envelope.unseal(data).refs))
+        self._read_ahead(new[: self._many])
+        return data, new[::-1]
+
+    def _read_ahead(self, addresses: Collection[Hash]) -> None:
+        if self._ahead_bytes > _AHEAD_BYTES:
+            self._ahead.clear()  # whatever is needed of it is read again
+            self._ahead_bytes = 0
+        wanted = [address for address in addresses if address not in self._ahead]
+        if len(wanted) < 2:
+            return
+        found = self._context.objects.fetch(wanted)
+        self._ahead |= {address: found[address] for address in wanted}
+        size = sum(len(found[address]) for address in wanted)
+        self._ahead_bytes += size
+        self._many = min(2 * self._many, _MOST_AHEAD) if size < _AHEAD_BYTES // 4 else 2
+
+    def _new(self, addresses: Iterable[Hash]) -> list[Hash]:
+        left = [address for address in addresses if address not in self._recent]
+        sql = "SELECT 1 FROM written WHERE address = ?"
+        return [address for address in left if self._scratch.row(sql, address) is None]
+
+    def _mark(self, address: Hash) -> None:
+        self._recent.add(address)
+        if len(self._recent) >= _IN_MIND:
+            rows = [(each,) for each in sorted(self._recent)]
+            self._scratch.many("INSERT INTO written VALUES (?)", rows)
+            self._recent.clear()
