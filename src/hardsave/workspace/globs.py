@@ -1,0 +1,274 @@
+"""One pattern of an ignore file, taken apart into the names of a path. Pure.
+
+Git holds a pattern against a whole path. Here it becomes a *trail*: one `Glob` for each name
+of a path, and `DEEP` where any number of directories may stand between two names. A walk
+follows a trail name by name, so that every question is about one name in one directory.
+
+What git does is the measure, also where nobody would have guessed it: the part of a pattern
+before its first special character is compared and cut off, so `a**/b` begins with stars as
+far as git's matcher knows, and means `ab` as well as `a…/…/b`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+_SPECIAL = re.compile(rb"[*?\[\\]")
+_SLASH = ord("/")
+
+
+class Deep(Enum):
+    """Any number of directories, or none."""
+
+    DEEP = b"**"
+
+
+DEEP = Deep.DEEP
+
+
+class Glob(NamedTuple):
+    """What one name must look like. At most one of the last three is there: the cheap cases."""
+
+    source: bytes  # a regular expression for the whole name; equal sources mean the same
+    literal: bytes | None = None  # this name and no other
+    suffix: bytes | None = None  # every name that ends so
+    prefix: bytes | None = None  # every name that begins so
+
+
+Trail = tuple[Glob | Deep, ...]
+
+
+def trails(text: bytes) -> tuple[Trail, ...]:
+    """The trails of a pattern without its `!` and its last slash; none if it never matches."""
+    if b"/" not in text:
+        anywhere = _pieces(text, opening=-1) or ()
+        name = tuple(piece for piece in anywhere if not isinstance(piece, _Mark))
+        return ((DEEP, glob(name)),) if name else ()
+    text = text.removeprefix(b"/")
+    special = _SPECIAL.search(text)
+    pieces = _pieces(text, opening=special.start() if special else len(text))
+    return tuple(_spelled(pieces)) if pieces else ()
+
+
+# Reading a pattern
+
+
+class _Byte(NamedTuple):
+    """Something that stands for exactly one byte of a name."""
+
+    source: bytes
+    literal: bytes | None = None
+
+
+class _Star(NamedTuple):
+    """Any bytes of one name."""
+
+
+class _Mark(Enum):
+    SLASH = "/"
+    DIRECTORIES = "**/"  # any number of directories, or none
+    BELOW = "**\\/"  # anything, and then a slash
+    ALL = "**"  # anything, at the end of a pattern
+
+
+_Piece = _Byte | _Star | _Mark
+_ANY = _Byte(b".")
+
+
+def _pieces(text: bytes, opening: int) -> list[_Piece] | None:
+    """The pattern, piece by piece. None: it is malformed, and git never matches such a one.
+
+    `opening` is where git's matcher begins, which it takes for the beginning of a name.
+    """
+    pieces: list[_Piece] = []
+    at = 0
+    while at < len(text):
+        read = _piece(text, at, opening)
+        if read is None:
+            return None
+        piece, at = read
+        pieces.append(piece)
+    return pieces
+
+
+def _piece(text: bytes, at: int, opening: int) -> tuple[_Piece, int] | None:
+    match text[at : at + 1]:
+        case b"*":
+            return _stars(text, at, opening)
+        case b"?":
+            return _ANY, at + 1
+        case b"[":
+            return _class(text, at + 1)
+        case b"\\":
+            at += 1
+            if at == len(text):
+                return None
+    byte = text[at : at + 1]
+    return (_Mark.SLASH if byte == b"/" else _Byte(re.escape(byte), byte)), at + 1
+
+
+def _stars(text: bytes, at: int, opening: int) -> tuple[_Piece, int]:
+    end = at
+    while text[end : end + 1] == b"*":
+        end += 1
+    begins_a_name = at == opening or text[at - 1 : at] == b"/"
+    if end - at > 1 and begins_a_name:
+        if end == len(text):
+            return _Mark.ALL, end
+        if text[end] == _SLASH:
+            return _Mark.DIRECTORIES, end + 1
+        if text[end : end + 2] == b"\\/":
+            return _Mark.BELOW, end + 2
+    return _Star(), end
+
+
+# Character classes
+
+
+def _is_punctuation(byte: int) -> bool:
+    return 0x20 < byte < 0x7F and not chr(byte).isalnum()
+
+
+_NAMED_CLASSES = {
+    name: frozenset(members)
+    for name, members in {
+        b"alnum": b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+        b"alpha": b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+        b"blank": b" \t",
+        b"cntrl": bytes([*range(0x20), 0x7F]),
+        b"digit": b"0123456789",
+        b"graph": bytes(range(0x21, 0x7F)),
+        b"lower": b"abcdefghijklmnopqrstuvwxyz",
+        b"print": bytes(range(0x20, 0x7F)),
+        b"punct": bytes(byte for byte in range(256) if _is_punctuation(byte)),
+        b"space": b" \t\n\r",  # git's own: without vertical tab and form feed
+        b"upper": b"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        b"xdigit": b"0123456789ABCDEFabcdef",
+    }.items()
+}
+_NAMED_CLASS = re.compile(rb"\[:([^\]]*):\]")
+# The byte after a backslash is meant as it is. A class may begin with its closing bracket.
+_MEMBER = re.compile(rb"\\(.)|([^\\])", re.DOTALL)
+_RANGE_END = re.compile(rb"-(?:\\(.)|([^\\\]]))", re.DOTALL)
+
+
+def _class(text: bytes, at: int) -> tuple[_Byte, int] | None:
+    """The class that begins after a bracket, and where it ends. None: it does not end."""
+    negated = text[at : at + 1] in (b"!", b"^")
+    at += negated
+    members: set[int] = set()
+    first = True
+    while first or text[at : at + 1] != b"]":
+        first = False
+        read = _members(text, at)
+        if read is None:
+            return None
+        found, at = read
+        members.update(found)
+    return _Byte(_class_source(set(range(256)) - members if negated else members)), at + 1
+
+
+def _members(text: bytes, at: int) -> tuple[Iterable[int], int] | None:
+    named = _NAMED_CLASS.match(text, at)
+    if named:
+        members = _NAMED_CLASSES.get(named[1])
+        return None if members is None else (members, named.end())
+    single = _MEMBER.match(text, at)
+    if single is None:
+        return None
+    low = (single[1] or single[2])[0]
+    high = _RANGE_END.match(text, single.end())
+    if high is None:
+        return (low,), single.end()
+    # The lower end counts by itself, before anybody sees that a range turns backwards.
+    return {low, *range(low, (high[1] or high[2])[0] + 1)}, high.end()
+
+
+def _class_source(members: set[int]) -> bytes:
+    if not members:
+        return b"(?!)"
+    runs: list[list[int]] = []
+    for byte in sorted(members):
+        if runs and runs[-1][1] == byte - 1:
+            runs[-1][1] = byte
+        else:
+            runs.append([byte, byte])
+    return b"[%b]" % b"".join(b"\\x%02x-\\x%02x" % (low, high) for low, high in runs)
+
+
+# Putting it together, one name at a time
+
+
+def _spelled(pieces: list[_Piece]) -> Iterator[Trail]:
+    """The trails of a pattern. There are two where stars begin in the middle of a name."""
+    branches: list[tuple[Trail, tuple[_Byte | _Star, ...]]] = [((), ())]
+    for piece in pieces:
+        grown = (longer for done, name in branches for longer in _longer(done, name, piece))
+        branches = list(dict.fromkeys(grown))
+    yield from ((*done, glob(name)) for done, name in branches if name)
+
+
+def _longer(
+    done: Trail, name: tuple[_Byte | _Star, ...], piece: _Piece
+) -> Iterator[tuple[Trail, tuple[_Byte | _Star, ...]]]:
+    """A trail and the name it has begun, with one more piece; nothing if no path is like that."""
+    if isinstance(piece, _Byte | _Star):
+        yield done, (*name, piece)
+        return
+    deeper = (*done, glob((*name, _Star())), DEEP) if name else _deep(done)
+    match piece:
+        case _Mark.SLASH if name:
+            yield (*done, glob(name)), ()
+        case _Mark.DIRECTORIES:
+            if name:
+                yield done, name
+            yield deeper, ()
+        case _Mark.BELOW:
+            yield (deeper if name else (*done, glob((_Star(),)), DEEP)), ()
+        case _Mark.ALL:
+            if name:
+                yield done, (*name, _Star())
+            yield deeper, (_Star(),)
+
+
+def _deep(done: Trail) -> Trail:
+    return done if done and done[-1] is DEEP else (*done, DEEP)
+
+
+def glob(pieces: Iterable[_Byte | _Star]) -> Glob:
+    """The pieces of one name."""
+    runs: list[list[_Byte]] = [[]]
+    for piece in pieces:
+        if isinstance(piece, _Byte):
+            runs[-1].append(piece)
+        elif len(runs) == 1 or runs[-1]:
+            runs.append([])
+    source = _source([b"".join(piece.source for piece in run) for run in runs])
+    texts = [_literal(run) for run in runs]
+    match texts:
+        case [bytes(literal)]:
+            return Glob(source, literal=literal)
+        case [b"", bytes(suffix)]:
+            return Glob(source, suffix=suffix)
+        case [bytes(prefix), b""]:
+            return Glob(source, prefix=prefix)
+    return Glob(source)
+
+
+def _literal(run: list[_Byte]) -> bytes | None:
+    parts = [piece.literal for piece in run if piece.literal is not None]
+    return b"".join(parts) if len(parts) == len(run) else None
+
+
+def _source(runs: list[bytes]) -> bytes:
+    """The first place where a run fits is always good enough, except for the last run.
+
+    The atomic groups say so. Without them `*a*a*a*a*b` would try every way to place its
+    stars, and a hostile pattern would stop the walk.
+    """
+    first, *middle = runs
+    if not middle:
+        return first
+    *middle, last = middle
+    return first + b"".join(b"(?>.*?%b)" % run for run in middle) + b".*" + last
