@@ -18,7 +18,7 @@ _REASONS = {
 
 
 class Reading(NamedTuple):
-    """A file's content, or why it was not read. Neither: there is no such file."""
+    """A file's content, or why it was not read. Neither: there is none, or a directory."""
 
     data: bytes | None = None
     problem: str = ""
@@ -79,6 +79,8 @@ def read_descriptor(descriptor: int, *, limit: int) -> Reading:
     """What an open file holds. Closes it."""
     try:
         status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            return Reading()
         if not stat.S_ISREG(status.st_mode):
             return Reading(problem="it is not a file")
         if status.st_size > limit:

@@ -1,0 +1,186 @@
+"""Where a repository stands, read from its files. Git itself is never run.
+
+Its configuration can name programs, its filters change bytes, its locks collide with those
+of whoever is at work: so HEAD, refs, the index and the notes of an unfinished merge or rebase
+are read as data, within bounds, and nothing is written. What could not be read is listed.
+"""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.objects.hashing import digest
+from hardsave.workspace import gitindex, gitrefs
+from hardsave.workspace.gitdir import SMALL, GitDirectory, NoGitDirectory, opened
+from hardsave.workspace.gitprogress import GitFile, NotCaptured, Progress
+from hardsave.workspace.reading import read_beneath
+
+_KEPT_INDEX = 64 * 1024 * 1024  # about half a million files
+_LARGEST_INDEX = 1024 * 1024 * 1024
+_EXCLUDE = 16 * 1024 * 1024
+_OTHER_REFS = "this repository keeps its refs in a reftable, which Hardsave does not read"
+_SHARED_INDEX = "sharedindex."
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GitPosition:
+    """Where a repository stands: enough to take HEAD, index and unfinished work back there."""
+
+    head: bytes = b""  # the content of HEAD
+    ref: str | None = None  # what HEAD names, in full; None if it is detached
+    commit: str | None = None  # None: the branch has no commit yet
+    hash_name: str = "sha1"
+    gitfile: bytes = b""  # the content of `.git`, in a linked worktree or a submodule
+    index: bytes | None = None
+    index_hash: bytes = b""
+    shared_index: GitFile | None = None  # what a split index is split from
+    files: tuple[GitFile, ...] = ()  # of a merge, rebase, cherry-pick, revert or bisect
+    not_captured: tuple[NotCaptured, ...] = ()
+
+    @property
+    def branch(self) -> str | None:
+        """The branch by its short name; None if HEAD is detached."""
+        return self.ref.removeprefix("refs/heads/") if self.ref is not None else None
+
+
+def position(root: Path) -> GitPosition | None:
+    """Where the repository stands whose worktree begins at `root`; None if there is none.
+
+    Never raises because of what lies there.
+    """
+    with opened(root) as directory:
+        match directory:
+            case None:
+                return None
+            case NoGitDirectory(problem):
+                return GitPosition(not_captured=(NotCaptured(".git", problem),))
+            case GitDirectory():
+                return _position(directory)
+
+
+def _position(directory: GitDirectory) -> GitPosition:
+    missed: list[NotCaptured] = []
+    head = _read(directory, b"HEAD", limit=SMALL, missed=missed)
+    at = gitrefs.Target() if head is None else _commit(directory, head, missed)
+    index = _read(directory, b"index", limit=_KEPT_INDEX, missed=missed)
+    progress = Progress(directory.own)
+    return GitPosition(
+        head=head or b"",
+        ref=None if at.ref is None else os.fsdecode(at.ref),
+        commit=None if at.commit is None else at.commit.decode("ascii"),
+        hash_name=directory.hash_name,
+        gitfile=directory.gitfile,
+        index=index,
+        index_hash=b"" if index is None else digest(index),
+        shared_index=_shared_index(directory, index, progress.names, missed),
+        files=tuple(progress.files),
+        not_captured=(*missed, *progress.missed),
+    )
+
+
+def _commit(directory: GitDirectory, head: bytes, missed: list[NotCaptured]) -> gitrefs.Target:
+    """The ref that HEAD names and its commit, as far as they can be told."""
+    if not directory.refs_are_files:
+        missed.append(NotCaptured("refs", _OTHER_REFS))
+        return gitrefs.Target()
+    at = gitrefs.target(head, directory.hash_name)
+    if at.problem:
+        missed.append(NotCaptured("HEAD", at.problem))
+    if at.ref is None:
+        return at
+    resolved = gitrefs.resolve(directory, at.ref)
+    if resolved.problem:
+        missed.append(NotCaptured(os.fsdecode(at.ref), resolved.problem))
+    return at._replace(commit=resolved.commit)
+
+
+def _read(
+    directory: GitDirectory, name: bytes, *, limit: int, missed: list[NotCaptured]
+) -> bytes | None:
+    data, problem = read_beneath(directory.own, name, limit=limit)
+    if problem:
+        missed.append(NotCaptured(os.fsdecode(name), problem))
+    return data
+
+
+def _shared_index(
+    directory: GitDirectory, index: bytes | None, names: list[bytes], missed: list[NotCaptured]
+) -> GitFile | None:
+    """What a split index is split from.
+
+    Only the end of an index tells whether it is split. So that the others are not taken apart
+    for nothing, a repository without any shared index is not asked.
+    """
+    if index is None or not any(name.startswith(_SHARED_INDEX.encode()) for name in names):
+        return None
+    try:
+        base = gitindex.parse(index, hash_name=directory.hash_name).base
+    except gitindex.BadIndex as error:
+        missed.append(NotCaptured(_SHARED_INDEX, f"the index is damaged: {error}"))
+        return None
+    path = _SHARED_INDEX + base
+    data = _read(directory, path.encode(), limit=_KEPT_INDEX, missed=missed) if base else None
+    return None if data is None else GitFile(path, data)
+
+
+# What git tracks
+
+
+class Tracked(NamedTuple):
+    """The paths in an index; or why they are not known."""
+
+    paths: frozenset[bytes]
+    problem: str = ""
+
+
+def tracked(root: Path) -> frozenset[bytes] | None:
+    """The paths in the index of the repository at `root`.
+
+    A path that ends with a slash stands for all that is below it, outside a sparse checkout.
+    None: there is no repository, or its index cannot be read; `tracked_or_why` tells which.
+    """
+    found = tracked_or_why(root)
+    return None if found is None or found.problem else found.paths
+
+
+def tracked_or_why(root: Path) -> Tracked | None:
+    """The same, with the reason if the index cannot be read; None if there is no repository."""
+    with opened(root) as directory:
+        match directory:
+            case None:
+                return None
+            case NoGitDirectory(problem):
+                return Tracked(frozenset(), problem)
+            case GitDirectory():
+                return _tracked(directory)
+
+
+def _tracked(directory: GitDirectory) -> Tracked:
+    def base(name: str) -> bytes:
+        path = (_SHARED_INDEX + name).encode()
+        data, problem = read_beneath(directory.own, path, limit=_LARGEST_INDEX)
+        if data is None:
+            raise gitindex.BadIndex(f"its {path.decode()}: {problem or 'there is no such file'}")
+        return data
+
+    index, problem = read_beneath(directory.own, b"index", limit=_LARGEST_INDEX)
+    if index is None:
+        return Tracked(frozenset(), problem)  # without an index nothing is tracked yet
+    try:
+        return Tracked(gitindex.paths(index, hash_name=directory.hash_name, base=base))
+    except gitindex.BadIndex as error:
+        return Tracked(frozenset(), str(error))
+
+
+def info_exclude(root: Path) -> bytes:
+    """The content of the repository's own excludes file, which all its worktrees share."""
+    with opened(root) as directory:
+        if not isinstance(directory, GitDirectory):
+            return b""
+        data, problem = read_beneath(directory.common, b"info/exclude", limit=_EXCLUDE)
+    if problem:
+        _log.warning("info/exclude of %s is left out of the ignore rules: %s", root, problem)
+    return data or b""

@@ -1,0 +1,183 @@
+"""Git's index as data: which paths it holds. Pure: bytes in, paths out.
+
+Versions 2, 3 and 4 are read, split and sparse ones too. The loops are written for a hundred
+thousand entries; the bytes may come from anybody, so every length is doubted.
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+HASH_BYTES = {"sha1": 20, "sha256": 32}
+
+_HEADER = struct.Struct(">4sII")
+_EXTENSION = struct.Struct(">4sI")
+_BITMAP = struct.Struct(">II")
+_STAT_BYTES = 40  # times, device, inode, mode, owner, size
+_EXTENDED = 0x40  # in the first byte of the flags: two more bytes of flags follow
+_LONG = 0xFFF  # a name of this length or more ends with its NUL
+_LONGEST_PATH = 4096
+_KNOWN_EXTENSIONS = (b"link", b"sdir")  # of those that a reader must know
+
+
+class BadIndex(Exception):
+    """These bytes are not an index that we, or git, could read."""
+
+
+class Index(NamedTuple):
+    """An index, as far as we need it."""
+
+    names: list[bytes]  # in order; empty where a split index only changes an entry of its base
+    base: str  # the index that this one is split from, or nothing
+    removed: frozenset[int]  # which entries of the base are gone
+
+
+def paths(data: bytes, *, hash_name: str, base: Callable[[str], bytes]) -> frozenset[bytes]:
+    """The paths in an index. `base` reads the shared index of a name, if this one is split.
+
+    A path that ends with a slash stands for a whole directory outside a sparse checkout.
+    """
+    index = parse(data, hash_name=hash_name)
+    names = frozenset(index.names)
+    if not index.base:
+        return names
+    shared = base(index.base)
+    if shared[-HASH_BYTES[hash_name] :].hex() not in (index.base, "0" * len(index.base)):
+        raise BadIndex(f"its shared index is not sharedindex.{index.base}")
+    kept = enumerate(parse(shared, hash_name=hash_name).names)
+    return (names | {name for at, name in kept if at not in index.removed}) - {b""}
+
+
+def parse(data: bytes, *, hash_name: str) -> Index:
+    """What an index file holds, once its checksum was found right."""
+    end = len(data) - HASH_BYTES[hash_name]
+    if end < _HEADER.size:
+        raise BadIndex("it is too short")
+    _check(memoryview(data)[:end], data[end:], hash_name)
+    signature, version, count = _HEADER.unpack_from(data)
+    if signature != b"DIRC" or version not in (2, 3, 4):
+        raise BadIndex(f"it is no index of version 2, 3 or 4 ({signature!r}, {version})")
+    fixed = _STAT_BYTES + HASH_BYTES[hash_name]
+    if count * fixed > end:
+        raise BadIndex(f"it has no room for {count} entries")
+    read = _compressed if version == 4 else _padded
+    try:
+        names, at = read(data, count, fixed)
+    except (IndexError, ValueError) as error:
+        raise BadIndex("its entries are cut off") from error
+    if at > end:
+        raise BadIndex("its entries are cut off")
+    base, removed = _split(_link(data, at, end), HASH_BYTES[hash_name])
+    return Index(names, base, removed)
+
+
+def _check(content: memoryview, expected: bytes, hash_name: str) -> None:
+    if not any(expected):  # git writes zeros with index.skipHash
+        return
+    if hashlib.new(hash_name, content, usedforsecurity=False).digest() != expected:
+        raise BadIndex("its checksum is wrong")
+
+
+# Entries
+
+
+def _padded(data: bytes, count: int, fixed: int) -> tuple[list[bytes], int]:
+    """Versions 2 and 3: names as they are, entries filled up to a multiple of eight."""
+    names = []
+    at = _HEADER.size
+    for _ in range(count):
+        flags = at + fixed
+        high = data[flags]
+        start = flags + (4 if high & _EXTENDED else 2)
+        length = (high & 15) << 8 | data[flags + 1]
+        end = start + length if length < _LONG else data.index(0, start)
+        names.append(data[start:end])
+        at += (end - at + 8) & ~7
+    return names, at
+
+
+def _compressed(data: bytes, count: int, fixed: int) -> tuple[list[bytes], int]:
+    """Version 4: how much to cut off the name before, and what to put there instead."""
+    names = []
+    at = _HEADER.size
+    name = b""
+    room = 4 * len(data) + _LONGEST_PATH  # names may unpack to more than memory holds
+    for _ in range(count):
+        at += fixed
+        at += 4 if data[at] & _EXTENDED else 2
+        cut = data[at]
+        cut, at = (cut, at + 1) if cut < 128 else _number(data, at)
+        end = data.index(0, at)
+        if cut > len(name):
+            raise BadIndex("a name is shorter than nothing")
+        name = name[: len(name) - cut] + data[at:end]
+        room -= len(name)
+        if len(name) > _LONGEST_PATH or room < 0:
+            raise BadIndex("its names are too long")
+        names.append(name)
+        at = end + 1
+    return names, at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of any size, seven bits a byte, and where it ends."""
+    byte = data[at]
+    value = byte & 127
+    while byte & 128 and value <= _LONGEST_PATH:
+        at += 1
+        byte = data[at]
+        value = ((value + 1) << 7) + (byte & 127)
+    return value, at + 1
+
+
+# Extensions
+
+
+def _link(data: bytes, at: int, end: int) -> bytes:
+    """The extension of a split index; nothing if it is not split."""
+    link = b""
+    while at + _EXTENSION.size <= end:
+        signature, size = _EXTENSION.unpack_from(data, at)
+        at += _EXTENSION.size
+        if at + size > end:
+            raise BadIndex("an extension is cut off")
+        if not signature[:1].isupper() and signature not in _KNOWN_EXTENSIONS:
+            raise BadIndex(f"it needs an extension that is not known: {signature!r}")
+        if signature == b"link":
+            link = data[at : at + size]
+        at += size
+    return link
+
+
+def _split(link: bytes, hash_bytes: int) -> tuple[str, frozenset[int]]:
+    base = link[:hash_bytes]
+    if not any(base):
+        return "", frozenset()
+    if len(base) < hash_bytes:
+        raise BadIndex("the name of its shared index is cut off")
+    bitmap = link[hash_bytes:]
+    return base.hex(), frozenset(_bits(bitmap)) if bitmap else frozenset()
+
+
+def _bits(data: bytes) -> set[int]:
+    """The numbers in a bitmap: runs of equal words, each followed by words as they are."""
+    try:
+        size, count = _BITMAP.unpack_from(data)
+        words = struct.unpack_from(f">{count}Q", data, _BITMAP.size)
+    except (struct.error, MemoryError) as error:
+        raise BadIndex("a bitmap is cut off") from error
+    found: set[int] = set()
+    at = base = 0
+    while at < count:
+        word = words[at]
+        repeats, literals = word >> 1 & 0xFFFFFFFF, word >> 33
+        following = base + 64 * repeats
+        if word & 1:
+            found.update(range(base, min(following, size)))
+        base = following
+        for literal in words[at + 1 : at + 1 + literals]:
+            found.update(base + bit for bit in range(64) if literal >> bit & 1)
+            base += 64
+        at += 1 + literals
+    return found

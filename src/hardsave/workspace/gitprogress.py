@@ -1,0 +1,99 @@
+"""What git notes down while a merge, rebase, cherry-pick, revert or bisect is unfinished.
+
+These are small files of known names. There are bounds on each, on their number and on all
+together; what goes beyond is listed, and the rest is still kept.
+"""
+
+import os
+from dataclasses import dataclass
+
+from hardsave.workspace.reading import failure, open_beneath, read_beneath
+
+_FILES = frozenset(
+    b"MERGE_HEAD MERGE_MSG MERGE_MODE MERGE_RR MERGE_AUTOSTASH AUTO_MERGE SQUASH_MSG ORIG_HEAD"
+    b" CHERRY_PICK_HEAD REVERT_HEAD REBASE_HEAD".split()
+)
+_FILES_THAT_BEGIN = b"BISECT_"
+_DIRECTORIES = (b"rebase-merge", b"rebase-apply", b"sequencer", b"refs/bisect")
+_LARGEST_FILE = 1024 * 1024
+_ALL_FILES = 16 * 1024 * 1024
+_MOST_FILES = 10_000
+_DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class GitFile:
+    """A file below a git directory, as it was."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class NotCaptured:
+    """Something that should be in the record and is not."""
+
+    path: str
+    reason: str
+
+
+class Progress:
+    """Collects the files of one git directory."""
+
+    def __init__(self, directory: int) -> None:
+        self._directory = directory
+        self._room = _ALL_FILES
+        self._seen = 0
+        self.files: list[GitFile] = []
+        self.missed: list[NotCaptured] = []
+        self.names = self._names(b"")  # all that lies in the directory itself
+        for name in self.names:
+            if name in _FILES or name.startswith(_FILES_THAT_BEGIN):
+                self._read(name)
+        for path in _DIRECTORIES:
+            self._read_all(path, _DEEPEST)
+
+    def _read_all(self, path: bytes, depth: int) -> None:
+        """Every file below a directory, if that is what the path is."""
+        for name in self._names(path):
+            self._seen += 1
+            if self._seen > _MOST_FILES:
+                self._miss(path, f"there are more than {_MOST_FILES} such files")
+                return
+            below = path + b"/" + name
+            if depth and self._is_directory(below):
+                self._read_all(below, depth - 1)
+            else:
+                self._read(below)
+
+    def _read(self, path: bytes) -> None:
+        data, problem = read_beneath(self._directory, path, limit=min(_LARGEST_FILE, self._room))
+        if problem:
+            self._miss(path, problem)
+        elif data is not None:
+            self._room -= len(data)
+            self.files.append(GitFile(os.fsdecode(path), data))
+
+    def _names(self, path: bytes) -> list[bytes]:
+        """The names in a directory, sorted; none if there is no such directory."""
+        try:
+            opened = open_beneath(self._directory, path.split(b"/") if path else [])
+            try:
+                return sorted(os.fsencode(name) for name in os.listdir(opened))
+            finally:
+                os.close(opened)
+        except OSError as error:
+            problem = failure(error).problem
+            if problem:
+                self._miss(path, problem)
+            return []
+
+    def _is_directory(self, path: bytes) -> bool:
+        try:
+            os.close(open_beneath(self._directory, path.split(b"/")))
+        except OSError:
+            return False
+        return True
+
+    def _miss(self, path: bytes, reason: str) -> None:
+        self.missed.append(NotCaptured(os.fsdecode(path), reason))
