@@ -20,6 +20,11 @@ SEQUENCE = 0x12  # the root of a list, map, tuple, set or object that was split
 LEAF = 0x13  # a closed run of a sequence's items
 NODE = 0x14  # a closed run of leaves or nodes
 EDGE = 0x15  # the open right edge of one level above the items
+CONTENT = 0x16  # the bytes of a file, or of one part of it
+PARTS = 0x17  # a long file: its parts, in order
+DIRECTORY = 0x18  # the entries of a directory, or a run of them
+DIRECTORY_NODE = 0x19  # a large directory: its runs, in order
+SNAPSHOT = 0x1A  # the root of a workspace's files
 
 
 class Envelope(NamedTuple):

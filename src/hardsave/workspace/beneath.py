@@ -1,0 +1,170 @@
+"""Opening beneath a root without ever following a symlink.
+
+On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path
+is walked name by name. Either way a directory that is swapped for a symlink at the worst
+moment is refused with ELOOP or ENOTDIR, and nothing outside is touched.
+"""
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from hardsave.workspace.entries import parent
+
+_OPENAT2 = 437  # the same on every architecture that we run on
+_NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
+_RENAME_NOREPLACE = 1
+_ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
+_UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
+
+
+class Beneath:
+    """A root directory, and all that is opened beneath it. Paths are relative."""
+
+    def __init__(self, root: bytes) -> None:
+        self.root = root
+        self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def __enter__(self) -> "Beneath":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self, path: bytes, flags: int = os.O_RDONLY, mode: int = 0) -> int:
+        """A descriptor. The empty path is the root itself."""
+        flags |= os.O_CLOEXEC | os.O_NOFOLLOW
+        kernel = _openat2()
+        if kernel is not None:
+            return kernel(self.fd, path or b".", flags, mode)
+        return _walk(self.fd, path, flags, mode)
+
+    @contextmanager
+    def directory(self, path: bytes) -> Iterator[int]:
+        descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def read_link(self, path: bytes) -> bytes:
+        with self.directory(parent(path)) as directory:
+            return os.readlink(path.rpartition(b"/")[2], dir_fd=directory)
+
+
+def _walk(root: int, path: bytes, flags: int, mode: int) -> int:
+    """The same without the kernel's help: one name at a time."""
+    names = path.split(b"/") if path else []
+    if b".." in names or b"" in names:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    device = os.fstat(root).st_dev
+    step = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    here = os.open(b".", step, dir_fd=root)
+    for at, name in enumerate(names):
+        last = at == len(names) - 1
+        try:
+            following = os.open(name, flags if last else step, mode, dir_fd=here)
+        finally:
+            os.close(here)
+        here = following
+        if os.fstat(here).st_dev != device and not last:
+            os.close(here)
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    return here
+
+
+@cache
+def _openat2() -> Callable[[int, bytes, int, int], int] | None:
+    """The kernel's call; None where there is none.
+
+    Loading ctypes takes milliseconds, and a scan that finds no change opens nothing.
+    """
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    class How(ctypes.Structure):
+        _fields_ = (
+            ("flags", ctypes.c_uint64),
+            ("mode", ctypes.c_uint64),
+            ("resolve", ctypes.c_uint64),
+        )
+
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype = ctypes.c_long
+    number, size = ctypes.c_long(_OPENAT2), ctypes.c_size_t(ctypes.sizeof(How))
+
+    def call(root: int, path: bytes, flags: int, mode: int) -> int:
+        how = How(flags, mode if flags & os.O_CREAT else 0, _NO_XDEV | _NO_SYMLINKS | _BENEATH)
+        for _ in range(_ATTEMPTS):
+            made: int = syscall(
+                number, ctypes.c_int(root), ctypes.c_char_p(path), ctypes.byref(how), size
+            )
+            if made >= 0:
+                return made
+            if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
+                break
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+
+    return call if _works(call) else None
+
+
+def _works(call: Callable[[int, bytes, int, int], int]) -> bool:
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.close(call(root, b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0))
+    except OSError as error:
+        if error.errno in _UNKNOWN_CALL:
+            return False
+        raise
+    finally:
+        os.close(root)
+    return True
+
+
+def rename_to_nothing(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
+    """Rename, but never over anything: FileExistsError."""
+    kernel = _renameat2()
+    if kernel is not None and kernel(source_fd, source, target_fd, target):
+        return
+    try:
+        os.stat(target, dir_fd=target_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+
+
+@cache
+def _renameat2() -> Callable[[int, bytes, int, bytes], bool] | None:
+    """The kernel's call: False if this file system does not know it."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return None
+    function.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    ]
+
+    def call(source_fd: int, source: bytes, target_fd: int, target: bytes) -> bool:
+        if not function(source_fd, source, target_fd, target, _RENAME_NOREPLACE):
+            return True
+        number = ctypes.get_errno()
+        if number in _UNKNOWN_CALL:
+            return False
+        raise OSError(number, os.strerror(number), target)
+
+    return call

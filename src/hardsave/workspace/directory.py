@@ -1,0 +1,230 @@
+"""Directories as tree objects, and back.
+
+One directory is one object. A large one is cut into runs where a name's checksum says so,
+so that one new name among 100,000 rewrites one run and the list of runs. What is read is
+judged before it is handed on: names that lead elsewhere or into git's own directory, wrong
+order, unknown types are `Corrupt`.
+"""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from zlib import crc32
+
+from hardsave.errors import Corrupt
+from hardsave.objects import envelope
+from hardsave.objects.hashing import Hash, digest
+from hardsave.workspace import names
+from hardsave.workspace.content import Fetch, Put
+from hardsave.workspace.entries import (
+    DIRECTORY,
+    FILE,
+    SYMLINK,
+    Entry,
+    is_kept_mode,
+)
+
+WHOLE_ENTRIES = 1024  # up to so many stand in one object
+RUN_ENTRIES = 1024  # a run that no name ends is ended here
+_RUN_MEAN = 256
+_AT_ONCE = 256  # objects that are fetched together
+
+_COUNT = struct.Struct("<I")
+_ROW = struct.Struct("<BHQ")  # type, mode, size
+
+Named = tuple[bytes, Entry]
+
+
+class Snapshot(NamedTuple):
+    """What the root object of a snapshot says: the top directory, and which files are one."""
+
+    top: Hash
+    links: tuple[tuple[bytes, ...], ...] = ()  # each: two or more paths, sorted
+
+
+# Writing
+
+
+def write(entries: Sequence[Named], put: Put) -> Hash:
+    """Store a directory's entries, which are sorted by name."""
+    if len(entries) <= WHOLE_ENTRIES:
+        return _put(envelope.DIRECTORY, *_run(entries), put)
+    runs = list(_runs(entries))
+    refs = [_put(envelope.DIRECTORY, *_run(run), put) for run in runs]
+    firsts = b"\0".join([run[0][0] for run in runs])
+    return _put(envelope.DIRECTORY_NODE, refs, firsts, put)
+
+
+def write_snapshot(snapshot: Snapshot, put: Put) -> Hash:
+    """Store the root. The same files, linked in the same way, have the same address."""
+    groups = sorted(tuple(sorted(group)) for group in snapshot.links)
+    payload = b"".join([b"%b\0\0" % b"\0".join(group) for group in groups])
+    return _put(envelope.SNAPSHOT, [snapshot.top], payload, put)
+
+
+def _put(kind: int, refs: Sequence[Hash], payload: bytes, put: Put) -> Hash:
+    sealed = envelope.seal(kind, refs, payload)
+    address = digest(sealed)
+    put(address, sealed)
+    return address
+
+
+def _run(entries: Sequence[Named]) -> tuple[list[Hash], bytes]:
+    """Columns: they compress better than rows, and one kind of byte is read at a time."""
+    refs = [entry.hash for _, entry in entries if entry.hash is not None]
+    rows = [_ROW.pack(entry.type, entry.mode, entry.size) for _, entry in entries]
+    texts = [name for name, _ in entries]
+    texts += [entry.target for _, entry in entries if entry.type == SYMLINK]
+    return refs, _COUNT.pack(len(entries)) + b"".join(rows) + b"\0".join(texts)
+
+
+def _runs(entries: Sequence[Named]) -> Iterator[Sequence[Named]]:
+    start = 0
+    for at, (name, _) in enumerate(entries, 1):
+        if crc32(name) % _RUN_MEAN == 0 or at - start == RUN_ENTRIES:
+            yield entries[start:at]
+            start = at
+    if start < len(entries):
+        yield entries[start:]
+
+
+# Reading
+
+
+def read_snapshot(root: Hash, fetch: Fetch) -> Snapshot:
+    kind, refs, payload = envelope.unseal(fetch([root])[root])
+    if kind != envelope.SNAPSHOT or len(refs) != 1:
+        raise Corrupt(f"object {root.hex()} is not a snapshot; run verify")
+    groups = payload.split(b"\0\0")
+    if groups.pop():
+        raise _malformed(root, "its last group of links has no end")
+    return Snapshot(refs[0], tuple([_group(root, group) for group in groups]))
+
+
+def _group(root: Hash, data: bytes) -> tuple[bytes, ...]:
+    paths = tuple(data.split(b"\0"))
+    if len(paths) < 2 or list(paths) != sorted(set(paths)):
+        raise _malformed(root, "a group of links is not two or more paths in order")
+    for path in paths:
+        for name in path.split(b"/"):
+            _judge(root, name)
+    return paths
+
+
+def read_apart(
+    pairs: Sequence[tuple[Hash | None, Hash | None]], fetch: Fetch
+) -> list[tuple[tuple[Named, ...], tuple[Named, ...]]]:
+    """The entries of pairs of directories, many at a time, without the runs that both have."""
+    whole = _parts({tree for pair in pairs for tree in pair if tree is not None}, fetch)
+    runs: list[tuple[list[Hash], list[Hash]]] = []
+    for old, new in pairs:
+        left = whole[old] if old is not None else ()
+        right = whole[new] if new is not None else ()
+        both = {*left} & {*right}
+        runs.append(([x for x in left if x not in both], [x for x in right if x not in both]))
+    wanted = {run for pair in runs for side in pair for run in side}
+    entries = {
+        address: entries_of(address, *envelope.unseal(data))
+        for address, data in _objects(wanted, fetch)
+    }
+    return [(_joined(left, entries), _joined(right, entries)) for left, right in runs]
+
+
+def find(tree: Hash, name: bytes, fetch: Fetch) -> Entry | None:
+    """One entry of a directory; of a large one only the run that it lies in is read."""
+    kind, refs, payload = envelope.unseal(fetch([tree])[tree])
+    if kind == envelope.DIRECTORY_NODE:
+        at = bisect_right(payload.split(b"\0"), name) - 1
+        if not 0 <= at < len(refs):
+            return None
+        tree = refs[at]
+        kind, refs, payload = envelope.unseal(fetch([tree])[tree])
+    return dict(entries_of(tree, kind, refs, payload)).get(name)
+
+
+def _parts(trees: Iterable[Hash], fetch: Fetch) -> dict[Hash, tuple[Hash, ...]]:
+    """Which runs each directory consists of: one that is not large, of itself."""
+    parts: dict[Hash, tuple[Hash, ...]] = {}
+    for address, data in _objects(trees, fetch):
+        kind, refs, _ = envelope.unseal(data)
+        parts[address] = refs if kind == envelope.DIRECTORY_NODE else (address,)
+    return parts
+
+
+def _joined(runs: Sequence[Hash], entries: Mapping[Hash, tuple[Named, ...]]) -> tuple[Named, ...]:
+    if len(runs) == 1:
+        return entries[runs[0]]
+    whole = tuple([item for run in runs for item in entries[run]])
+    if runs:
+        _judge_order(runs[0], whole)
+    return whole
+
+
+def _objects(wanted: Iterable[Hash], fetch: Fetch) -> Iterator[tuple[Hash, bytes]]:
+    unique = sorted(wanted)
+    for start in range(0, len(unique), _AT_ONCE):
+        some = unique[start : start + _AT_ONCE]
+        objects = fetch(some)
+        for address in some:
+            yield address, objects[address]
+
+
+def entries_of(
+    address: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes
+) -> tuple[Named, ...]:
+    """Take a directory, or one run of it, apart, and judge it."""
+    if kind != envelope.DIRECTORY or len(payload) < _COUNT.size:
+        raise Corrupt(f"object {address.hex()} is not a directory; run verify")
+    (count,) = _COUNT.unpack_from(payload)
+    end = _COUNT.size + count * _ROW.size
+    if end > len(payload):
+        raise _malformed(address, "its rows run past its end")
+    rows = list(_ROW.iter_unpack(payload[_COUNT.size : end]))
+    texts = payload[end:].split(b"\0") if count else []
+    links = sum(row[0] == SYMLINK for row in rows)
+    if len(texts) != count + links or len(refs) != count - links:
+        raise _malformed(address, "its names, links and references do not match its rows")
+    targets, hashes = iter(texts[count:]), iter(refs)
+    named = tuple(
+        [
+            (name, _entry(address, row, targets, hashes))
+            for name, row in zip(texts[:count], rows, strict=True)
+        ]
+    )
+    for name in texts[:count]:
+        _judge(address, name)
+    _judge_order(address, named)
+    return named
+
+
+def _entry(
+    address: Hash, row: tuple[int, int, int], targets: Iterator[bytes], hashes: Iterator[Hash]
+) -> Entry:
+    type, mode, size = row
+    if type not in (FILE, SYMLINK, DIRECTORY) or not is_kept_mode(type, mode):
+        raise _malformed(address, f"it has an entry of type {type} and mode {mode:o}")
+    if type != SYMLINK:
+        return Entry(type, mode, size, next(hashes))
+    target = next(targets)
+    if not target:
+        raise _malformed(address, "it has a symlink to nothing at all")
+    return Entry(type, mode, size, None, target)
+
+
+def _judge(address: Hash, name: bytes) -> None:
+    reason = names.fault(name)
+    if reason is not None:
+        raise _malformed(address, f"it has the name {name!r}: {reason}")
+
+
+def _judge_order(address: Hash, named: Sequence[Named]) -> None:
+    if any(one[0] >= other[0] for one, other in pairwise(named)):
+        raise _malformed(address, "its names are not in order")
+
+
+def _malformed(address: Hash, why: str) -> Corrupt:
+    return Corrupt(
+        f"the directory {address.hex()} is not one of ours, and was not used: {why}; run verify"
+    )

@@ -1,0 +1,141 @@
+"""What a scan hands on: directories as they were found, with the stamps of what is in them."""
+
+import os
+import struct
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hardsave.workspace import policy
+from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder
+from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.policy import Policy
+
+_WORD = (1 << 64) - 1
+_KEY = struct.Struct("=5Q")
+
+
+class Key(NamedTuple):
+    """A file's stamp, taken apart."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    mode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "Key":
+        at = status
+        return cls(at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
+
+    def packed(self) -> bytes:
+        return words(list(self))
+
+    def unproven(self) -> "Key":
+        """One that no file has: it will be read again."""
+        return self._replace(ctime_ns=0)
+
+
+def taken_apart(key: bytes) -> Key:
+    return Key(*_KEY.unpack(key))
+
+
+@dataclass(slots=True)
+class Found:
+    """A directory that was found. `changed` are the numbers of the files to read."""
+
+    path: bytes
+    known: Folder | None  # as the last scan saw it
+    stamp: bytes
+    inherited: bytes
+    rules_key: bytes
+    files: Sequence[bytes]
+    directories: Sequence[bytes]
+    ignored: Sequence[bytes]
+    exempt: Sequence[bytes]
+    left_out: Sequence[bytes]
+    keys: bytes
+    changed: list[int]
+
+    def key(self, at: int) -> Key:
+        return taken_apart(self.keys[at * KEY_BYTES : (at + 1) * KEY_BYTES])
+
+    def directory_modes(self) -> list[int]:
+        return list(array("Q", self.keys[len(self.files) * KEY_BYTES :]))
+
+    @property
+    def is_as_known(self) -> bool:
+        known = self.known
+        return known is not None and not self.changed and self.keys == known.keys
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What lies in a workspace: a pure description. Parents come before their directories."""
+
+    root: bytes
+    start_ns: int
+    policy: Policy
+    cache: Cache
+    found: list[Found]
+    not_captured: list[NotCaptured]
+    links: list[list[bytes]]  # paths of one inode
+    total_bytes: int
+
+
+def stamp_of(status: os.stat_result, start_ns: int) -> bytes:
+    """What a directory's list of names goes with; one that proves nothing matches nothing."""
+    if policy.may_change_unseen(status.st_mtime_ns, status.st_ctime_ns, start_ns):
+        return NO_STAMP
+    return words([status.st_mtime_ns, status.st_ctime_ns, status.st_ino])
+
+
+def keys_of(files: list[os.stat_result], below: list[os.stat_result]) -> bytes:
+    """The stamps of files, then the modes of directories: what the cache compares."""
+    values: list[int] = []
+    for at in files:
+        values += (at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
+    values += [at.st_mode for at in below]
+    return words(values)
+
+
+def words(values: list[int]) -> bytes:
+    try:
+        return array("Q", values).tobytes()
+    except OverflowError:  # a time before 1970
+        return array("Q", [value & _WORD for value in values]).tobytes()
+
+
+def changed_since(known: Folder, keys: bytes) -> list[int]:
+    return [
+        at
+        for at in range(len(known.files))
+        if keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] != known.file_key(at)
+    ]
+
+
+def to_read(known: Folder | None, files: Sequence[bytes], keys: bytes) -> list[int]:
+    """Numbers of the files of a listed directory that the last scan does not know."""
+    if known is None:
+        return list(range(len(files)))
+    before = {name: known.file_key(at) for at, name in enumerate(known.files)}
+    return [
+        at
+        for at, name in enumerate(files)
+        if before.get(name) != keys[at * KEY_BYTES : (at + 1) * KEY_BYTES]
+    ]
+
+
+def without(found: Found, dropped: set[int]) -> None:
+    """Take files out of a directory that was found; it will be listed again the next time."""
+    kept = [at for at in range(len(found.files)) if at not in dropped]
+    moved = {at: number for number, at in enumerate(kept)}
+    modes = found.keys[len(found.files) * KEY_BYTES :]
+    found.keys = (
+        b"".join([found.keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] for at in kept]) + modes
+    )
+    found.changed = [moved[at] for at in found.changed if at in moved]
+    found.files = [found.files[at] for at in kept]
+    found.stamp = NO_STAMP

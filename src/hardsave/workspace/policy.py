@@ -1,0 +1,130 @@
+"""What a scan takes and what it leaves out, decided over plain data.
+
+Ignore rules come from elsewhere and are only asked. Everything that is left out for another
+reason has that reason said.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from hardsave.errors import Misuse
+from hardsave.objects.hashing import digest
+from hardsave.workspace import names
+from hardsave.workspace.entries import lies_in, parent
+
+GIB = 1 << 30
+
+_COARSE_NS = 2_000_000_000  # FAT keeps every second second, HFS+ and ext3 whole ones
+_TICK_NS = 20_000_000  # elsewhere the kernel's clock moves every 1 to 10 ms
+
+
+class Rules(Protocol):
+    """The ignore rules that hold in one directory, from the global ones down to its own."""
+
+    @property
+    def key(self) -> bytes:
+        """Two directories of one name under rules of one key ignore the same names."""
+
+    def enter(self, name: bytes, patterns: Sequence[bytes]) -> "Rules":
+        """The rules one directory further down; `patterns` are the contents of its ignore files.
+
+        The root is entered too, with an empty name.
+        """
+
+    def match(self, name: bytes, is_dir: bool) -> bool:
+        """Whether an entry of this directory is ignored."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a workspace captures, beside its ignore rules."""
+
+    include: tuple[bytes, ...] = ()  # patterns: captured although secret or ignored
+    own: tuple[bytes, ...] = ()  # paths of ours in the workspace, and all that begin like them
+    max_file_bytes: int = 4 * GIB
+    max_total_bytes: int = 16 * GIB
+    chosen: names.Chosen = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chosen", names.Chosen(self.include))
+
+    @cached_property
+    def key(self) -> bytes:
+        """Changes whenever something could be left out that was not, or the other way round."""
+        parts = (*self.chosen.patterns, b"", *self.own, b"%d" % self.max_file_bytes)
+        return digest(b"\0".join(parts))
+
+    def objection(self, path: bytes, mode: int, size: int) -> str | None:
+        """Why something that is not ignored is left out all the same; None if it is not."""
+        name = path.rpartition(b"/")[2]
+        if names.is_gits_own(name):
+            return "git's own"
+        if name.startswith(names.TEMPORARY_PREFIX):
+            return "left by a restore that was interrupted"
+        if any(path.startswith(each) for each in self.own):
+            return "a file of the store"
+        if not stat.S_ISREG(mode):
+            return None if stat.S_ISDIR(mode) or stat.S_ISLNK(mode) else _kind(mode)
+        if names.looks_secret(name) and not self.chosen.holds(path):
+            return "looks secret; 'include' can ask for it"
+        if size > self.max_file_bytes:
+            return f"larger than the cap of {self.max_file_bytes} bytes a file"
+        return None
+
+
+DEFAULT = Policy()
+
+
+class Exempt:
+    """Paths that no ignore rule counts for: what git tracks, and what was asked for."""
+
+    def __init__(self, tracked: frozenset[bytes], chosen: names.Chosen) -> None:
+        self._tracked = tracked
+        self._chosen = chosen if chosen.patterns else None
+
+    def holds(self, path: bytes) -> bool:
+        """Directories count in which something tracked lies."""
+        tracked = self._tracked
+        if tracked and (path in tracked or path in self._directories):
+            return True
+        return self._chosen is not None and self._chosen.holds(path)
+
+    @cached_property
+    def _directories(self) -> set[bytes]:
+        known: set[bytes] = set()
+        for path in self._tracked:
+            above = parent(path)
+            while above and above not in known:
+                known.add(above)
+                above = parent(above)
+        return known
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def may_change_unseen(mtime_ns: int, ctime_ns: int, start_ns: int) -> bool:
+    """Whether what is written from `start_ns` on could leave these stamps as they are.
+
+    Then the stamps prove nothing, and the file is read again the next time. A time without
+    fractions of a second comes from a file system that keeps none.
+    """
+    coarse = ctime_ns % 1_000_000_000 == 0
+    return max(mtime_ns, ctime_ns) >= start_ns - (_COARSE_NS if coarse else _TICK_NS)
+
+
+def refuse_what_is_too_wide(root: bytes, home: bytes) -> None:
+    """A snapshot of a whole home, or of everything, is hardly ever what somebody wants."""
+    inner = home.strip(b"/")
+    if lies_in(inner, root.strip(b"/")):
+        shown = os.fsdecode(root)
+        raise Misuse(
+            f"the workspace {shown!r} holds a whole home directory; "
+            "name a project's directory, or say that you are sure with sure=True"
+        )

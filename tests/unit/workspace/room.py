@@ -1,0 +1,135 @@
+"""A workspace on a real disk, objects in memory, and rules that are as simple as can be."""
+
+import os
+import stat
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from unittest import mock
+
+from hardsave.objects import envelope
+from hardsave.objects.hashing import Hash, digest
+from hardsave.workspace import cache as caches
+from hardsave.workspace.policy import DEFAULT, Policy
+from hardsave.workspace.scan import scan
+from hardsave.workspace.snapshot import Snapshot, snapshot
+
+
+class Names:
+    """Rules without patterns: each line of an ignore file is a name, here and further down."""
+
+    def __init__(self, ignored: frozenset[bytes] = frozenset()) -> None:
+        self.ignored = ignored
+
+    @property
+    def key(self) -> bytes:
+        return digest(b"\0".join(sorted(self.ignored)))
+
+    def enter(self, name: bytes, patterns: Sequence[bytes]) -> "Names":
+        lines = {line for text in patterns for line in text.split(b"\n") if line}
+        return Names(self.ignored | lines)
+
+    def match(self, name: bytes, is_dir: bool) -> bool:
+        return name in self.ignored or (is_dir and name + b"/" in self.ignored)
+
+
+class Room:
+    """A workspace directory and the objects of its snapshots."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.objects: dict[Hash, bytes] = {}
+        self.cache = caches.EMPTY
+        self.put_bytes = 0
+        self.batches = 0
+        self.fetched = 0
+        self.now_ns = 0  # how far the clock is ahead of the disk's
+        self.frozen: dict[bytes, os.stat_result] = {}  # what lstat says, whatever has changed
+
+    def clock(self) -> int:
+        return time.time_ns() + self.now_ns
+
+    def put(self, batch: Mapping[Hash, bytes]) -> None:
+        self.batches += 1
+        for address, data in batch.items():
+            assert digest(data) == address
+            for ref in envelope.unseal(data).refs:
+                assert ref in self.objects or ref in batch, "stored before what it refers to"
+            if address not in self.objects:
+                self.put_bytes += len(data)
+                self.objects[address] = data
+
+    def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
+        self.fetched += len(wanted)
+        return {address: self.objects[address] for address in wanted}
+
+    def snapshot(
+        self,
+        *,
+        tracked: frozenset[bytes] = frozenset(),
+        policy: Policy = DEFAULT,
+        rules: Names | None = None,
+    ) -> Snapshot:
+        """With the cache of the last one, as a process that starts anew would have it."""
+        real = os.lstat
+        with mock.patch.object(os, "lstat", lambda path: self.frozen.get(path) or real(path)):
+            found = scan(
+                self.root,
+                rules=rules or Names(),
+                tracked=tracked,
+                cache=self.cache,
+                policy=policy,
+                clock=self.clock,
+            )
+        made = snapshot(found, self.put, clock=self.clock)
+        self.cache = caches.load(caches.dump(made.cache))
+        assert made.requires <= self.objects.keys()
+        return made
+
+    def contents(self, made: Snapshot) -> set[bytes]:
+        """The contents of all small files beneath a snapshot."""
+        found, todo = set(), [made.root]
+        while todo:
+            kind, refs, payload = envelope.unseal(self.objects[todo.pop()])
+            todo += refs
+            if kind == envelope.CONTENT:
+                found.add(payload)
+        return found
+
+    def anew(self) -> Snapshot:
+        """Without any cache: what a snapshot must be equal to."""
+        return Room.snapshot(_with_objects(self.root, self.objects))
+
+
+def _with_objects(root: Path, objects: dict[Hash, bytes]) -> Room:
+    room = Room(root)
+    room.objects = objects
+    return room
+
+
+def picture(root: Path) -> dict[bytes, object]:
+    """Everything that a snapshot keeps, read plainly: kind, mode, content, which are one file."""
+    seen: dict[bytes, object] = {}
+    firsts: dict[int, bytes] = {}
+    top = os.fsencode(root)
+    for directory, below, files in os.walk(top):
+        below.sort()
+        for name in sorted(below + files):
+            path = directory + b"/" + name
+            short = path[len(top) + 1 :]
+            at = os.lstat(path)
+            if stat.S_ISLNK(at.st_mode):
+                seen[short] = ("link", os.readlink(path))
+            elif stat.S_ISDIR(at.st_mode):
+                seen[short] = ("directory", at.st_mode & 0o3777)
+            elif stat.S_ISREG(at.st_mode):
+                first = firsts.setdefault(at.st_ino, short) if at.st_nlink > 1 else short
+                content = Path(os.fsdecode(path)).read_bytes()
+                seen[short] = ("file", at.st_mode & 0o777, content, first)
+            else:
+                seen[short] = ("other",)
+    return seen
+
+
+def paths_of(made: Snapshot) -> list[bytes]:
+    return [each.path for each in made.not_captured]

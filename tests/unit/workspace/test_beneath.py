@@ -1,0 +1,86 @@
+"""Nothing is opened outside of a root, with the kernel's help and without."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hardsave.workspace import beneath
+from hardsave.workspace.beneath import Beneath, rename_to_nothing
+
+
+@pytest.fixture(params=["kernel", "walk"])
+def root(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Beneath]:
+    if request.param == "walk":
+        monkeypatch.setattr(beneath, "_openat2", lambda: None)
+    elif beneath._openat2() is None:
+        pytest.skip("this kernel has no openat2")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").write_bytes(b"outside")
+    (tmp_path / "work/sub").mkdir(parents=True)
+    (tmp_path / "work/sub/file").write_bytes(b"inside")
+    with Beneath(os.fsencode(tmp_path / "work")) as opened:
+        yield opened
+
+
+def read(root: Beneath, path: bytes) -> bytes:
+    with os.fdopen(root.open(path), "rb") as file:
+        return file.read()
+
+
+def test_what_lies_beneath_is_opened(root: Beneath) -> None:
+    assert read(root, b"sub/file") == b"inside"
+    with root.directory(b"sub") as sub, root.directory(b"") as top:
+        assert os.listdir(sub) == ["file"]
+        assert os.listdir(top) == ["sub"]
+
+
+def test_a_file_is_created_with_its_mode(root: Beneath) -> None:
+    os.close(root.open(b"sub/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    assert os.stat(b"sub/new", dir_fd=root.fd).st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "path", [b"../outside/file", b"sub/../../outside/file", b"/etc/passwd", b"link/file", b"last"]
+)
+def test_no_path_leads_outside(root: Beneath, path: bytes) -> None:
+    os.symlink(b"../outside", b"link", dir_fd=root.fd)
+    os.symlink(b"../outside/file", b"last", dir_fd=root.fd)
+    with pytest.raises(OSError, match=r"."):
+        root.open(path)
+
+
+def test_a_link_that_stays_inside_is_not_followed_either(root: Beneath) -> None:
+    os.symlink(b"sub", b"link", dir_fd=root.fd)
+    with pytest.raises(OSError, match=r"."):
+        root.open(b"link/file")
+    assert root.read_link(b"link") == b"sub"
+
+
+def test_no_descriptor_is_left_open(root: Beneath) -> None:
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for path in (b"sub/file", b"sub/none", b"none/file", b"sub/file/x", b"../x"):
+        try:
+            os.close(root.open(path))
+        except OSError:
+            continue
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_a_rename_to_nothing_replaces_nothing(
+    tmp_path: Path, by_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not by_kernel:
+        monkeypatch.setattr(beneath, "_renameat2", lambda: None)
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    with Beneath(os.fsencode(tmp_path)) as root:
+        with pytest.raises(FileExistsError):
+            rename_to_nothing(b"a", root.fd, b"b", root.fd)
+        rename_to_nothing(b"a", root.fd, b"c", root.fd)
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"b": b"b", "c": b"a"}
