@@ -45,6 +45,7 @@ class Pair(NamedTuple):
     path: bytes
     old: Hash | None
     new: Hash | None
+    old_mode: int = 0o700  # the top directory's own mode is nobody's business
 
 
 class _Open:
@@ -105,7 +106,8 @@ def _compare(
             continue
         old_tree, new_tree = _tree(old), _tree(new)
         if old_tree != new_tree:
-            following.append((Pair(path, old_tree, new_tree), ward))
+            mode = old.mode if old is not None else 0o700
+            following.append((Pair(path, old_tree, new_tree, mode), ward))
         if old is None or new is None or _without_tree(old) != _without_tree(new):
             yield Difference(path, old, new)
 

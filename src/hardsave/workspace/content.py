@@ -5,6 +5,7 @@ addresses of its parts are gathered, `FAN_OUT` at a time: what is appended to it
 in place, costs the parts that it touches and the path above them.
 """
 
+import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
@@ -75,6 +76,23 @@ def _node(run: list[tuple[Hash, int]], level: int, put: Put) -> tuple[Hash, int]
     address = digest(sealed)
     put(address, sealed)
     return address, size
+
+
+def parts(file: int) -> Iterator[bytes]:
+    """The content of an open file, in pieces of `PART_BYTES`."""
+    while part := _whole(file, PART_BYTES):
+        yield part
+
+
+def _whole(file: int, size: int) -> bytes:
+    """So many bytes, fewer only at the end."""
+    data = os.read(file, size)
+    while data and len(data) < size:
+        more = os.read(file, size - len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def read(address: Hash, size: int, fetch: Fetch) -> Iterator[bytes]:

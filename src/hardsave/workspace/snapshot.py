@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
@@ -254,7 +254,7 @@ class _Capture:
     def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:
         """Hand out the content's objects, except a small one that is stored already."""
         if size > content.PART_BYTES:
-            return content.of_parts(_parts(descriptor), self._batches.add)
+            return content.of_parts(content.parts(descriptor), self._batches.add)
         data = os.read(descriptor, size + 1)
         address, sealed = content.of_bytes(data)
         if address != expected:
@@ -275,19 +275,3 @@ def _last(known: Folder | None, at: int | None) -> _Read | None:
     if stat.S_ISLNK(key.mode):
         return None
     return _Read(Entry(FILE, kept_mode(key.mode), key.size, known.file_hash(at)), key)
-
-
-def _parts(descriptor: int) -> Iterator[bytes]:
-    while part := _whole(descriptor, content.PART_BYTES):
-        yield part
-
-
-def _whole(descriptor: int, size: int) -> bytes:
-    """So many bytes, fewer only at the end."""
-    data = os.read(descriptor, size)
-    while data and len(data) < size:
-        more = os.read(descriptor, size - len(data))
-        if not more:
-            break
-        data += more
-    return data

@@ -5,14 +5,18 @@ import stat
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.workspace import cache as caches
+from hardsave.workspace import checkout
+from hardsave.workspace.plan import Plan, plan
 from hardsave.workspace.policy import DEFAULT, Policy
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
+from hardsave.workspace.steps import Restored
 
 
 class Names:
@@ -86,6 +90,29 @@ class Room:
         assert made.requires <= self.objects.keys()
         return made
 
+    # Restoring
+
+    @property
+    def journal(self) -> Path:
+        return self.root.parent / "journal"
+
+    def plan(self, target: Hash, present: Hash | None = None, **options: Any) -> Plan:
+        """Against the present, which is saved first."""
+        if present is None:
+            present = self.snapshot(tracked=options.get("present_tracked", frozenset())).root
+        return plan(present, target, self.fetch, rules=Names(), **options)
+
+    def carry_out(self, made: Plan) -> Restored:
+        return checkout.restore(
+            os.fsencode(self.root), made, self.fetch, self.journal, id=b"\1\2\3"
+        )
+
+    def restore(self, target: Hash, **options: Any) -> Restored:
+        restored = self.carry_out(self.plan(target, **options))
+        assert not self.journal.exists()
+        assert leftovers(self.root) == []
+        return restored
+
     def contents(self, made: Snapshot) -> set[bytes]:
         """The contents of all small files beneath a snapshot."""
         found, todo = set(), [made.root]
@@ -129,6 +156,10 @@ def picture(root: Path) -> dict[bytes, object]:
             else:
                 seen[short] = ("other",)
     return seen
+
+
+def leftovers(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.name.startswith(".hardsave-tmp-")]
 
 
 def paths_of(made: Snapshot) -> list[bytes]:

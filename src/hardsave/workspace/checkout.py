@@ -1,0 +1,123 @@
+"""Carrying out a plan on a real directory, so that it can be interrupted anywhere.
+
+    journal → directories → contents staged and synced → renames → removals → sync → done
+
+All contents are on the disk under names of ours before the first file is replaced, so a disk
+that is full is noticed while nothing has changed yet. Every step first looks whether it is
+done already, and whether what it would replace is what the plan expects: if it is neither,
+the step is skipped and told as a conflict. So carrying out a plan twice is carrying it out
+once, and nothing is lost that the snapshot of the present does not have.
+
+Nothing here follows a symlink, and nothing here is outside of the workspace but the journal.
+"""
+
+import os
+from pathlib import Path
+
+from hardsave.errors import HardsaveError, Misuse, Unavailable
+from hardsave.workspace import journal
+from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.content import Fetch
+from hardsave.workspace.journal import Journal
+from hardsave.workspace.plan import Plan
+from hardsave.workspace.steps import Restored, Steps
+
+
+def restore(
+    root: bytes, plan: Plan, fetch: Fetch, path: Path, *, id: bytes, note: bytes = b""
+) -> Restored:
+    """Carry out a plan. `path` is where the journal lies meanwhile, outside of the workspace."""
+    written = begin(root, plan, path, id=id, note=note)
+    restored = carry_out(written, fetch, path, is_fresh=True)
+    journal.remove(path)
+    return restored
+
+
+def begin(root: bytes, plan: Plan, path: Path, *, id: bytes, note: bytes = b"") -> Journal:
+    """Write the journal. From here on the restore will be finished or taken back."""
+    if path.exists():
+        raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
+    try:
+        status = os.stat(root)
+        written = Journal(root, status.st_dev, status.st_ino, id, note, plan)
+        journal.write(path, written)
+    except OSError as error:
+        raise Unavailable(
+            f"the restore of {os.fsdecode(root)!r} could not begin, and nothing was changed: "
+            f"{error}; make room for the journal {str(path)!r}, then repeat"
+        ) from error
+    return written
+
+
+def recover(path: Path, fetch: Fetch, *, back: bool = False) -> Restored | None:
+    """Finish a restore that has begun, or take it `back`. None if there is none.
+
+    May itself be interrupted and repeated any number of times.
+    """
+    written = journal.read(path)
+    if written is None:
+        return None
+    restored = carry_out(written, fetch, path, back=back)
+    journal.remove(path)
+    return restored
+
+
+def carry_out(
+    written: Journal, fetch: Fetch, path: Path, *, back: bool = False, is_fresh: bool = False
+) -> Restored:
+    """All steps; the journal stays, for a caller who has more to do before it may go.
+
+    If a fresh one fails before it has replaced anything, it is taken back at once, with its
+    journal: then nothing has happened.
+    """
+    with _workspace(written, path) as beneath:
+        plan = written.plan
+        ways = [plan.back, plan.steps] if back else [plan.steps, plan.back]
+        steps, others = [Steps(beneath, way, written.id, fetch) for way in ways]
+        try:
+            if not is_fresh:
+                steps.clean()
+                others.clean()
+            steps.prepare()
+        except HardsaveError as error:
+            raise _failed_early(steps, written, path, error, is_fresh=is_fresh) from error
+        try:
+            return steps.take()
+        except Unavailable as error:
+            raise Unavailable(f"{error}; {_UNFINISHED}") from error
+
+
+_UNFINISHED = "some files are restored and some are not: see to the disk, then recover"
+
+
+def _failed_early(
+    steps: Steps, written: Journal, path: Path, error: HardsaveError, *, is_fresh: bool
+) -> HardsaveError:
+    """The error, with a word on what is left."""
+    if not is_fresh:
+        return type(error)(f"{error}; {_UNFINISHED}")
+    try:
+        steps.abandon()
+        journal.remove(path)
+    except (OSError, Unavailable) as failure:
+        return type(error)(f"{error}; then: {failure}; see to the disk, then recover")
+    return type(error)(f"{error}; nothing was changed. See to the disk, then repeat")
+
+
+def _workspace(written: Journal, path: Path) -> Beneath:
+    """The directory that the restore was begun in, and no other."""
+    name = os.fsdecode(written.root)
+    try:
+        beneath = Beneath(written.root)
+    except OSError as error:
+        raise Unavailable(
+            f"the workspace {name!r} cannot be opened: {error}; bring it back, then recover"
+        ) from error
+    status = os.fstat(beneath.fd)
+    if (status.st_dev, status.st_ino) != (written.device, written.inode):
+        beneath.close()
+        raise Misuse(
+            f"{name!r} is not the directory that the restore was begun in; "
+            f"bring that one back, or remove the journal {str(path)!r}"
+        )
+    return beneath

@@ -1,0 +1,91 @@
+"""What a restore leaves alone: paths that the rules of the present or of the target ignore.
+
+An older `.gitignore` must not make yesterday's build output deletable, and a newer one must
+not be overruled by files from before it: either side's rules are enough. Both are found in
+the snapshots themselves, because ignore files are always captured.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hardsave.objects.hashing import Hash
+from hardsave.workspace import content, directory
+from hardsave.workspace.compare import Pair, Ward
+from hardsave.workspace.content import Fetch
+from hardsave.workspace.entries import DIRECTORY, FILE, Entry, lies_in
+from hardsave.workspace.names import IGNORE_FILES
+from hardsave.workspace.policy import Exempt, Rules
+
+
+class Side(NamedTuple):
+    """The rules of one snapshot, above or in a directory."""
+
+    rules: Rules
+    exempt: Exempt
+    inside_ignored: bool = False
+
+    def enter(self, path: bytes, tree: Hash | None, fetch: Fetch) -> "Side":
+        name = path.rpartition(b"/")[2]
+        inside = self.inside_ignored or (bool(path) and self.rules.match(name, True))
+        return Side(self.rules.enter(name, _patterns(tree, fetch)), self.exempt, inside)
+
+    def ignores(self, path: bytes, entry: Entry) -> bool:
+        name = path.rpartition(b"/")[2]
+        is_dir = entry.type == DIRECTORY
+        ignored = self.inside_ignored or self.rules.match(name, is_dir)
+        return ignored and not self.exempt.holds(path)
+
+
+class LeftAlone:
+    """The ward of a restore. With `paths`, everything else is left alone as well."""
+
+    def __init__(
+        self,
+        present: Side,
+        target: Side,
+        fetch: Fetch,
+        paths: Sequence[bytes] | None,
+        entered: dict[bytes, int],
+    ) -> None:
+        self._sides = (present, target)
+        self._entered = entered  # present modes of the directories that were looked into
+        self._fetch = fetch
+        self._paths = paths
+
+    def enter(self, pair: Pair) -> Ward:
+        present, target = self._sides
+        if pair.old is not None:
+            self._entered[pair.path] = pair.old_mode
+        return LeftAlone(
+            present.enter(pair.path, pair.old, self._fetch),
+            target.enter(pair.path, pair.new, self._fetch),
+            self._fetch,
+            self._paths,
+            self._entered,
+        )
+
+    def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
+        if self._paths is not None and not any(_meet(path, each) for each in self._paths):
+            return True
+        entries = [entry for entry in (old, new) if entry is not None]
+        return any(side.ignores(path, entry) for side in self._sides for entry in entries)
+
+
+def _meet(path: bytes, chosen: bytes) -> bool:
+    """Whether one lies in the other: above a chosen path there is more to see."""
+    return lies_in(path, chosen) or lies_in(chosen, path)
+
+
+def _patterns(tree: Hash | None, fetch: Fetch) -> list[bytes]:
+    """The contents of a directory's ignore files, as the snapshot has them."""
+    found: list[bytes] = []
+    for name in IGNORE_FILES:
+        entry = None if tree is None else directory.find(tree, name, fetch)
+        is_file = entry is not None and entry.type == FILE
+        found.append(_text(entry, fetch) if is_file and entry is not None else b"")
+    return found
+
+
+def _text(entry: Entry, fetch: Fetch) -> bytes:
+    assert entry.hash is not None
+    return b"".join(content.read(entry.hash, entry.size, fetch))

@@ -1,0 +1,314 @@
+"""What a restore would do, decided before anything is done.
+
+The present is a snapshot taken a moment ago, never the disk itself: so the plan is pure, can
+be shown, and can be written down for whoever has to finish it. Each step knows what it
+expects to find and what it leaves, and is skipped if neither is there.
+
+The order of steps: directories are opened for writing and made; (contents are staged;) what
+stands in the way is cleared; files, symlinks and links are put in their places; files go;
+directories go if they are empty; directories get their modes.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from hardsave.errors import Misuse
+from hardsave.objects.hashing import Hash
+from hardsave.workspace import compare, directory, links, names
+from hardsave.workspace.compare import Difference
+from hardsave.workspace.content import Fetch
+from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, lies_in, parent
+from hardsave.workspace.left_alone import LeftAlone, Side
+from hardsave.workspace.links import Linking
+from hardsave.workspace.policy import Exempt, Rules
+
+Verb = Literal["open", "mkdir", "remove", "rmdir", "write", "symlink", "link", "chmod", "close"]
+
+_WRITABLE = 0o300
+_OPENED = 0o700
+
+
+class Step(NamedTuple):
+    """One thing to do. `before` is what has to be there, `after` what will be."""
+
+    do: Verb
+    path: bytes
+    before: Entry | None = None
+    after: Entry | None = None
+    to: bytes = b""  # link: the path that it becomes one file with
+    apart: tuple[bytes, ...] = ()  # write: paths that it is no longer one file with
+    via: bytes = b""  # write: the directory that the content is staged in
+
+
+class Counts(NamedTuple):
+    """A preview in numbers."""
+
+    created: int
+    changed: int
+    removed: int
+    directories_created: int
+    directories_removed: int
+    bytes: int  # to be written
+
+
+class Plan(NamedTuple):
+    """The way from one snapshot to another, and back."""
+
+    present: Hash
+    target: Hash
+    steps: tuple[Step, ...]
+    back: tuple[Step, ...]
+
+    @property
+    def counts(self) -> Counts:
+        return count(self.steps)
+
+
+def count(steps: Iterable[Step]) -> Counts:
+    found = dict.fromkeys(Counts._fields, 0)
+    for step in steps:
+        if step.do in ("write", "symlink", "link", "chmod"):
+            found["created" if step.before is None else "changed"] += 1
+        elif step.do == "remove":
+            found["removed"] += 1
+        elif step.do in ("mkdir", "rmdir"):
+            found["directories_created" if step.do == "mkdir" else "directories_removed"] += 1
+        if step.do == "write" and step.after is not None:
+            found["bytes"] += step.after.size
+    return Counts(**found)
+
+
+def plan(
+    present: Hash,
+    target: Hash,
+    fetch: Fetch,
+    *,
+    rules: Rules,
+    present_tracked: frozenset[bytes] = frozenset(),
+    target_tracked: frozenset[bytes] = frozenset(),
+    include: Iterable[bytes] = (),
+    paths: Sequence[bytes] | None = None,
+) -> Plan:
+    """From the `present`, captured just now, to the `target`; with `paths`, only these and
+    what lies in them. `rules` are those above the workspace: its own are in the snapshots."""
+    chosen = names.Chosen(include)
+    ours = Side(rules, Exempt(present_tracked, chosen))
+    theirs = Side(rules, Exempt(target_tracked, chosen))
+    modes: dict[bytes, int] = {}
+    ward = LeftAlone(ours, theirs, fetch, None if paths is None else checked(paths), modes)
+    old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
+    found = list(compare.differences(old.top, new.top, fetch, ward))
+    if paths is not None:
+        found = _asked_for(found, checked(paths))
+    groups = _groups(old, new, fetch, found, is_part=paths is not None)
+    turned = [Difference(each.path, each.new, each.old) for each in found]
+    return Plan(
+        present,
+        target,
+        arrange(found, _modes(found, modes), groups),
+        arrange(turned, _modes(turned, modes), groups.turned()),
+    )
+
+
+def checked(paths: Sequence[bytes]) -> list[bytes]:
+    """Paths as people give them, relative to the workspace."""
+    plain = [path.rstrip(b"/") for path in paths]
+    for path in plain:
+        fault = next(filter(None, map(names.fault, path.split(b"/"))), None)
+        if fault is not None:
+            raise Misuse(f"{path!r} is not a path in a workspace: {fault}; give it relative to it")
+    return plain
+
+
+def _asked_for(found: list[Difference], paths: list[bytes]) -> list[Difference]:
+    """Chosen paths, what lies in them, and the directories that they need above them."""
+    chosen = [each for each in found if _in_any(each.path, paths)]
+    needed = {parent(each.path) for each in chosen if each.new is not None}
+    above = [
+        each
+        for each in found
+        if each.old is None
+        and not _in_any(each.path, paths)
+        and any(lies_in(path, each.path) for path in needed)
+    ]
+    return above + chosen
+
+
+def _in_any(path: bytes, paths: Iterable[bytes]) -> bool:
+    return any(lies_in(path, each) for each in paths)
+
+
+def _modes(found: Iterable[Difference], modes: Mapping[bytes, int]) -> dict[bytes, int]:
+    """The modes of directories that are there before the steps are taken."""
+    there = dict(modes)
+    for each in found:
+        there.pop(each.path, None)
+        if each.old is not None and each.old.type == DIRECTORY:
+            there[each.path] = each.old.mode
+    return there
+
+
+class Groups(NamedTuple):
+    """Files that are one now, and that shall be; those that must not be touched."""
+
+    present: Sequence[links.Group] = ()
+    wanted: Sequence[links.Group] = ()
+    fixed: Collection[bytes] = ()
+    entries: Mapping[bytes, Entry] = MappingProxyType({})  # of those that do not change
+
+    def turned(self) -> "Groups":
+        return self._replace(present=self.wanted, wanted=self.present)
+
+
+def _groups(
+    old: directory.Snapshot,
+    new: directory.Snapshot,
+    fetch: Fetch,
+    found: Iterable[Difference],
+    *,
+    is_part: bool,
+) -> Groups:
+    """A group that both have, and in which nothing changes, needs no thought."""
+    changed = {each.path for each in found}
+    both = {
+        group for group in {*old.links} & {*new.links} if not any(path in changed for path in group)
+    }
+    ours = [group for group in old.links if group not in both]
+    theirs = [group for group in new.links if group not in both]
+    others = {path for group in (*ours, *theirs) for path in group if path not in changed}
+    held = {path: compare.find(old.top, path, fetch) for path in others}
+    same = {path for path in others if held[path] == compare.find(new.top, path, fetch)}
+    wanted = links.effective(ours, theirs, changed | same)
+    fixed = others if is_part else others - same
+    entries = {path: entry for path, entry in held.items() if entry is not None}
+    return Groups(ours, wanted, fixed, entries)
+
+
+# The order of things
+
+
+def arrange(
+    changes: Sequence[Difference], modes: Mapping[bytes, int], groups: Groups
+) -> tuple[Step, ...]:
+    """Steps in the order in which they are safe. `modes` are those of present directories."""
+    changed = {each.path: each for each in changes}
+    linking = links.linking(groups.present, groups.wanted, changed.keys(), groups.fixed)
+    linked = {path for group in (*groups.present, *groups.wanted) for path in group}
+    blocked = [each.path for each in changes if _becomes(each, DIRECTORY) and _goes(each)]
+    emptied = {each.path for each in changes if _was(each, DIRECTORY) and each.new and _goes(each)}
+    going = sorted((each for each in changes if _goes(each)), reverse=True)
+    made = sorted(each for each in changes if _becomes(each, DIRECTORY) and not _stays(each))
+    opened, closed = _opened(changes, modes)
+    first, last = _split(going, lambda each: bool(each.new) or _in_any(each.path, emptied))
+    late, early = _split(made, lambda each: _in_any(each.path, blocked))
+    return (
+        *opened,
+        *[_made(each) for each in early],
+        *[_gone(each) for each in first],
+        *[_made(each) for each in late],
+        *_put(changes, linking, linked, blocked, emptied),
+        *_relinked(linking, changed, groups.entries),
+        *[_gone(each) for each in last],
+        *closed,
+    )
+
+
+def _split(
+    changes: Iterable[Difference], is_first: Callable[[Difference], bool]
+) -> tuple[list[Difference], list[Difference]]:
+    both: tuple[list[Difference], list[Difference]] = ([], [])
+    for each in changes:
+        both[0 if is_first(each) else 1].append(each)
+    return both
+
+
+def _was(each: Difference, type: int) -> bool:
+    return each.old is not None and each.old.type == type
+
+
+def _becomes(each: Difference, type: int) -> bool:
+    return each.new is not None and each.new.type == type
+
+
+def _stays(each: Difference) -> bool:
+    """A directory that is one before and after."""
+    return _was(each, DIRECTORY) and _becomes(each, DIRECTORY)
+
+
+def _goes(each: Difference) -> bool:
+    """Whether a name has to be free: for good, or for something of another kind."""
+    if each.old is None or _stays(each):
+        return False
+    return each.new is None or DIRECTORY in (each.old.type, each.new.type)
+
+
+def _made(each: Difference) -> Step:
+    return Step("mkdir", each.path, None, each.new)
+
+
+def _gone(each: Difference) -> Step:
+    return Step("rmdir" if _was(each, DIRECTORY) else "remove", each.path, each.old)
+
+
+def _put(
+    changes: Sequence[Difference],
+    linking: Linking,
+    linked: Collection[bytes],
+    blocked: Sequence[bytes],
+    emptied: Collection[bytes],
+) -> list[Step]:
+    """What gets new content, a new target or a new mode."""
+    steps: list[Step] = []
+    for path, old, new in sorted(changes, key=lambda each: each.path):
+        if new is None or new.type == DIRECTORY or path in linking.to:
+            continue
+        before = None if old is not None and path in emptied else old
+        is_mode = old is not None and old._replace(mode=new.mode) == new and path not in linked
+        if new.type == SYMLINK:
+            steps.append(Step("symlink", path, before, new))
+        elif is_mode:
+            steps.append(Step("chmod", path, before, new))
+        else:
+            via = next((parent(each) for each in blocked if lies_in(path, each)), parent(path))
+            steps.append(Step("write", path, before, new, via=via))
+    return steps
+
+
+def _relinked(
+    linking: Linking, changed: Mapping[bytes, Difference], entries: Mapping[bytes, Entry]
+) -> list[Step]:
+    """Files that are parted from others, then those that are joined."""
+    steps: list[Step] = []
+    for path, others in sorted(linking.apart.items()):
+        entry = entries[path]
+        steps.append(Step("write", path, entry, entry, apart=others, via=parent(path)))
+    for path, to in sorted(linking.to.items()):
+        each = changed.get(path)
+        before = each.old if each is not None else entries[path]
+        after = each.new if each is not None else entries[path]
+        if before is not None and before.type == DIRECTORY:
+            before = None  # it has been cleared away
+        steps.append(Step("link", path, before, after, to=to))
+    return steps
+
+
+def _opened(
+    changes: Sequence[Difference], modes: Mapping[bytes, int]
+) -> tuple[list[Step], list[Step]]:
+    """Directories that have to be writable for a while, and the modes they get in the end."""
+    final = {each.path: each.new.mode for each in changes if each.new and _becomes(each, DIRECTORY)}
+    opened: list[Step] = []
+    touched = {parent(each.path) for each in changes}
+    for path in sorted(touched & modes.keys()):
+        mode = modes[path]
+        if path and mode & _WRITABLE != _WRITABLE:
+            loose = Entry(DIRECTORY, mode | _OPENED)
+            opened.append(Step("open", path, Entry(DIRECTORY, mode), loose))
+            final.setdefault(path, mode)
+    before = {each.path: each.old.mode for each in changes if each.old and _stays(each)}
+    closed = [
+        Step("close", path, Entry(DIRECTORY, before.get(path, mode)), Entry(DIRECTORY, mode))
+        for path, mode in sorted(final.items(), reverse=True)
+    ]
+    return opened, closed
