@@ -7,20 +7,23 @@ directory is taken apart only when it is asked for; a file that is cut or damage
 
 import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 
 _MAGIC = b"HSSC\x01"
-_HEAD = struct.Struct("<5sQQ")  # magic, how many directories, bytes of the index
+_HEAD = struct.Struct("<5s20sQQ")  # magic, root, how many directories, bytes of the index
 
 KEY_BYTES = 5 * 8
 """A file's stamp: size, mtime_ns, ctime_ns, inode and mode, 64 bits each."""
 
 NO_STAMP = bytes(24)
 """The stamp of a directory that has to be listed again, whatever its stamp will be."""
+
+
+_NO_ROOT = bytes(HASH_BYTES)
 
 
 class Folder(NamedTuple):
@@ -50,6 +53,7 @@ class Cache(NamedTuple):
 
     folders: Mapping[bytes, Folder]
     packed: Mapping[bytes, bytes]
+    root: Hash = _NO_ROOT  # of the snapshot that it goes with
 
     def get(self, path: bytes) -> Folder | None:
         folder = self.folders.get(path)
@@ -62,17 +66,15 @@ class Cache(NamedTuple):
 EMPTY = Cache({}, {})
 
 
-def of(folders: Iterable[tuple[bytes, Folder]]) -> Cache:
-    return Cache(dict(folders), {})
-
-
 def dump(cache: Cache) -> bytes:
     """The cache as the bytes of a file."""
     bodies = {**cache.packed, **{path: _pack(each) for path, each in cache.folders.items()}}
     lengths = struct.pack(f"<{len(bodies)}I", *[len(body) for body in bodies.values()])
     paths = b"\0".join(bodies)
     index = struct.pack("<Q", len(paths)) + paths + lengths
-    data = b"".join([_HEAD.pack(_MAGIC, len(bodies), len(index)), index, *bodies.values()])
+    data = b"".join(
+        [_HEAD.pack(_MAGIC, cache.root, len(bodies), len(index)), index, *bodies.values()]
+    )
     return data + digest(data)
 
 
@@ -81,7 +83,7 @@ def load(data: bytes) -> Cache:
     body, sum = data[:-HASH_BYTES], data[-HASH_BYTES:]
     if len(body) < _HEAD.size or not body.startswith(_MAGIC) or digest(body) != sum:
         return EMPTY
-    _, count, index_bytes = _HEAD.unpack_from(body)
+    _, root, count, index_bytes = _HEAD.unpack_from(body)
     (paths_bytes,) = struct.unpack_from("<Q", body, _HEAD.size)
     at = _HEAD.size + 8
     paths = body[at : at + paths_bytes].split(b"\0") if count else []
@@ -91,7 +93,7 @@ def load(data: bytes) -> Cache:
     for path, length in zip(paths, lengths, strict=True):
         packed[path] = body[at : at + length]
         at += length
-    return Cache({}, packed)
+    return Cache({}, packed, root)
 
 
 def read_file(path: Path) -> Cache:

@@ -5,6 +5,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from stat import ST_INO, ST_MODE, ST_SIZE
 from typing import NamedTuple
 
 from hardsave.workspace import policy
@@ -96,8 +97,9 @@ def keys_of(files: list[os.stat_result], below: list[os.stat_result]) -> bytes:
     """The stamps of files, then the modes of directories: what the cache compares."""
     values: list[int] = []
     for at in files:
-        values += (at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
-    values += [at.st_mode for at in below]
+        # By number where that works: it is twice as fast, and there are many.
+        values += (at[ST_SIZE], at.st_mtime_ns, at.st_ctime_ns, at[ST_INO], at[ST_MODE])
+    values += [at[ST_MODE] for at in below]
     return words(values)
 
 

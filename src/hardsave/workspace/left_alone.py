@@ -18,7 +18,7 @@ from hardsave.workspace.policy import Exempt, Rules
 
 
 class Side(NamedTuple):
-    """The rules of one snapshot, above or in a directory."""
+    """The rules of one snapshot, in one directory."""
 
     rules: Rules
     exempt: Exempt
@@ -26,8 +26,8 @@ class Side(NamedTuple):
 
     def enter(self, path: bytes, tree: Hash | None, fetch: Fetch) -> "Side":
         name = path.rpartition(b"/")[2]
-        inside = self.inside_ignored or (bool(path) and self.rules.match(name, True))
-        return Side(self.rules.enter(name, _patterns(tree, fetch)), self.exempt, inside)
+        inside = self.inside_ignored or self.rules.match(name, True)
+        return Side(self.rules.enter(name, patterns(tree, fetch)), self.exempt, inside)
 
     def ignores(self, path: bytes, entry: Entry) -> bool:
         name = path.rpartition(b"/")[2]
@@ -56,6 +56,8 @@ class LeftAlone:
         present, target = self._sides
         if pair.old is not None:
             self._entered[pair.path] = pair.old_mode
+        if not pair.path:
+            return self  # the sides are those of the top directory already
         return LeftAlone(
             present.enter(pair.path, pair.old, self._fetch),
             target.enter(pair.path, pair.new, self._fetch),
@@ -76,7 +78,7 @@ def _meet(path: bytes, chosen: bytes) -> bool:
     return lies_in(path, chosen) or lies_in(chosen, path)
 
 
-def _patterns(tree: Hash | None, fetch: Fetch) -> list[bytes]:
+def patterns(tree: Hash | None, fetch: Fetch) -> list[bytes]:
     """The contents of a directory's ignore files, as the snapshot has them."""
     found: list[bytes] = []
     for name in IGNORE_FILES:

@@ -19,9 +19,9 @@ from hardsave.workspace import compare, directory, links, names
 from hardsave.workspace.compare import Difference
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, lies_in, parent
-from hardsave.workspace.left_alone import LeftAlone, Side
+from hardsave.workspace.left_alone import LeftAlone, Side, patterns
 from hardsave.workspace.links import Linking
-from hardsave.workspace.policy import Exempt, Rules
+from hardsave.workspace.policy import Exempt, RootRules
 
 Verb = Literal["open", "mkdir", "remove", "rmdir", "write", "symlink", "link", "chmod", "close"]
 
@@ -84,20 +84,21 @@ def plan(
     target: Hash,
     fetch: Fetch,
     *,
-    rules: Rules,
+    rules: RootRules,
     present_tracked: frozenset[bytes] = frozenset(),
     target_tracked: frozenset[bytes] = frozenset(),
     include: Iterable[bytes] = (),
     paths: Sequence[bytes] | None = None,
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
-    what lies in them. `rules` are those above the workspace: its own are in the snapshots."""
+    what lies in them. The ignore files that `rules` are
+    made of are in the snapshots."""
     chosen = names.Chosen(include)
-    ours = Side(rules, Exempt(present_tracked, chosen))
-    theirs = Side(rules, Exempt(target_tracked, chosen))
+    old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
+    ours = Side(rules(patterns(old.top, fetch)), Exempt(present_tracked, chosen))
+    theirs = Side(rules(patterns(new.top, fetch)), Exempt(target_tracked, chosen))
     modes: dict[bytes, int] = {}
     ward = LeftAlone(ours, theirs, fetch, None if paths is None else checked(paths), modes)
-    old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     found = list(compare.differences(old.top, new.top, fetch, ward))
     if paths is not None:
         found = _asked_for(found, checked(paths))

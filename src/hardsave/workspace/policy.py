@@ -6,7 +6,7 @@ reason has that reason said.
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -27,16 +27,17 @@ class Rules(Protocol):
 
     @property
     def key(self) -> bytes:
-        """Two directories of one name under rules of one key ignore the same names."""
+        """Two directories whose rules have one key ignore the same names, also further down."""
 
     def enter(self, name: bytes, patterns: Sequence[bytes]) -> "Rules":
-        """The rules one directory further down; `patterns` are the contents of its ignore files.
-
-        The root is entered too, with an empty name.
-        """
+        """Those of a directory in it; `patterns` are the contents of its ignore files."""
 
     def match(self, name: bytes, is_dir: bool) -> bool:
         """Whether an entry of this directory is ignored."""
+
+
+RootRules = Callable[[Sequence[bytes]], Rules]
+"""The rules of a workspace's top directory, from the contents of its ignore files."""
 
 
 @dataclass(frozen=True)

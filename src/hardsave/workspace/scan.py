@@ -12,7 +12,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from hardsave.errors import Misuse
 from hardsave.workspace import cache as caches
@@ -29,7 +30,7 @@ from hardsave.workspace.found import (
     to_read,
     without,
 )
-from hardsave.workspace.policy import Exempt, Policy, Rules
+from hardsave.workspace.policy import Exempt, Policy, RootRules, Rules
 
 _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 
@@ -37,7 +38,7 @@ _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 def scan(
     root: bytes | str | os.PathLike[str],
     *,
-    rules: Rules,
+    rules: RootRules,
     tracked: frozenset[bytes] = frozenset(),
     cache: Cache = caches.EMPTY,
     policy: Policy = policy.DEFAULT,
@@ -63,27 +64,17 @@ def _refuse(root: bytes) -> None:
 class _Rules:
     """The rules of a directory, put together only if some name has to be matched."""
 
-    __slots__ = ("_above", "_made", "_name", "_read", "inside_ignored", "key")
+    __slots__ = ("_made", "_make", "inside_ignored", "key")
 
-    def __init__(
-        self,
-        above: "_Rules | Rules",
-        name: bytes,
-        read: Callable[[], list[bytes]],
-        *,
-        inside_ignored: bool = False,
-    ) -> None:
-        self._above = above
-        self._name = name
-        self._read = read
+    def __init__(self, make: Callable[[], Rules], *, inside_ignored: bool = False) -> None:
+        self._make = make
         self._made: Rules | None = None
         self.inside_ignored = inside_ignored
         self.key = b""
 
     def made(self) -> Rules:
         if self._made is None:
-            above = self._above.made() if isinstance(self._above, _Rules) else self._above
-            self._made = above.enter(self._name, self._read())
+            self._made = self._make()
         return self._made
 
 
@@ -119,7 +110,7 @@ class _Walk:
         self,
         beneath: Beneath,
         start_ns: int,
-        rules: Rules,
+        rules: RootRules,
         tracked: frozenset[bytes],
         cache: Cache,
         policy: Policy,
@@ -127,7 +118,7 @@ class _Walk:
         self._beneath = beneath
         self._prefix = beneath.root.rstrip(b"/") + b"/"
         self._start_ns = start_ns
-        self._base = rules
+        self._rules = rules
         self._exempt = Exempt(tracked, policy.chosen)
         self._cache = cache
         self._policy = policy
@@ -140,8 +131,8 @@ class _Walk:
     def run(self) -> Scan:
         status = os.fstat(self._beneath.fd)
         self._device = status.st_dev
-        root = _Rules(self._base, b"", lambda: self._patterns(b""))
-        self._stack.append((b"", status, root, self._base.key + self._policy.key))
+        root = _Rules(lambda: self._rules(self._patterns(b"")))
+        self._stack.append((b"", status, root, self._rules(()).key + self._policy.key))
         while self._stack:
             self._visit(*self._stack.pop())
         if self._total > self._policy.max_total_bytes:
@@ -308,13 +299,11 @@ class _Walk:
         for name, at in zip(found.directories, below, strict=True):
             path = joined(found.path, name)
             inside = rules.inside_ignored or name in exempt
-            child = _Rules(
-                rules,
-                name,
-                lambda path=path: self._patterns(path),  # type: ignore[misc]
-                inside_ignored=inside,
-            )
+            child = _Rules(partial(self._enter, rules, name, path), inside_ignored=inside)
             self._stack.append((path, at, child, found.rules_key + (b"!" if inside else b"")))
+
+    def _enter(self, above: _Rules, name: bytes, path: bytes) -> Rules:
+        return above.made().enter(name, self._patterns(path))
 
     def _patterns(self, path: bytes) -> list[bytes]:
         return [self._read(joined(path, name)) for name in names.IGNORE_FILES]
@@ -331,13 +320,14 @@ class _Walk:
             except OSError:
                 return b""  # a directory of that name
 
-    def _note(self, path: bytes, files: Iterable[bytes], status: Iterable[os.stat_result]) -> None:
+    def _note(self, path: bytes, files: Sequence[bytes], status: Sequence[os.stat_result]) -> None:
         """Count bytes, and remember which names may be one file."""
-        for name, at in zip(files, status, strict=True):
-            self._total += at.st_size
-            if at.st_nlink > 1 and stat.S_ISREG(at.st_mode):
+        self._total += sum([at[stat.ST_SIZE] for at in status])
+        for number in [n for n, at in enumerate(status) if at[stat.ST_NLINK] > 1]:
+            at = status[number]
+            if stat.S_ISREG(at.st_mode):
                 one = self._inodes.setdefault((at.st_dev, at.st_ino), [])
-                one.append(joined(path, name))
+                one.append(joined(path, files[number]))
 
     def _leave_out(self, path: bytes, reason: str) -> None:
         self._not_captured.append(NotCaptured(path, reason))

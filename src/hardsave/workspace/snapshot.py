@@ -112,16 +112,21 @@ class _Capture:
             self._directory(found)
         links = tuple(tuple(group) for group in self._links())
         top = directory.Snapshot(self._trees[b""], links)
-        root = directory.write_snapshot(top, self._batches.add)
+        root = directory.write_snapshot(top, self._add_root)
         self._batches.flush()
-        self._requires.add(top.top)
+        self._requires |= {root, top.top}
         return Snapshot(
             root,
             tuple(sorted(self._not_captured)),
             frozenset(self._requires - self._batches.made),
-            Cache(self._folders, self._packed),
+            Cache(self._folders, self._packed, root),
             self._files_read,
         )
+
+    def _add_root(self, address: Hash, data: bytes) -> None:
+        """If nothing changed, nothing is handed out."""
+        if address != self._scan.cache.root:
+            self._batches.add(address, data)
 
     def _links(self) -> list[list[bytes]]:
         groups = [[path for path in each if path not in self._gone] for each in self._scan.links]

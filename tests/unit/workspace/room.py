@@ -19,6 +19,11 @@ from hardsave.workspace.snapshot import Snapshot, snapshot
 from hardsave.workspace.steps import Restored
 
 
+def rules(patterns: Sequence[bytes]) -> "Names":
+    """Those of a top directory with such ignore files."""
+    return Names().enter(b"", patterns)
+
+
 class Names:
     """Rules without patterns: each line of an ignore file is a name, here and further down."""
 
@@ -72,14 +77,13 @@ class Room:
         *,
         tracked: frozenset[bytes] = frozenset(),
         policy: Policy = DEFAULT,
-        rules: Names | None = None,
     ) -> Snapshot:
         """With the cache of the last one, as a process that starts anew would have it."""
         real = os.lstat
         with mock.patch.object(os, "lstat", lambda path: self.frozen.get(path) or real(path)):
             found = scan(
                 self.root,
-                rules=rules or Names(),
+                rules=rules,
                 tracked=tracked,
                 cache=self.cache,
                 policy=policy,
@@ -100,7 +104,7 @@ class Room:
         """Against the present, which is saved first."""
         if present is None:
             present = self.snapshot(tracked=options.get("present_tracked", frozenset())).root
-        return plan(present, target, self.fetch, rules=Names(), **options)
+        return plan(present, target, self.fetch, rules=rules, **options)
 
     def carry_out(self, made: Plan) -> Restored:
         return checkout.restore(

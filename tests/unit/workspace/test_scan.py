@@ -12,7 +12,7 @@ from hardsave.workspace import compare, directory
 from hardsave.workspace.policy import Policy, may_change_unseen
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
-from tests.unit.workspace.room import Names, Room, paths_of
+from tests.unit.workspace.room import Room, paths_of, rules
 
 OLD_NS = 1_600_000_000_123_456_789
 
@@ -247,19 +247,19 @@ def test_a_whole_home_is_refused_without_a_yes(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     with pytest.raises(Misuse, match="sure=True"):
-        scan(os.path.expanduser(root), rules=Names())
+        scan(os.path.expanduser(root), rules=rules)
 
 
 def test_a_home_is_scanned_by_those_who_are_sure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert scan(tmp_path, rules=Names(), sure=True).found
+    assert scan(tmp_path, rules=rules, sure=True).found
 
 
 def test_a_workspace_that_is_not_there_is_misuse_and_no_empty_snapshot(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="cannot be opened"):
-        scan(tmp_path / "nothing", rules=Names())
+        scan(tmp_path / "nothing", rules=rules)
 
 
 # What is read again
@@ -283,7 +283,7 @@ def test_nothing_is_read_if_nothing_changed(room: Room) -> None:
     assert first.read == 2
     again = room.snapshot()
     assert (again.root, again.read) == (first.root, 0)
-    assert again.requires == {directory.read_snapshot(first.root, room.fetch).top}
+    assert again.requires == {first.root, directory.read_snapshot(first.root, room.fetch).top}
 
 
 def test_only_what_changed_is_read(room: Room) -> None:
@@ -452,7 +452,7 @@ def test_a_file_that_becomes_a_directory_and_back_is_noticed(room: Room) -> None
 def test_a_scan_reads_no_content(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     write(room, "a")
     monkeypatch.setattr(os, "read", None)
-    found = scan(room.root, rules=Names())
+    found = scan(room.root, rules=rules)
     monkeypatch.undo()
     assert found.found[0].files == [b"a"]
     assert stat.S_ISREG(found.found[0].key(0).mode)

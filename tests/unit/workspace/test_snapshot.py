@@ -12,7 +12,7 @@ from hardsave.workspace import compare, content, directory
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import snapshot
-from tests.unit.workspace.room import Names, Room
+from tests.unit.workspace.room import Room, rules
 
 KIB = 1024
 
@@ -136,7 +136,7 @@ def test_batches_are_bounded_and_nothing_comes_before_what_it_refers_to(room: Ro
         sizes.append(sum(map(len, batch.values())))
         room.put(batch)
 
-    found = scan(room.root, rules=Names())
+    found = scan(room.root, rules=rules)
     snapshot(found, put, batch_bytes=256 * KIB)  # type: ignore[arg-type]
     assert len(sizes) > 8
     assert max(sizes) < 256 * KIB + content.PART_BYTES + KIB
