@@ -301,17 +301,19 @@ def test_outdated_is_no_error_of_ours() -> None:
 
 
 def test_opening_and_reading_start_no_thread(path: Path) -> None:
+    others = backup_threads()
     store = SqliteStore(path)
     store.timeline(None, "main")
-    assert not backup_threads()
+    assert backup_threads() <= others
     Line(store).save()
-    assert len(backup_threads()) == 1
+    assert len(backup_threads() - others) == 1
     store.close()
-    assert not backup_threads()
+    assert backup_threads() <= others
 
 
-def backup_threads() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name == "hardsave-backup"]
+def backup_threads() -> set[threading.Thread]:
+    """Those of stores that other tests forgot to close among them: they end by themselves."""
+    return {each for each in threading.enumerate() if each.name == "hardsave-backup"}
 
 
 def number(path: Path) -> int:
@@ -445,9 +447,10 @@ def test_a_backup_that_fails_fails_no_save_and_is_reported_once(
 
 
 def test_a_store_without_a_backup_has_none(path: Path) -> None:
+    others = backup_threads()
     store = SqliteStore(path, backup=False)
     Line(store).save()
-    assert not backup_threads()
+    assert backup_threads() <= others
     store.close()
     assert not os.path.exists(backup.path_of(str(path)))
 

@@ -71,6 +71,8 @@ class Housekeeper:
     def _give_back(self, *, exact: bool) -> None:
         is_done = room.give_back(self._access.apply)
         with self._access.idle() as connection:
+            if exact:
+                room.rewrite(connection)
             patience = room.PATIENCE_SECONDS if exact else room.SOME_SECONDS
             is_done = room.truncate_wal(connection, patience) and is_done
         if exact and not is_done:

@@ -43,6 +43,15 @@ def _vacuum(connection: apsw.Connection, pages: int, upto: int) -> int:
     return int(connection.pragma("freelist_count"))
 
 
+def rewrite(connection: apsw.Connection) -> None:
+    """Write every page anew, because a page that is in use may hold a rest of what was there.
+
+    SQLite clears what it frees only if asked to, which merging is not: it would pay each time
+    for what hardly anybody needs. This takes the room of a second copy for a moment.
+    """
+    connection.execute("VACUUM")
+
+
 def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
     """Move the WAL into the main file and empty it; False if readers were in the way.
 
