@@ -6,7 +6,6 @@ again, not overlooked.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, NotFound
@@ -21,8 +20,7 @@ _PAGE = 1_000
 _ATTEMPTS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Rewind:
+class Rewind(NamedTuple):
     """What a rewind did, or would do."""
 
     timeline: str

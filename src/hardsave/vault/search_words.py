@@ -9,12 +9,13 @@ character at a time, and looked for as phrases: any part of a sentence is found.
 
 import re
 import unicodedata
+from functools import cache
 
 from hardsave.errors import Misuse
 
 TOKENIZER = "unicode61 remove_diacritics 2 categories 'L* N* Co So'"
 APART = "\u200b"  # a zero-width space: parts tokens, and is not seen
-_ALONE = re.compile(
+_ALONE = (
     "(["
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u2190-\u2bff"  # arrows, signs, dingbats
@@ -26,12 +27,18 @@ _ALONE = re.compile(
 _TERM = re.compile(r'"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+)')
 
 
+@cache
+def _alone() -> re.Pattern[str]:
+    """Compiled by the first search: it takes milliseconds, and not everybody searches."""
+    return re.compile(_ALONE)
+
+
 def readable(text: str) -> str:
     """`text` as SQLite can hold it, with what stands for itself set apart."""
     if text.isascii():
         return text.replace("\0", " ")
     whole = text.encode("utf-8", "replace").decode().replace("\0", " ")
-    return _ALONE.sub(rf"{APART}\1{APART}", unicodedata.normalize("NFC", whole))
+    return _alone().sub(rf"{APART}\1{APART}", unicodedata.normalize("NFC", whole))
 
 
 def expression(text: object) -> str:
@@ -47,7 +54,7 @@ def expression(text: object) -> str:
 
 def _term(match: re.Match[str]) -> str | None:
     words = match["phrase"] if match["phrase"] is not None else match["word"]
-    if not any(character.isalnum() or _ALONE.match(character) for character in words):
+    if not any(character.isalnum() or _alone().match(character) for character in words):
         return None
     prefix = "*" if match["phrase"] is None and words.endswith("*") else ""
     return f'"{readable(words)}"{prefix}'

@@ -7,9 +7,8 @@ nothing that it does is final.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, Corrupt, NotFound
 from hardsave.objects.records import Id, LogRecord, TimelineRecord
@@ -22,8 +21,7 @@ _PAGE = 50
 _ATTEMPTS = 100  # each time, somebody else has got an operation through
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """Something that was done and can be taken back, or the taking back itself."""
 
     id: str
