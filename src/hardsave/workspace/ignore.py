@@ -75,7 +75,7 @@ class Rules:
         Later files decide over earlier ones: `.gitignore` first, then `.hardsaveignore`.
         """
         below = (state.enter(name) for state in self._states)
-        own = _own(patterns) if patterns else ()
+        own = tuple(_own(patterns)) if patterns else ()
         states = (*own, *(state for state in below if state.matters))
         known = self._inside.get(states)
         if known is None:
