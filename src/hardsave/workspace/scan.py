@@ -165,7 +165,7 @@ class _Walk:
 
     def _look_again(self, path: bytes, known: Folder, rules: _Rules) -> bool:
         """False if it has to be listed after all; then nothing of it was noted."""
-        if not self._is_tracked_as_before(path, known):
+        if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
             return False
         prefix = self._prefix + path + b"/" if path else self._prefix
         try:
@@ -174,17 +174,14 @@ class _Walk:
             below = [os.lstat(prefix + name) for name in known.directories]
         except OSError:
             return False
-        reasons = [
-            (joined(path, name), self._policy.objection(joined(path, name), at.st_mode, at.st_size))
-            for name, at in left
-        ]
+        reasons = [self._reason(joined(path, name), at) for name, at in left]
         keys = keys_of(status, below)
         changed = changed_since(known, keys) if keys != known.keys else []
-        if any(reason is None for _, reason in reasons) or not all(
-            self._is_still_a_file(path, known.files[at], status[at]) for at in changed
+        if None in reasons or not all(
+            [self._is_still_a_file(path, known.files[at], status[at]) for at in changed]
         ):
             return False
-        self._not_captured += [NotCaptured(at, reason) for at, reason in reasons if reason]
+        self._not_captured += [reason for reason in reasons if reason is not None]
         self._note(path, known.files, status)
         found = Found(
             path,
@@ -202,6 +199,11 @@ class _Walk:
         )
         self._add(found, below, rules)
         return True
+
+    def _reason(self, path: bytes, status: os.stat_result) -> NotCaptured | None:
+        """Why something is left out, today as before."""
+        reason = self._policy.objection(path, status.st_mode, status.st_size)
+        return None if reason is None else NotCaptured(path, reason)
 
     def _is_tracked_as_before(self, path: bytes, known: Folder) -> bool:
         """What rules and git's index together decided is decided in the same way today."""
