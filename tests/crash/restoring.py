@@ -19,6 +19,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.workspace import beneath, checkout
 from tests.unit.workspace.room import Room, picture
 
+NOBODY = 65534
 ID = b"\x07\x08"
 CALLS = (
     *("mkdir", "rmdir", "unlink", "rename", "replace", "symlink", "link"),
@@ -119,6 +120,22 @@ def run(
         error = f"{type(failure).__name__}: {failure}"
     conflicts = [] if restored is None else [str(each) for each in restored.conflicts]
     return {"calls": count(), "error": error, "conflicts": conflicts}
+
+
+def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
+    """The same, as somebody whom modes hold back."""
+    if os.getuid() == 0:
+        for directory, below, files in os.walk(folder):
+            for name in (".", *below, *files):
+                os.chown(os.path.join(directory, name), NOBODY, NOBODY, follow_symlinks=False)
+        # What is loaded late must be loaded now: the interpreter may be root's alone.
+        beneath._openat2()
+        beneath._renameat2()
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+    answer = run(folder, present, target)
+    os.seteuid(os.getuid())  # the answer is written as who we were
+    return answer
 
 
 def _watch(at: int | None, how: str) -> Callable[[], int]:

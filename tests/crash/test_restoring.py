@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,6 +151,17 @@ def test_a_restore_on_a_failing_disk_loses_nothing_and_can_be_repeated(
 def test_a_restore_offers_enough_calls_to_be_struck_at(stage: Stage) -> None:
     assert stage.calls >= 60
     assert set(restoring.NEEDS_SPACE) - {"create"} <= set(restoring.CALLS)
+
+
+def test_somebody_who_is_not_root_restores_what_is_in_a_read_only_directory(stage: Stage) -> None:
+    folder = Path(tempfile.mkdtemp())  # not below a directory that is root's alone
+    try:
+        shutil.copytree(stage.base / "prepared", folder, symlinks=True, dirs_exist_ok=True)
+        answer = stage.launcher.call("restoring.run_as_nobody", folder=str(folder), **stage.roots)
+        assert (answer["error"], answer["conflicts"]) == ("", [])
+        assert picture(folder / "work") == stage.target
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.mark.torture

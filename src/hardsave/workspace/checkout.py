@@ -29,7 +29,7 @@ def restore(
     """Carry out a plan. `path` is where the journal lies meanwhile, outside of the workspace."""
     written = begin(root, plan, path, id=id, note=note)
     restored = carry_out(written, fetch, path, is_fresh=True)
-    journal.remove(path)
+    finish(path)
     return restored
 
 
@@ -42,11 +42,22 @@ def begin(root: bytes, plan: Plan, path: Path, *, id: bytes, note: bytes = b"") 
         written = Journal(root, status.st_dev, status.st_ino, id, note, plan)
         journal.write(path, written)
     except OSError as error:
-        raise Unavailable(
-            f"the restore of {os.fsdecode(root)!r} could not begin, and nothing was changed: "
-            f"{error}; make room for the journal {str(path)!r}, then repeat"
-        ) from error
+        raise _not_begun(path, error) from error
     return written
+
+
+def _not_begun(path: Path, error: OSError) -> Unavailable:
+    """A journal that is there but perhaps not on the disk must not be taken for a restore."""
+    try:
+        journal.remove(path)
+    except OSError:
+        return Unavailable(
+            f"the journal {str(path)!r} fails: {error}; see to the disk, then recover"
+        )
+    return Unavailable(
+        f"the journal {str(path)!r} could not be written: {error}; "
+        "nothing was changed. See to the disk, then repeat"
+    )
 
 
 def recover(path: Path, fetch: Fetch, *, back: bool = False) -> Restored | None:
@@ -58,8 +69,19 @@ def recover(path: Path, fetch: Fetch, *, back: bool = False) -> Restored | None:
     if written is None:
         return None
     restored = carry_out(written, fetch, path, back=back)
-    journal.remove(path)
+    finish(path)
     return restored
+
+
+def finish(path: Path) -> None:
+    """The restore is done, and all that belongs to it: the journal goes."""
+    try:
+        journal.remove(path)
+    except OSError as error:
+        raise Unavailable(
+            f"the restore is done, but its journal {str(path)!r} could not be removed: {error}; "
+            "see to the disk, then recover"
+        ) from error
 
 
 def carry_out(

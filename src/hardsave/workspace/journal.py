@@ -35,7 +35,7 @@ def write(path: Path, journal: Journal) -> None:
     root, device, inode, id, note, plan = journal
     steps = [[_plain(step) for step in way] for way in (plan.steps, plan.back)]
     body = _CODEC.encode([root, device, inode, id, note, plan.present, plan.target, *steps])
-    temporary = path.with_name(path.name + ".new")
+    temporary = _new(path)
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         write_whole(file, _MAGIC + digest(body) + body)
@@ -66,7 +66,12 @@ def read(path: Path) -> Journal | None:
 def remove(path: Path) -> None:
     """The restore is done. One that is gone is fine."""
     path.unlink(missing_ok=True)
+    _new(path).unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def _new(path: Path) -> Path:
+    return path.with_name(path.name + ".new")
 
 
 def write_whole(file: int, data: bytes) -> None:

@@ -81,7 +81,10 @@ DEFAULT = Policy()
 
 
 class Exempt:
-    """Paths that no ignore rule counts for: what git tracks, and what was asked for."""
+    """Paths that no ignore rule counts for: what git tracks, and what was asked for.
+
+    A tracked path that ends with a slash stands for everything below it.
+    """
 
     def __init__(self, tracked: frozenset[bytes], chosen: names.Chosen) -> None:
         self._tracked = tracked
@@ -89,20 +92,24 @@ class Exempt:
 
     def holds(self, path: bytes) -> bool:
         """Directories count in which something tracked lies."""
-        tracked = self._tracked
-        if tracked and (path in tracked or path in self._directories):
+        if self._tracked and self._is_tracked(path):
             return True
         return self._chosen is not None and self._chosen.holds(path)
 
+    def _is_tracked(self, path: bytes) -> bool:
+        above, whole = self._directories
+        return path in self._tracked or path in above or any(map(path.startswith, whole))
+
     @cached_property
-    def _directories(self) -> set[bytes]:
+    def _directories(self) -> tuple[set[bytes], list[bytes]]:
+        """Those that something tracked lies in, and those that are tracked as a whole."""
         known: set[bytes] = set()
         for path in self._tracked:
             above = parent(path)
             while above and above not in known:
                 known.add(above)
                 above = parent(above)
-        return known
+        return known, [path for path in self._tracked if path.endswith(b"/")]
 
 
 def _kind(mode: int) -> str:

@@ -178,7 +178,7 @@ class _Walk:
         keys = keys_of(status, below)
         changed = changed_since(known, keys) if keys != known.keys else []
         if None in reasons or not all(
-            [self._is_still_a_file(path, known.files[at], status[at]) for at in changed]
+            self._is_still_a_file(path, known.files[at], status[at]) for at in changed
         ):
             return False
         self._not_captured += [reason for reason in reasons if reason is not None]
