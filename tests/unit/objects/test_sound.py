@@ -75,7 +75,7 @@ def test_a_state_nested_as_deep_as_can_be_is_sound() -> None:
     value: Any = "end"
     for _ in range(MAX_TREE_DEPTH + 10):
         value = [value, "x" * 3_000]
-    for _ in range(1_500):  # deeper than ormsgpack goes
+    for _ in range(1_100):  # deeper than ormsgpack goes
         value = [value]
     shelf = Shelf()
     stand(shelf, shelf.build([value, "y" * 3_000]), {})
@@ -106,7 +106,7 @@ FORGED = {
     "a text that is not UTF-8": seal(VALUE, [], b"\xa2\xc3\x28"),
     "a long text that is not UTF-8": seal(VALUE, [], b"\xdb\x00\x10\x00\x00" + b"\xff" * (1 << 20)),
     "nested too deep": seal(VALUE, [], NEST),
-    "tuples nested too deep": seal(VALUE, [], b"\xc7\x01\x02" * 60_000),
+    "tuples nested too deep": seal(VALUE, [], b"\xc7\x01\x02" * 41_000),
     "a tuple with something after it": seal(VALUE, [], wire.ext(wire.TUPLE, b"\x90\x00")),
     "a tuple that takes from what follows": seal(VALUE, [], b"\x92\xd4\x02\x91\x05\x06"),
     "a tuple of no array": seal(VALUE, [], wire.ext(wire.TUPLE, b"\x05")),
@@ -150,19 +150,22 @@ FORGED = {
 }
 
 
+BOASTING = {name: data for name, data in FORGED.items() if "billion" in name or "gigabytes" in name}
+
+
 @pytest.mark.parametrize("data", FORGED.values(), ids=FORGED.keys())
 def test_what_no_builder_makes_is_refused(data: bytes) -> None:
     with pytest.raises(Corrupt):
         SOUND.parts(data)
 
 
-@pytest.mark.parametrize("data", FORGED.values(), ids=FORGED.keys())
+@pytest.mark.parametrize("data", BOASTING.values(), ids=BOASTING.keys())
 def test_no_memory_is_taken_on_the_word_of_a_length(data: bytes) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(Corrupt):
             SOUND.parts(data)
-        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
 
@@ -179,7 +182,7 @@ def test_any_bytes_are_sound_or_corrupt(payload: bytes) -> None:
     assert len(codec.decode(wire.array([payload, b"\x01", payload]))) == 3
 
 
-@examples(100)
+@examples(50)
 @given(storable, st.data())
 def test_the_two_ways_of_looking_agree(value: Any, data: st.DataObject) -> None:
     """The fast one and the one that builds nothing."""

@@ -119,7 +119,7 @@ def play(a: Vault, b: Vault, folder: Path, seed: int, rounds: int) -> None:
         check_carried(source.vault, target.vault, folder, chosen)
 
 
-@examples(60)
+@examples(12)
 @given(st.integers(0, 1 << 32))
 def test_files_between_two_stores_lose_nothing_and_repeat_nothing(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
