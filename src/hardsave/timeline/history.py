@@ -5,7 +5,7 @@ from itertools import chain
 
 from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id
-from hardsave.stores.base import Query, Store
+from hardsave.stores.base import CheckpointGone, Query, Store
 from hardsave.timeline import refs
 
 PAGE = 1_000
@@ -93,15 +93,26 @@ class History:
 
     def head(self, timeline: str) -> CheckpointRecord | None:
         """The head of a timeline; None if nothing was ever saved on it."""
-        record = self._store.timeline(self._user, timeline)
-        return None if record is None or record.head is None else self.at(record.head)
+        while True:
+            record = self._store.timeline(self._user, timeline)
+            if record is None or record.head is None:
+                return None
+            try:
+                return self.at(record.head)
+            except CheckpointGone:
+                continue  # the timeline moved on, and it was dropped, between two looks
 
     def at(self, id: Id) -> CheckpointRecord:
-        """A checkpoint that must be there, because something stored points to it."""
+        """A checkpoint that must be there, because something stored points to it.
+
+        `CheckpointGone` if it was dropped: what pointed to it has changed since.
+        """
         found = self._store.checkpoint(self._user, id)
-        if found is None:
-            raise Corrupt(f"checkpoint {refs.to_text(id)} is missing; run verify")
-        return found
+        if found is not None:
+            return found
+        if self._store.tombstone(self._user, id) is not None:
+            raise CheckpointGone(f"checkpoint {refs.to_text(id)} was dropped meanwhile")
+        raise Corrupt(f"checkpoint {refs.to_text(id)} is missing; run verify")
 
     def _back(self, ref: str, timeline: str | None, steps: int) -> CheckpointRecord | None:
         if timeline is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
-from hardsave.stores.base import Query
+from hardsave.stores.base import CheckpointGone, Query
 from hardsave.timeline import names
 from hardsave.vault import rewind, undo
 from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
@@ -49,11 +49,15 @@ class Timeline:
     def head(self) -> Checkpoint | None:
         """The newest checkpoint; None before the first save. Counts as having seen it."""
         with self._lock:
-            self._saving.look()
-            seen = self._saving.seen
-            if seen is None or seen.head is None:
-                return None
-            return self._context.checkpoint(self._context.history.at(seen.head))
+            while True:
+                self._saving.look()
+                seen = self._saving.seen
+                if seen is None or seen.head is None:
+                    return None
+                try:
+                    return self._context.checkpoint(self._context.history.at(seen.head))
+                except CheckpointGone:
+                    continue  # it was dropped after the timeline had moved on: look again
 
     def __len__(self) -> int:
         """How many checkpoints were saved on it."""

@@ -60,7 +60,7 @@ def rewind(context: Context, name: str, target: CheckpointRecord, *, dry_run: bo
             ),
         )
         left = after.expect.head if after is not None and after.expect is not None else None
-        before = None if left is None else context.history.at(left)
+        before = None if left is None else context.store.checkpoint(context.user, left)
     return Rewind(
         timeline=name,
         before=None if before is None else context.checkpoint(before),

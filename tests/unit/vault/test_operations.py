@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -402,3 +403,22 @@ def test_events_are_told(line: Timeline, vault: Vault) -> None:
 def test_a_naive_time_is_local(line: Timeline) -> None:
     moment = datetime.now(UTC).astimezone().replace(tzinfo=None)
     assert line.rewind(before=moment, dry_run=True).target.seq == 5
+
+
+@pytest.mark.parametrize("way", ["head", "get", "load"])
+def test_a_head_that_is_dropped_between_two_looks_is_looked_up_again(
+    line: Timeline, vault: Vault, way: str
+) -> None:
+    store = vault._context.store
+    find = store.checkpoint
+    other = vault.timeline("main")
+
+    def late(user: str | None, id: bytes) -> object:
+        store.checkpoint = find  # type: ignore[method-assign] # only the first is held up
+        other.rewind("main:2")
+        store.commit(Batch(None, an_entry("drop"), changes=Changes(drop=[id])))
+        return find(user, id)
+
+    store.checkpoint = late  # type: ignore[assignment,method-assign] # between two looks
+    found: Any = line.head if way == "head" else getattr(line, way)()
+    assert (found if way == "load" else found.read()) == {"turn": 2}
