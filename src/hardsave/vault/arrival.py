@@ -58,14 +58,29 @@ class Plan:
         newest = self._store.log_before(self._user, None, 1)
         self._latest = newest[0].number if newest else 0
         self._recognise()
-        for line in list(self._lines()):
+        lines = list(self._lines())
+        for line in lines:
             self._settle(line)
-        returning = "SELECT DISTINCT home FROM past WHERE state = 'back'"
-        for name in [name for (name,) in self._scratch.rows(returning)]:
-            if name not in self.moves:
-                standing = self._standing(name)
-                self.moves[name] = Move(standing, standing._replace(is_deleted=False))
+        for line in lines:
+            self._bring_back(line)
         return self
+
+    def _bring_back(self, line: TimelineRecord) -> None:
+        """Timelines to which something returns that was dropped are listed again.
+
+        A head moves only to what has returned, and only forwards, as for what is new.
+        """
+        returning = "SELECT DISTINCT home FROM past WHERE line = ? AND state = 'back'"
+        arriving = self._arriving(line)
+        here = self._here(arriving)
+        for name in [name for (name,) in self._scratch.rows(returning, line.name)]:
+            if name in self.moves:
+                continue
+            standing = self._standing(name)
+            become = standing._replace(is_deleted=False)
+            if here is not None and here.line == standing:
+                become = placing.extended(arriving, here)._replace(is_deleted=False)
+            self.moves[name] = Move(standing, become)
 
     def batch(self, entry: Id) -> Batch:
         """The one commit of an import."""

@@ -76,6 +76,7 @@ class Saving:
         self._meet(expect)
         gone = 0
         while True:
+            was_grown = self._growth is not None
             try:
                 return self._commit(build, about, asks=gone == 0)
             except ObjectsGone as error:
@@ -83,6 +84,9 @@ class Saving:
                 if gone > 1:
                     raise Corrupt(f"{error}, but the head needs it; run verify") from error
             except (Conflict, Corrupt) as error:
+                if isinstance(error, Corrupt) and was_grown and gone == 0:
+                    gone = 1  # a text may have been purged from what was remembered
+                    continue
                 conflict = self._overtaken(error)
                 if expect is not ANY_HEAD:
                     raise Conflict(self._way_out(conflict)) from error

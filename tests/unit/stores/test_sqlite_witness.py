@@ -202,3 +202,20 @@ def test_a_foreign_store_in_its_place_is_left_alone(path: Path) -> None:
     foreign = SqliteStore(path)
     assert [row.name for row in foreign.timelines(None, None, 9)] == ["foreign"]
     foreign.close()
+
+
+def test_a_wal_that_is_removed_under_an_open_store_costs_no_acknowledged_save(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path, backup=False)
+    line = Line(store)
+    saved = [line.save().id for _ in range(5)]
+    path.with_name("store.db-wal").unlink()
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="-wal was removed"):
+            store.commit(line.next())
+    store.close()
+    again = SqliteStore(path)
+    assert [record.id for record in again.saved(None, 0, 10)] == saved
+    again.close()

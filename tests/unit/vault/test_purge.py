@@ -184,3 +184,17 @@ def test_a_text_that_is_nowhere_changes_nothing() -> None:
     with Vault(MemoryStore()) as vault:
         vault.timeline("main").save({"turn": 1})
         assert vault.purge(text="nowhere") == purge.Purged(0, 0, 0)
+
+
+@pytest.mark.parametrize(("count", "size", "rest"), [(40, 200, 0), (5, 50, 5_000), (1, 20, 5_000)])
+def test_an_append_goes_on_after_somebody_else_has_purged(
+    path: Path, count: int, size: int, rest: int
+) -> None:
+    with opened(path) as vault, opened(path) as other:
+        line = vault.timeline("main")
+        line.save({"m": ["sesame " + "x" * size for _ in range(count)], "rest": b"r" * rest})
+        line.append({"m": ["y sesame"]})
+        other.purge(text="sesame")
+        line.append({"m": ["one more"]})
+        assert len(line.load()["m"]) == count + 2
+        assert "sesame" not in str(line.load())

@@ -108,11 +108,20 @@ def _check_is_new(path: str, mark: Mark, known: MarkRecord | None) -> None:
             f"{path} is gone or empty, but {commits} commits were made to it; put it back. If it "
             f"was removed on purpose, delete {mark.path} and {backup.path_of(path)} as well"
         )
+    if not os.path.exists(path) and _is_left(path + "-wal"):
+        raise Corrupt(
+            f"{path} is gone, and {path}-wal still holds commits to it; put it back, or delete "
+            "the other as well if it was removed on purpose"
+        )
     if os.path.exists(backup.path_of(path)) and copied is None:
         raise Corrupt(
             f"{path} is gone or empty, and {backup.path_of(path)} is damaged; put a copy back, or "
             "delete both if they were removed on purpose"
         )
+
+
+def _is_left(path: str) -> bool:
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _finish_takeover(path: str, presence: Presence) -> None:

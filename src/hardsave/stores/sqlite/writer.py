@@ -77,6 +77,10 @@ _MOVE_TIMELINE = """
 Result = TypeVar("Result")
 
 
+class _WalGone(Unavailable):
+    """The WAL is not where it belongs."""
+
+
 class _Write(NamedTuple):
     """A batch, with its packs made before anybody is kept waiting."""
 
@@ -122,6 +126,7 @@ class Writer:
         self._reopen = reopen
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._identity = _identity(path)
+        self._wal: tuple[int, int] | None = None  # the identity of the WAL, once it is known
         self._group: Group[_Item, int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
         self._index = index
@@ -173,6 +178,7 @@ class Writer:
                 if self._is_doubtful:
                     self._connection.close()
                     self._connection = self._reopen()
+                    self._wal = None
                     self._is_doubtful = False
                 self._made.clear()
                 self._numbers.clear()
@@ -211,12 +217,27 @@ class Writer:
                     f"{self.path} was removed or replaced while it was open; nothing was saved. "
                     "Put it back, or open the store again"
                 )
+            self._check_wal()
             connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+            if isinstance(error, _WalGone):
+                # Its last commits are only there, and it can be read for as long as it is open.
+                connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
             raise
         return answers
+
+    def _check_wal(self) -> None:
+        """SQLite would go on writing to a WAL that nobody can ever open again."""
+        found = _identity(self.path + "-wal")
+        if found is None or found != (self._wal or found):
+            raise _WalGone(
+                f"{self.path}-wal was removed or replaced while it was open; nothing was saved. "
+                "What was saved before has been moved into the store: close it everywhere, and "
+                "open it again"
+            )
+        self._wal = found
 
     def _refresh(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         """Know what is stored before anything of this round is: that may be taken back."""

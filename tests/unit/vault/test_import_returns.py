@@ -1,0 +1,50 @@
+"""What was dropped for good comes back from an export, with its head."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import hardsave
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> tuple[hardsave.Vault, Path]:
+    vault = hardsave.open("memory://")
+    line = vault.timeline("main")
+    for turn in range(1, 4):
+        line.append({"messages": [turn], "turn": turn})
+    vault.export_file(tmp_path / "out.hardsave")
+    return vault, tmp_path / "out.hardsave"
+
+
+@pytest.mark.parametrize("way", ["delete", "clear", "purge", "purge the head"])
+def test_a_timeline_that_was_dropped_returns_with_its_head(
+    exported: tuple[hardsave.Vault, Path], way: str
+) -> None:
+    vault, file = exported
+    line = vault.timeline("main")
+    if way == "purge":
+        vault.purge(timeline="main")
+    elif way == "purge the head":
+        vault.purge("main:3")
+    else:
+        getattr(line, way)()
+        policy = hardsave.Policy(undo_window=timedelta(0))
+        vault.apply(vault.plan_retention(policy))
+    vault.import_file(file)
+    line = vault.timeline("main")
+    assert line.load() == {"messages": [1, 2, 3], "turn": 3}
+    assert [each.seq for each in line.checkpoints()] == [3, 2, 1]
+    assert line.append({"messages": [4], "turn": 4}).seq == 4
+    assert vault.verify().faults == ()
+
+
+def test_a_head_that_was_rewound_stays_where_it_is(
+    exported: tuple[hardsave.Vault, Path],
+) -> None:
+    vault, file = exported
+    line = vault.timeline("main")
+    line.rewind("main:1")
+    vault.import_file(file)
+    assert line.load()["turn"] == 1
