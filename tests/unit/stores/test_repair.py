@@ -10,7 +10,7 @@ import hardsave
 from hardsave.errors import Misuse, NotFound, Unavailable
 from hardsave.stores.base import Batch, Changes
 from hardsave.stores.sqlite import SqliteStore, connection, packs
-from hardsave.testing.batches import an_entry
+from hardsave.testing.batches import Line, an_entry
 from tests.unit.stores import ruins
 from tests.unit.stores.ruins import SAVES, assert_intact, beside, flip, overwrite, told, url
 
@@ -197,3 +197,21 @@ def test_a_store_in_memory_has_nothing_to_repair() -> None:
     with hardsave.open("memory://") as vault:
         vault.timeline("main").save({})
         assert vault.repair() == (1, 0, (), None)
+
+
+def test_a_header_that_only_the_wal_still_has_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path, backup=False)
+    line = Line(store)
+    saved = [line.save().id for _ in range(5)]
+    copy = tmp_path / "copy"  # as a kill leaves it: everything is in the WAL
+    copy.mkdir()
+    for suffix in ("", "-wal", "-mark"):
+        (copy / f"store.db{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    store.close()
+    with (copy / "store.db").open("r+b") as file:
+        file.write(b"garbage!" * 12)
+    assert hardsave.repair(url(copy / "store.db")).set_aside is not None
+    again = SqliteStore(copy / "store.db")
+    assert [record.id for record in again.saved(None, 0, 10)] == saved
+    again.close()

@@ -84,7 +84,7 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
         faults.append(f"{dropped} objects do not match their hashes, and were left out")
     report = Report(checkpoints, from_others.get("raw", 0), tuple(faults), None)
     is_best = sources.names[0] == "store" and not from_others and not faults
-    if is_best and _is_sound(salvage):
+    if is_best and _has_header(path) and _is_sound(salvage):
         return _Made(report, None)
     source = " and ".join([sources.names[0], *from_others])
     event = takeover.event(top + 1, "repair", "repair was asked for", source, lost, faults)
@@ -141,6 +141,12 @@ def _lost(
     ranges = unread["checkpoints"] + unread["log"]
     gone = {n for low, high in ranges for n in range(low, min(high, top) + 1)}
     return sorted((gone | set(range(reached + 1, top + 1))) - there - {0})
+
+
+def _has_header(path: str) -> bool:
+    """What the WAL covers reads well, and still nobody opens a file that does not look like one."""
+    with open(path, "rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def _is_sound(salvage: Salvage) -> bool:
