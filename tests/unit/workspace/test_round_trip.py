@@ -110,7 +110,7 @@ def test_every_state_of_a_workspace_comes_back(histories: list[list[Edit]]) -> N
 
 
 @pytest.mark.torture
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(edits, min_size=1, max_size=5))
 def test_every_state_of_many_workspaces_comes_back(histories: list[list[Edit]]) -> None:
     check_histories(histories)
