@@ -70,7 +70,7 @@ def test_an_append_to_a_head_that_is_gone_is_a_conflict(tmp_path: Path) -> None:
         beside.timeline("main").save({"messages": []})
         drop(beside, old)
         beside.gc()
-        with pytest.raises(hardsave.Conflict, match="moved on"):
+        with pytest.raises(hardsave.Conflict, match="dropped meanwhile"):
             line.append({"messages": messages(1)})
         line.append({"messages": messages(1)}, expect=hardsave.ANY_HEAD)
         assert line.load() == {"messages": messages(1)}
