@@ -79,7 +79,8 @@ class Plan:
             standing = self._standing(name)
             become = standing._replace(is_deleted=False)
             if here is not None and here.line == standing:
-                become = placing.extended(arriving, here)._replace(is_deleted=False)
+                head = placing.extended(arriving, here).head
+                become = become._replace(head=head)  # its numbers were all given out before
             self.moves[name] = Move(standing, become)
 
     def batch(self, entry: Id) -> Batch:
