@@ -113,7 +113,10 @@ def look(store: str) -> apsw.Connection | None:
     """A connection that reads the backup of a store, and leaves its file alone; None: there
     is none."""
     path = path_of(store)
-    if not os.path.exists(path) or os.path.getsize(path) == 0:
+    try:
+        if os.path.getsize(path) == 0:
+            return None
+    except FileNotFoundError:  # perhaps it is being replaced right now
         return None
     load_checksums()
     with in_our_words(path):
