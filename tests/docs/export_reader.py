@@ -50,6 +50,8 @@ class Checkpoint(NamedTuple):
     description: str
     metadata: dict[str, Any]
     root: bytes
+    snapshot: bytes | None
+    workspace: bytes | None
     is_hidden: bool
 
 

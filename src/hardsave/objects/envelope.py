@@ -25,6 +25,7 @@ PARTS = 0x17  # a long file: its parts, in order
 DIRECTORY = 0x18  # the entries of a directory, or a run of them
 DIRECTORY_NODE = 0x19  # a large directory: its runs, in order
 SNAPSHOT = 0x1A  # the root of a workspace's files
+CAPTURE = 0x1B  # a snapshot with what goes with it: git's position, and what was left out
 
 
 class Envelope(NamedTuple):

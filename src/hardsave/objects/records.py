@@ -27,8 +27,15 @@ class CheckpointRecord(NamedTuple):
     status: str
     description: str
     metadata: bytes
-    root: Hash
+    root: Hash  # of the state
+    snapshot: Hash | None = None  # of the captured files, if it has any
+    workspace: bytes | None = None  # the directory that they are from
     hidden: int = 0  # above 0: by which commit; the store fills it in
+
+    @property
+    def roots(self) -> tuple[Hash, ...]:
+        """What keeps its objects alive."""
+        return (self.root,) if self.snapshot is None else (self.root, self.snapshot)
 
     @property
     def is_hidden(self) -> bool:

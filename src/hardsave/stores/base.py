@@ -191,6 +191,12 @@ class Store(Protocol):
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         """Checkpoints in the order of their commits, after commit `after`; hidden ones too."""
 
+    def captured(
+        self, user: str | None, workspace: bytes, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        """Checkpoints with files of a workspace, the newest commit first, those before commit
+        `before`; hidden ones too."""
+
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         """What is left of a checkpoint that was dropped."""
 

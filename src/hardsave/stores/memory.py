@@ -185,6 +185,17 @@ class MemoryStore:
             records = list(self._tenant(user).checkpoints.values())
         return sorted(record for record in records if record.number > after)[:limit]
 
+    def captured(
+        self, user: str | None, workspace: bytes, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        with self._lock:
+            found = [
+                record
+                for record in self._tenant(user).checkpoints.values()
+                if record.workspace == workspace and (before is None or record.number < before)
+            ]
+        return sorted(found, reverse=True)[:limit]
+
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         with self._lock:
             return self._tenant(user).tombstones.get(id)
@@ -282,7 +293,7 @@ class MemoryStore:
 def _collect(tenant: _Tenant, refs: Callable[[bytes], Collection[Hash]]) -> list[bytes]:
     """Take away what no checkpoint leads to, and return it."""
     reached: set[Hash] = set()
-    frontier = {record.root for record in tenant.checkpoints.values()}
+    frontier = {root for record in tenant.checkpoints.values() for root in record.roots}
     while frontier:
         reached |= frontier
         found = [_found(tenant, address) for address in frontier]

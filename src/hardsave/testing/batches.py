@@ -120,6 +120,15 @@ class Line:
         )
         return Batch(self.user, event, Move(before, become), objects)
 
+    def save_files(self, workspace: bytes) -> CheckpointRecord:
+        """Commit the next save with files of a workspace beside its state."""
+        batch = self.next()
+        assert isinstance(batch.event, CheckpointRecord)
+        files = an_object(f"files of {batch.event.id.hex()}")
+        event = batch.event._replace(snapshot=next(iter(files)), workspace=workspace)
+        self.commit(batch._replace(event=event, objects={**batch.objects, **files}))
+        return self.saved[-1]
+
     def commit(self, batch: Batch) -> int:
         """Commit a batch of this line, and stand where it leads."""
         number = self.store.commit(batch)

@@ -45,6 +45,16 @@ class Collecting:
         assert trace(store) == before
         assert store.read(None, list(tree)).keys() >= tree.keys()
 
+    def test_files_of_a_checkpoint_stay_as_long_as_it_does(self, store: Store) -> None:
+        line = Line(store)
+        record = line.save_files(b"/w")
+        line.save()
+        assert record.snapshot is not None
+        assert store.collect(refs_of, exact=True).objects == 0
+        operate(store, "drop", Changes(drop=[record.id]))
+        assert store.collect(refs_of, exact=True).objects == 2
+        assert store.missing(None, record.roots) == set(record.roots)
+
     def test_what_only_a_dropped_checkpoint_led_to_goes(self, store: Store) -> None:
         line = Line(store)
         shared = some_objects("shared", 3)

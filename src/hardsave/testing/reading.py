@@ -6,7 +6,7 @@ from typing import Any
 
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import CheckpointRecord
-from hardsave.stores.base import Batch, Query, Stats, Store
+from hardsave.stores.base import Batch, Changes, Query, Stats, Store
 from hardsave.testing.batches import (
     MOMENT,
     SECOND,
@@ -16,6 +16,7 @@ from hardsave.testing.batches import (
     an_id,
     an_object,
     but,
+    operate,
     some_objects,
     walk,
 )
@@ -192,6 +193,27 @@ class Reading:
             one.save()
         two.save()
         assert [store.count(None, name) for name in ("one", "two", "three")] == [3, 1, 0]
+
+    # Files
+
+    def test_checkpoints_of_a_workspace_come_newest_first(self, store: Store) -> None:
+        one, other = Line(store, "one"), Line(store, "other")
+        first, second = one.save_files(b"/w"), other.save_files(b"/w")
+        elsewhere = one.save_files(b"/w/x")
+        other.save()
+        third = one.save_files(b"/w")
+        Line(store, "one", user="ada").save_files(b"/w")
+        assert store.captured(None, b"/w", None, 10) == [third, second, first]
+        assert store.captured(None, b"/w", third.number, 1) == [second]
+        assert store.captured(None, b"/w/x", None, 10) == [elsewhere]
+        assert store.captured(None, b"/", None, 10) == []
+        assert store.checkpoint(None, third.id) == third
+
+    def test_deleted_checkpoints_of_a_workspace_are_found_too(self, store: Store) -> None:
+        line = Line(store)
+        record = line.save_files(b"/w")
+        number = operate(store, "hide", Changes(hide=[record.id]))
+        assert store.captured(None, b"/w", None, 10) == [record._replace(hidden=number)]
 
     # Log
 

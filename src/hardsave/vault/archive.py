@@ -18,6 +18,7 @@ from hardsave.timeline import names
 from hardsave.vault.saving import MAX_METADATA_BYTES
 
 MAX_SEQ = 1 << 62
+MAX_PATH = 1 << 16
 RECORD_BYTES = 1 << 20  # the longest record that is no object
 _TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # the years 1 to 9999
 
@@ -102,6 +103,8 @@ def _check_about(
     description: Any,
     metadata: Any,
     root: Any,
+    snapshot: Any,
+    workspace: Any,
 ) -> None:
     _check_number(created_at, _TIMES, "a time")
     if name is not None:
@@ -117,6 +120,16 @@ def _check_about(
         raise Corrupt("a checkpoint's metadata is no dict")
     if type(root) is not bytes or len(root) != HASH_BYTES:
         raise Corrupt("a checkpoint's root is no address")
+    _check_files(snapshot, workspace)
+
+
+def _check_files(snapshot: Any, workspace: Any) -> None:
+    if snapshot is None and workspace is None:
+        return
+    if type(snapshot) is not bytes or len(snapshot) != HASH_BYTES:
+        raise Corrupt("a checkpoint's snapshot is no address")
+    if type(workspace) is not bytes or not 0 < len(workspace) <= MAX_PATH or 0 in workspace:
+        raise Corrupt("a checkpoint's workspace is no path")
 
 
 def _check(rule: Any, value: Any) -> None:

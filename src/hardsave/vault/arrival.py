@@ -85,7 +85,10 @@ class Plan:
 
     def batch(self, entry: Id) -> Batch:
         """The one commit of an import."""
-        roots = self._scratch.rows("SELECT DISTINCT root FROM news WHERE alive")
+        roots = self._scratch.rows(
+            "SELECT root FROM news WHERE alive UNION "
+            "SELECT snapshot FROM news WHERE snapshot IS NOT NULL"
+        )
         hidden = self._scratch.rows("SELECT id FROM news WHERE alive AND hidden")
         checkpoints = _Checkpoints(self._scratch)
         tombstones = [

@@ -9,6 +9,7 @@ from hardsave.timeline.history import History
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
+from hardsave.vault.places import Places
 from hardsave.vault.search_index import SearchIndex
 
 
@@ -23,6 +24,7 @@ class Context(NamedTuple):
     clock: Callable[[], int]  # microseconds since 1970, UTC
     new_id: Callable[[], Id]
     search_index: SearchIndex
+    places: Places
 
     def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
         return Checkpoint(record, self.objects, self.user)

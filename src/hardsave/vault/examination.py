@@ -9,12 +9,14 @@ goes to a scratch, so that memory does not grow with the file.
 from collections.abc import Collection
 
 from hardsave.errors import Corrupt
+from hardsave.objects.envelope import CAPTURE
 from hardsave.objects.frames import FrameReader, Section
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.sound import VALUES, Sound, Standing, standing
 from hardsave.vault import archive
 from hardsave.vault.scratch import Scratch
+from hardsave.workspace.sound import parts as file_parts
 
 TABLES = """
     CREATE TABLE objects (
@@ -35,6 +37,7 @@ TABLES = """
         hidden  INTEGER NOT NULL,
         data    BLOB NOT NULL,      -- the record
         root    BLOB,
+        snapshot BLOB,
         state   TEXT,               -- new, back or here; gone if hidden here
         home    TEXT,               -- where it lies or goes, in this store
         UNIQUE (line, seq)
@@ -75,6 +78,8 @@ class Examination:
 
     def _object(self, data: bytes) -> None:
         parts = self._sound.parts(data)
+        if (files := file_parts(data)) is not None:
+            parts = files
         below = self._known({part.address for part in parts})
         found = standing(data[0], parts, len(data), below)
         address = digest(data)
@@ -103,24 +108,28 @@ class Examination:
             depth = self._scratch.one("SELECT depth + 1 FROM past WHERE id = ?", record.parent)
             if depth is None:
                 raise Corrupt("a checkpoint comes before its parent, or without it")
-        root = record.root if isinstance(record, CheckpointRecord) else None
-        if root is not None:
-            found = self._known([root]).get(root)
-            if found is None or found.kind not in VALUES:
-                raise Corrupt(f"a checkpoint's root {root.hex()} is no state in the file")
-        self._add(
-            record.id, record.timeline, record.seq, record.parent, depth, root, is_hidden, data
-        )
-
-    def _add(self, id: bytes, line: str, seq: int, *rest: object) -> None:
-        parent, depth, root, is_hidden, data = rest
+        is_alive = isinstance(record, CheckpointRecord)
+        roots = self._roots(record) if isinstance(record, CheckpointRecord) else (None, None)
         added = self._scratch.do(
-            "INSERT OR IGNORE INTO past (id, line, seq, parent, depth, alive, hidden, data, root) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(id, line, seq, parent, depth, root is not None, is_hidden, data, root),
+            "INSERT OR IGNORE INTO past "
+            "(id, line, seq, parent, depth, alive, hidden, data, root, snapshot) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(record.id, record.timeline, record.seq, record.parent, depth),
+            *(is_alive, is_hidden, data, *roots),
         )
         if not added:
-            raise Corrupt(f"two checkpoints have one id, or are number {seq} of {line!r}")
+            where = f"number {record.seq} of {record.timeline!r}"
+            raise Corrupt(f"two checkpoints have one id, or are {where}")
+
+    def _roots(self, record: CheckpointRecord) -> tuple[Hash, Hash | None]:
+        """The state and the files of a checkpoint, which must be that."""
+        found = self._known(record.roots)
+        if record.root not in found or found[record.root].kind not in VALUES:
+            raise Corrupt(f"a checkpoint's root {record.root.hex()} is no state in the file")
+        files = record.snapshot
+        if files is not None and (files not in found or found[files].kind != CAPTURE):
+            raise Corrupt(f"a checkpoint's snapshot {files.hex()} is none in the file")
+        return record.root, files
 
     def _check_whole(self) -> None:
         """What can only be said at the end."""

@@ -59,9 +59,10 @@ class Walk:
         self._many = 2  # to read ahead: more while they are small
 
     def objects(self, record: CheckpointRecord) -> Iterator[bytes]:
-        """What is new in a checkpoint's state."""
+        """What is new in a checkpoint's state and files."""
         try:
-            yield from self._below(record.root)
+            for root in record.roots:
+                yield from self._below(root)
         except Corrupt as error:
             if self._context.store.checkpoint(self._context.user, record.id) is None:
                 raise selection.dropped(record.id) from error

@@ -5,26 +5,21 @@ tombstones and the moves of timelines, if what was seen of the store still holds
 is looked at again. A process that dies leaves nothing that anybody sees.
 """
 
-import logging
-import time
 from collections.abc import Callable, Mapping
 
-from hardsave.errors import Conflict, HardsaveError, Unavailable
+from hardsave.errors import Conflict
 from hardsave.objects.frames import FrameReader, Section
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.base import ObjectsGone
 from hardsave.vault import archive
 from hardsave.vault.arrival import Brought, Plan
 from hardsave.vault.context import Context
+from hardsave.vault.pin import Pin
 from hardsave.vault.scratch import Scratch
 
-PIN_SECONDS = 3600.0
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_OBJECTS = 4_000
 _ATTEMPTS = 100  # each time, somebody else has changed something that matters
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
-
-_log = logging.getLogger(__name__)
 
 
 def bring(
@@ -35,7 +30,7 @@ def bring(
     max_value_bytes: int,
 ) -> Brought:
     """Import what a scratch holds after its examination; `again` reads the file once more."""
-    pin = Pin(context)
+    pin = Pin(context, "import")
     entry = context.new_id()
     is_stored = False
     try:
@@ -58,32 +53,6 @@ def bring(
     finally:
         pin.give_back()
     raise Conflict(f"others changed the store {_ATTEMPTS} times during the import; import again")
-
-
-class Pin:
-    """Keeps what was put from being collected, as long as puts follow each other."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._pin = context.new_id()
-        self._last: float | None = None
-
-    def put(self, objects: Mapping[Hash, bytes]) -> None:
-        now = time.clock_gettime(_CLOCK)
-        if self._last is not None and now - self._last > PIN_SECONDS / 2:
-            # A suspended process: what it had put may have been collected.
-            raise Unavailable("the import was interrupted for too long; import again")
-        store, user = self._context.store, self._context.user
-        store.put(user, objects, pin=self._pin, seconds=PIN_SECONDS)
-        self._last = now
-
-    def give_back(self) -> None:
-        if self._last is None:
-            return
-        try:
-            self._context.store.unpin(self._context.user, self._pin)
-        except HardsaveError:  # it ends by itself; what was done, or failed, stands
-            _log.warning("a pin could not be given back", exc_info=True)
 
 
 def _store(

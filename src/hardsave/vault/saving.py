@@ -7,7 +7,7 @@ of objects that may not be stored.
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hardsave.errors import Conflict, Corrupt, Misuse
 from hardsave.objects import envelope
@@ -22,6 +22,9 @@ from hardsave.timeline.refs import to_text
 from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
+
+if TYPE_CHECKING:
+    from hardsave.vault.capturing import Taken, Taking
 
 MAX_METADATA_BYTES = 64 * 1024
 
@@ -55,13 +58,25 @@ class Saving:
         self._is_warm = False  # whether what shadow or growth remember is stored
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
-    def save(self, state: Any, about: About, expect: Expected) -> CheckpointRecord:
-        return self._write(lambda base: self._saved(state), about, expect)
+    def save(
+        self, state: Any, about: About, expect: Expected, files: "Taking | None" = None
+    ) -> CheckpointRecord:
+        return self._write(lambda base: self._saved(state), about, expect, files)
 
-    def append(self, delta: Mapping[str, Any], about: About, expect: Expected) -> CheckpointRecord:
+    def append(
+        self,
+        delta: Mapping[str, Any],
+        about: About,
+        expect: Expected,
+        files: "Taking | None" = None,
+    ) -> CheckpointRecord:
         if expect is None:
             self._refuse_to_repeat()
-        return self._write(lambda base: self._grown(dict(delta), base), about, expect)
+        return self._write(lambda base: self._grown(dict(delta), base), about, expect, files)
+
+    def carry(self, about: About, expect: Expected, files: "Taking") -> CheckpointRecord:
+        """Save files beside the state that the head has; None if there is no head."""
+        return self._write(self._carried, about, expect, files)
 
     def look(self) -> None:
         """See where the timeline stands now."""
@@ -72,13 +87,18 @@ class Saving:
         build: Build,
         about: About,
         expect: Expected,
+        files: "Taking | None",
     ) -> CheckpointRecord:
         self._meet(expect)
         gone = 0
         while True:
             was_grown = self._growth is not None
             try:
-                return self._commit(build, about, asks=gone == 0)
+                taken = None if files is None else files.take(afresh=gone > 0)
+                record = self._commit(build, about, taken, asks=gone == 0)
+                if files is not None:
+                    files.done()
+                return record
             except ObjectsGone as error:
                 gone += 1  # what was remembered is collected by now: once more, with all of it
                 if gone > 1:
@@ -96,6 +116,7 @@ class Saving:
         self,
         build: Build,
         about: About,
+        files: "Taken | None",
         *,
         asks: bool,
     ) -> CheckpointRecord:
@@ -105,6 +126,10 @@ class Saving:
             root, out = build(base)
             record = about(base, root)
             fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
+            if files is not None:
+                record = record._replace(snapshot=files.address, workspace=files.workspace)
+                fresh = {**fresh, **files.objects}
+                requires = (requires | files.requires) - fresh.keys()
             if self._growth is not None and self._grown_on is not None:
                 requires.add(self._grown_on)  # a text may have been purged from the head
             become = TimelineRecord(
@@ -152,6 +177,11 @@ class Saving:
             self._is_warm = False
             self._shadow = Shadow(self._context.objects.builder)
         return self._shadow.save(state)
+
+    def _carried(self, base: TimelineRecord | None) -> tuple[Hash, Out]:
+        if base is None or base.head is None:
+            return self._saved(None)
+        return self._context.history.at(base.head).root, Out()
 
     def _grown(self, delta: dict[Any, Any], base: TimelineRecord | None) -> tuple[Hash, Out]:
         self._shadow = None

@@ -22,6 +22,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
+from hardsave.vault.places import Places
 from hardsave.vault.search_index import SearchIndex, name_for
 from hardsave.vault.undo import Operation
 from hardsave.vault.verify import Verification, verify
@@ -124,6 +125,7 @@ class Vault:
             clock=clock,
             new_id=new_id,
             search_index=SearchIndex(store.beside(name_for(user))),
+            places=Places(store, user),
         )
 
     @property
@@ -306,6 +308,7 @@ class Vault:
     def close(self) -> None:
         """Release the store. A second call does nothing."""
         self._closing.set()
+        self._context.places.close()
         self._context.store.close()
 
     def __enter__(self) -> "Vault":

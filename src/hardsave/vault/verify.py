@@ -50,7 +50,7 @@ def _faults(context: Context, record: CheckpointRecord, seen: set[Hash]) -> Iter
     parent = record.parent
     if parent is not None and not _is_accounted_for(context, parent):
         yield f"{where}: its parent {to_text(parent)} is missing"
-    frontier = [record.root]
+    frontier = list(record.roots)
     while frontier:
         wanted = [address for address in dict.fromkeys(frontier) if address not in seen]
         frontier = []

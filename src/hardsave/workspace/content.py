@@ -95,6 +95,11 @@ def _whole(file: int, size: int) -> bytes:
     return data
 
 
+def level_of(payload: bytes) -> int | None:
+    """How many levels of lists lie below a list of parts; None if it is none."""
+    return payload[0] if len(payload) == _HEAD.size and payload[0] < _LEVELS else None
+
+
 def read(address: Hash, size: int, fetch: Fetch) -> Iterator[bytes]:
     """The parts of a file, in order. One that is not as long as its entry says is `Corrupt`."""
     total = 0
@@ -113,8 +118,8 @@ def _read(address: Hash, fetch: Fetch, below: int) -> Iterator[bytes]:
     if kind == envelope.CONTENT:
         yield payload
         return
-    level = payload[0] if kind == envelope.PARTS and len(payload) == _HEAD.size else below
-    if level >= below:
+    level = level_of(payload) if kind == envelope.PARTS else None
+    if level is None or level >= below:
         raise Corrupt(f"object {address.hex()} is not a file's content; run verify")
     for start in range(0, len(refs), _AT_ONCE):
         some = refs[start : start + _AT_ONCE]

@@ -94,7 +94,11 @@ def _runs(entries: Sequence[Named]) -> Iterator[Sequence[Named]]:
 
 
 def read_snapshot(root: Hash, fetch: Fetch) -> Snapshot:
-    kind, refs, payload = envelope.unseal(fetch([root])[root])
+    return snapshot_of(root, *envelope.unseal(fetch([root])[root]))
+
+
+def snapshot_of(root: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes) -> Snapshot:
+    """Take the root of a snapshot apart, and judge it."""
     if kind != envelope.SNAPSHOT or len(refs) != 1:
         raise Corrupt(f"object {root.hex()} is not a snapshot; run verify")
     groups = payload.split(b"\0\0")
@@ -142,6 +146,17 @@ def find(tree: Hash, name: bytes, fetch: Fetch) -> Entry | None:
         tree = refs[at]
         kind, refs, payload = envelope.unseal(fetch([tree])[tree])
     return dict(entries_of(tree, kind, refs, payload)).get(name)
+
+
+def check_node(address: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes) -> None:
+    """`Corrupt` if the list of a large directory's runs is malformed."""
+    firsts = payload.split(b"\0")
+    if kind != envelope.DIRECTORY_NODE or len(firsts) != len(refs):
+        raise _malformed(address, "it does not name as many runs as it has")
+    for name in firsts:
+        _judge(address, name)
+    if any(one >= other for one, other in pairwise(firsts)):
+        raise _malformed(address, "its runs are not in order")
 
 
 def _parts(trees: Iterable[Hash], fetch: Fetch) -> dict[Hash, tuple[Hash, ...]]:

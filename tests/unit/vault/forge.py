@@ -46,6 +46,8 @@ def checkpoint(**changed: Any) -> list[Any]:
         "description": "",
         "metadata": b"\x80",
         "root": digest(STATE),
+        "snapshot": None,
+        "workspace": None,
         "is_hidden": False,
     }
     return list((fields | changed).values())

@@ -17,7 +17,8 @@ from hardsave.stores.base import Changes, CheckpointGone
 MAX_GAP = 64  # numbers this close are noted as one range: the backup copies a few rows too many
 
 _SET_PLACE = """
-    UPDATE checkpoints SET name = ?, kind = ?, status = ?, description = ?, metadata = ?, root = ?
+    UPDATE checkpoints SET name = ?, kind = ?, status = ?, description = ?, metadata = ?, root = ?,
+                           snapshot = ?, workspace = ?
     WHERE user = ? AND id = ? RETURNING number
 """
 _HIDE = """
@@ -31,8 +32,9 @@ _BURY = """
 """
 ADD_CHECKPOINT = """
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
-                             name, kind, status, description, metadata, root)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                             name, kind, status, description, metadata, root,
+                             snapshot, workspace)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

@@ -85,7 +85,9 @@ Outcome = Literal["done", "late", "changed", "pinned"]
 def plan(connection: apsw.Connection, user: int, refs: Refs, *, exact: bool) -> Plan:
     """What can go. To be called inside a read transaction."""
     found: list[Any] = connection.execute(
-        "SELECT DISTINCT root FROM checkpoints WHERE user = ?", (user,)
+        "SELECT root FROM checkpoints WHERE user = ?1 UNION "
+        "SELECT snapshot FROM checkpoints WHERE user = ?1 AND workspace IS NOT NULL",
+        (user,),
     ).fetchall()
     roots: set[Hash] = {row[0] for row in found}
     while True:
@@ -182,9 +184,9 @@ def _newest(connection: apsw.Connection, user: int) -> Seen:
 def referred(connection: apsw.Connection, plan: Plan, refs: Refs) -> set[Hash]:
     """What goes by the plan, and is referred to by something committed since."""
     high = bounds(plan.user)[1]
-    sql = "SELECT root FROM checkpoints WHERE number > ? AND user = ?"
+    sql = "SELECT root, snapshot FROM checkpoints WHERE number > ? AND user = ?"
     rows: list[Any] = connection.execute(sql, (plan.seen.number, plan.user)).fetchall()
-    found: set[Hash] = {row[0] for row in rows}
+    found: set[Hash] = {root for row in rows for root in row if root is not None}
     sql = "SELECT directory, body, size FROM packs WHERE id > ? AND id < ?"
     for row in connection.execute(sql, (plan.seen.pack, high)):
         found.update(ref for data in packs.unpack(*row).values() for ref in refs(data))

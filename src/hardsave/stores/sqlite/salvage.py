@@ -251,8 +251,9 @@ class Salvage:
             "UPDATE main.users SET indexed = coalesce((SELECT max(p.id) FROM main.packs AS p "
             f"WHERE p.id > users.id << {USER_SHIFT} AND p.id < (users.id + 1) << {USER_SHIFT}), 0)"
         )
-        for user, root in self._connection.execute("SELECT user, root FROM main.checkpoints"):
-            wanted.add(Owned(user, root))
+        sql = "SELECT user, root, snapshot FROM main.checkpoints"
+        for user, *roots in self._connection.execute(sql):
+            wanted.update(Owned(user, root) for root in roots if root is not None)
         gone = set(self._unknown(wanted))
         for name in others:
             gone = self._found_elsewhere(name, gone)
@@ -353,11 +354,15 @@ class Salvage:
         if not broken:
             return []
         sql = (
-            "SELECT c.user, c.root, c.number, c.id, coalesce(t.name, '?'), c.seq "
+            "SELECT c.user, c.root, c.snapshot, c.number, c.id, coalesce(t.name, '?'), c.seq "
             "FROM main.checkpoints AS c LEFT JOIN main.timelines AS t ON t.id = c.timeline"
         )
         rows: list[Any] = self._connection.execute(sql).fetchall()
-        return [Checkpoint(*row[2:]) for row in rows if Owned(row[0], row[1]) in broken]
+        return [
+            Checkpoint(*about)
+            for user, root, snapshot, *about in rows
+            if Owned(user, root) in broken or Owned(user, snapshot) in broken
+        ]
 
     def drop(self, checkpoints: Iterable[Checkpoint]) -> None:
         for each in checkpoints:

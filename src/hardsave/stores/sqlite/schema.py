@@ -99,6 +99,14 @@ MIGRATIONS = (
         high       INTEGER NOT NULL              -- to here may have changed or gone
     );
     """,
+    """
+    ALTER TABLE checkpoints ADD COLUMN snapshot BLOB;
+        -- the hash of the captured files; NULL: it has none
+    ALTER TABLE checkpoints ADD COLUMN workspace BLOB;
+        -- the directory that they are from
+    CREATE INDEX checkpoints_by_workspace ON checkpoints (user, workspace, number)
+        WHERE workspace IS NOT NULL;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -43,13 +43,14 @@ _log = logging.getLogger(__name__)
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
-           c.name, c.kind, c.status, c.description, c.metadata, c.root, c.hidden
+           c.name, c.kind, c.status, c.description, c.metadata, c.root,
+           c.snapshot, c.workspace, c.hidden
     FROM checkpoints AS c JOIN timelines AS t ON t.id = c.timeline
 """
 # For a single row a subquery takes a third of the time of a join.
 _ONE_CHECKPOINT = """
     SELECT number, id, (SELECT name FROM timelines WHERE id = timeline), seq, parent, created_at,
-           name, kind, status, description, metadata, root, hidden
+           name, kind, status, description, metadata, root, snapshot, workspace, hidden
     FROM checkpoints WHERE user = ? AND id = ?
 """
 _TIMELINE = "SELECT name, head, last_seq, created_at, origin, deleted FROM timelines"
@@ -288,6 +289,15 @@ class SqliteStore:
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.number > ? ORDER BY c.number LIMIT ?"
         return [CheckpointRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def captured(
+        self, user: str | None, workspace: bytes, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        sql = (
+            f"{_CHECKPOINT} WHERE c.user = ? AND c.workspace = ? "
+            "AND (?3 IS NULL OR c.number < ?3) ORDER BY c.number DESC LIMIT ?4"
+        )
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, workspace, before, limit)]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)

@@ -50,8 +50,9 @@ _NEXT_NUMBER = """
 """
 _ADD_CHECKPOINT = f"""
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
-                             name, kind, status, description, metadata, root)
-    VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
+                             name, kind, status, description, metadata, root,
+                             snapshot, workspace)
+    VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
 """  # noqa: S608 # put together from constants only
 _ADD_LOG = f"""
     INSERT INTO log (number, user, id, timeline, kind, created_at, data)

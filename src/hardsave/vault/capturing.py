@@ -1,0 +1,165 @@
+"""Taking the files of a workspace, so that they can be committed with a checkpoint.
+
+Contract. Nothing is written into the workspace or its repository, and no program is run. What
+is small travels in the checkpoint's own commit; of what is large, all but the end is stored
+ahead of it, under a pin that is given back when the commit has been made or given up. The
+caller holds the place's lock from before the capture until after the commit.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from hardsave.objects import envelope
+from hardsave.objects.hashing import Hash
+from hardsave.vault.context import Context
+from hardsave.vault.pin import Pin
+from hardsave.vault.place import Last, Place
+from hardsave.workspace import cache as caches
+from hardsave.workspace import capture, surroundings
+from hardsave.workspace.cache import Cache
+from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.scan import scan
+from hardsave.workspace.snapshot import snapshot
+from hardsave.workspace.surroundings import Surroundings
+
+
+class Taken(NamedTuple):
+    """Captured files, not committed yet."""
+
+    workspace: bytes
+    address: Hash  # of the capture
+    snapshot: Hash
+    objects: Mapping[Hash, bytes]  # to be stored with the commit
+    requires: frozenset[Hash]  # stored already, or so the cache says
+    not_captured: tuple[NotCaptured, ...]
+    around: Surroundings
+    cache: Cache
+    last: Last
+    read: int  # files whose content was read
+
+
+class Taking:
+    """One capture, perhaps repeated: what the cache speaks of may be gone by the commit."""
+
+    def __init__(self, context: Context, place: Place) -> None:
+        self._context = context
+        self._place = place
+        self._pin = Pin(context, "capture")
+        self._taken: Taken | None = None
+
+    def take(self, *, afresh: bool = False) -> Taken:
+        """The files as they are now; `afresh` trusts nothing that was seen before."""
+        if afresh:
+            self._place.forget()
+        if self._taken is None or afresh:
+            self._taken = self._look()
+        return self._taken
+
+    def done(self) -> None:
+        """The commit was made: what was seen is there to build on."""
+        if self._taken is not None:
+            self._place.remember(self._taken.cache, self._taken.last)
+
+    def end(self) -> None:
+        self._pin.give_back()
+
+    def _look(self) -> Taken:
+        place = self._place
+        around = surroundings.look(place.path)
+        found = scan(
+            place.root,
+            rules=around.rules,
+            tracked=around.tracked,
+            cache=place.cache,
+            policy=place.policy,
+            sure=place.sure,
+        )
+        is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
+        gathered = _Gathered(self._context, self._pin, asks=is_first)
+        taken = snapshot(found, gathered.put)
+        missed = _missed(around, taken.not_captured)
+        made: dict[Hash, bytes] = {}
+        address = capture.write(taken.root, missed, around.position, made.__setitem__)
+        last = self._last()
+        own, known = _fresh(address, made, last)
+        objects = {**gathered.last, **own}
+        return Taken(
+            workspace=place.root,
+            address=address,
+            snapshot=taken.root,
+            objects=objects,
+            requires=frozenset({address} | known | taken.requires) - objects.keys(),
+            not_captured=missed,
+            around=around,
+            cache=taken.cache,
+            last=Last(address, frozenset(envelope.refs(made[address]))),
+            read=taken.read,
+        )
+
+    def _last(self) -> Last | None:
+        """The newest capture of this directory, in this store."""
+        place, context = self._place, self._context
+        if place.last is None and place.cache is not caches.EMPTY:
+            rows = context.store.captured(context.user, place.root, None, 1)
+            if rows and rows[0].snapshot is not None:
+                address = rows[0].snapshot
+                data = context.objects.fetch([address])[address]
+                place.last = Last(address, frozenset(envelope.refs(data)))
+        return place.last
+
+
+class _Gathered:
+    """Keeps the last batch for the commit; those before it go ahead."""
+
+    def __init__(self, context: Context, pin: Pin, *, asks: bool) -> None:
+        self._context = context
+        self._pin = pin
+        self._asks = asks
+        self.last: dict[Hash, bytes] = {}
+        if asks:
+            pin.put({})  # from here on, nothing goes that is found to be there
+
+    def put(self, objects: Mapping[Hash, bytes]) -> None:
+        if self.last:
+            self._pin.put(self.last)
+        self.last = dict(objects)
+        if self._asks:
+            missing = self._context.store.missing(self._context.user, objects.keys())
+            self.last = {address: data for address, data in objects.items() if address in missing}
+
+
+def _missed(around: Surroundings, missed: tuple[NotCaptured, ...]) -> tuple[NotCaptured, ...]:
+    if not around.problem:
+        return missed
+    why = f"git's index could not be read, so ignored files count as untracked: {around.problem}"
+    return (*missed, NotCaptured(b".git/index", why))
+
+
+def _fresh(
+    address: Hash, made: Mapping[Hash, bytes], last: Last | None
+) -> tuple[dict[Hash, bytes], set[Hash]]:
+    """Those of a capture's own objects that the one before did not have, and those it had."""
+    known: frozenset[Hash] = frozenset() if last is None else last.refs
+    if last is not None and last.address == address:
+        return {}, set()
+    kept: set[Hash] = set()
+    stack = [address]
+    while stack:
+        one = stack.pop()
+        if one in made and one not in kept:
+            kept.add(one)
+            stack += [ref for ref in envelope.refs(made[one]) if ref not in known]
+    had = {ref for ref in envelope.refs(made[address]) if ref in known}
+    return {one: data for one, data in made.items() if one in kept}, had
+
+
+@contextmanager
+def taking(context: Context, place: Place) -> Iterator[Taking]:
+    """Captures inside the place's lock; the pin ends with the block."""
+    with place.locked():
+        one = Taking(context, place)
+        try:
+            yield one
+        finally:
+            one.end()

@@ -1,0 +1,41 @@
+"""A pin on what is stored ahead of the commit that will point at it."""
+
+import logging
+import time
+from collections.abc import Mapping
+
+from hardsave.errors import HardsaveError, Unavailable
+from hardsave.objects.hashing import Hash
+from hardsave.vault.context import Context
+
+PIN_SECONDS = 3600.0
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
+
+_log = logging.getLogger(__name__)
+
+
+class Pin:
+    """Keeps what was put from being collected, as long as puts follow each other."""
+
+    def __init__(self, context: Context, what: str) -> None:
+        self._context = context
+        self._what = what
+        self._pin = context.new_id()
+        self._last: float | None = None
+
+    def put(self, objects: Mapping[Hash, bytes]) -> None:
+        now = time.clock_gettime(_CLOCK)
+        if self._last is not None and now - self._last > PIN_SECONDS / 2:
+            # A suspended process: what it had put may have been collected.
+            raise Unavailable(f"the {self._what} was interrupted for too long; repeat it")
+        store, user = self._context.store, self._context.user
+        store.put(user, objects, pin=self._pin, seconds=PIN_SECONDS)
+        self._last = now
+
+    def give_back(self) -> None:
+        if self._last is None:
+            return
+        try:
+            self._context.store.unpin(self._context.user, self._pin)
+        except HardsaveError:  # it ends by itself; what was done, or failed, stands
+            _log.warning("a pin could not be given back", exc_info=True)

@@ -1,0 +1,146 @@
+"""Where a workspace is, for one vault: its lock, its files beside the store, what is known of it.
+
+Whoever captures or restores holds the lock: threads of this process wait for each other, and
+processes too. What is kept beside the store (the cache of the last scan, the journal of a
+restore under way) goes with a directory's real path and a user.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.errors import Unavailable
+from hardsave.objects.hashing import Hash
+from hardsave.workspace import cache as caches
+from hardsave.workspace.cache import Cache
+from hardsave.workspace.policy import DEFAULT, Policy
+
+
+class Last(NamedTuple):
+    """The capture before: an address, and what it refers to."""
+
+    address: Hash
+    refs: frozenset[Hash]
+
+
+class Place:
+    """One directory, as one user of one store captures it."""
+
+    def __init__(self, root: bytes, prefix: str, own: tuple[bytes, ...]) -> None:
+        self.root = root
+        self.journal = Path(prefix + "-journal")
+        self.policy = Policy(own=own)
+        self.sure = False
+        self.last: Last | None = None
+        self._own = own
+        self._cache_file = Path(prefix + "-cache")
+        self._lock_file = Path(prefix + "-lock")
+        self._cache: Cache | None = None
+        self._is_written = True
+        self._lock = threading.RLock()
+        self._held = 0
+
+    @property
+    def path(self) -> Path:
+        return Path(os.fsdecode(self.root))
+
+    def allow(
+        self,
+        *,
+        include: tuple[str, ...] = (),
+        max_file_bytes: int | None = None,
+        max_total_bytes: int | None = None,
+        sure: bool = False,
+    ) -> None:
+        """What this vault captures here from now on."""
+        with self._lock:
+            self.sure = sure
+            self.policy = Policy(
+                include=tuple(os.fsencode(pattern) for pattern in include),
+                own=self._own,
+                max_file_bytes=DEFAULT.max_file_bytes if max_file_bytes is None else max_file_bytes,
+                max_total_bytes=DEFAULT.max_total_bytes
+                if max_total_bytes is None
+                else max_total_bytes,
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with the directory, as far as users of this store go. May be entered again."""
+        with self._lock:
+            if self._held:
+                yield
+                return
+            descriptor = self._opened()
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                self._held += 1
+                yield
+            finally:
+                self._held = 0
+                os.close(descriptor)
+
+    def is_busy(self) -> bool:
+        """Whether somebody else holds the lock right now."""
+        if self._held:
+            return False
+        descriptor = self._opened()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(descriptor)
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(
+                f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}"
+            ) from error
+
+    # The cache of the last scan: lost, it costs time and nothing else
+
+    @property
+    def cache(self) -> Cache:
+        if self._cache is None:
+            try:
+                self._cache = caches.read_file(self._cache_file)
+            except OSError:
+                self._cache = caches.EMPTY
+        return self._cache
+
+    def remember(self, cache: Cache, last: Last) -> None:
+        """What a capture that was committed has seen."""
+        if cache.root != self.cache.root or len(cache.folders) > len(self.cache.folders):
+            self._is_written = False
+        self._cache = cache
+        self.last = last
+
+    def forget(self) -> None:
+        """What is known speaks of objects that may be gone."""
+        self._cache = caches.EMPTY
+        self.last = None
+        self._is_written = False
+
+    def write_cache(self) -> None:
+        if self._is_written or self._cache is None:
+            return
+        self._is_written = True
+        try:
+            caches.write_file(self._cache_file, self._cache)
+        except OSError:
+            self._cache_file.unlink(missing_ok=True)
+
+    def drop_cache(self) -> None:
+        """Not even names are left in it."""
+        self._cache_file.unlink(missing_ok=True)
+        self.forget()
+        self._is_written = True

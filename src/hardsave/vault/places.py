@@ -1,0 +1,90 @@
+"""The workspaces of a vault. What they need is loaded when the first one is opened."""
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from hardsave.errors import Misuse
+from hardsave.stores.base import Store
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+    from hardsave.vault.place import Place
+
+
+class Places:
+    """The workspaces of one vault."""
+
+    def __init__(self, store: Store, user: str | None) -> None:
+        self._store = store
+        self._user = user
+        self._places: dict[bytes, Place] = {}
+        self._lock = threading.Lock()
+        self._temporary: TemporaryDirectory[str] | None = None
+
+    def at(self, directory: "str | bytes | os.PathLike[str]") -> "Place":
+        """The place of a directory, which must be there."""
+        root = os.path.realpath(os.fsencode(directory))
+        if not os.path.isdir(root):
+            raise Misuse(f"the workspace {os.fsdecode(root)!r} is no directory; name one that is")
+        from hardsave.vault.place import Place
+
+        with self._lock:
+            place = self._places.get(root)
+            if place is None:
+                place = self._places[root] = Place(root, self._prefix(root), self._own(root))
+            return place
+
+    def known(self) -> "list[Place]":
+        with self._lock:
+            return list(self._places.values())
+
+    def interrupted(self) -> list[str]:
+        """Journals of this store: restores that have begun, and may not have ended."""
+        return self._files("-journal")
+
+    def drop_caches(self) -> None:
+        """Of every workspace, whoever made them."""
+        for place in self.known():
+            place.drop_cache()
+        for path in self._files("-cache"):
+            os.unlink(path)
+
+    def _files(self, ending: str) -> list[str]:
+        beside = self._store.beside("files-")
+        if beside is None:
+            return []
+        folder, start = os.path.split(beside)
+        found = [name for name in os.listdir(folder) if name.startswith(start)]
+        return [os.path.join(folder, name) for name in found if name.endswith(ending)]
+
+    def close(self) -> None:
+        for place in self.known():
+            place.write_cache()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _prefix(self, root: bytes) -> str:
+        """What the names of a workspace's own files begin with."""
+        whose = b"" if self._user is None else b"\0" + self._user.encode()
+        name = f"files-{blake3(root + whose).hexdigest(10)}"
+        beside = self._store.beside(name)
+        if beside is not None:
+            return beside
+        if self._temporary is None:  # a store in memory has no place on the disk
+            from tempfile import TemporaryDirectory
+
+            self._temporary = TemporaryDirectory(prefix="hardsave-")
+        return os.path.join(self._temporary.name, name)
+
+    def _own(self, root: bytes) -> tuple[bytes, ...]:
+        """The store's files, if they lie in the workspace: all begin like the main one."""
+        beside = self._store.beside("")
+        if beside is None:
+            return ()
+        main = os.fsencode(beside)[:-1]
+        inside = root.rstrip(b"/") + b"/"
+        return (main[len(inside) :],) if main.startswith(inside) else ()

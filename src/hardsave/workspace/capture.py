@@ -1,0 +1,204 @@
+"""A capture: a snapshot, and what goes with it. What was left out, and where git stood.
+
+It is one object, so a checkpoint needs one address for all of its files. The snapshot's own
+address says nothing but what the files are: two captures of the same files share it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from hardsave.errors import Corrupt
+from hardsave.objects import envelope
+from hardsave.objects.codec import Codec
+from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.types import Types
+from hardsave.workspace import content, gitindex
+from hardsave.workspace.content import PART_BYTES, Fetch, Put
+from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.git import GitPosition
+from hardsave.workspace.gitprogress import GitFile
+from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
+
+_CODEC = Codec(Types(), verbatim=True)
+
+
+class Stored(NamedTuple):
+    """A file of git's, whose content is an object of its own."""
+
+    path: str
+    size: int
+    address: Hash
+
+
+@dataclass(frozen=True)
+class Git:
+    """Where a repository stood. Contents are read when they are asked for."""
+
+    head: bytes
+    ref: str | None
+    commit: str | None
+    hash_name: str
+    gitfile: bytes
+    index_hash: bytes
+    index: Stored | None
+    shared_index: Stored | None
+    files: tuple[Stored, ...]
+    not_captured: tuple[GitNotCaptured, ...]
+
+    @property
+    def branch(self) -> str | None:
+        """The branch by its short name; None if HEAD is detached."""
+        return None if self.ref is None else self.ref.removeprefix("refs/heads/")
+
+
+class Capture(NamedTuple):
+    """What a checkpoint knows of its workspace."""
+
+    snapshot: Hash
+    not_captured: tuple[NotCaptured, ...] = ()
+    git: Git | None = None
+
+
+# Writing
+
+
+def write(
+    snapshot: Hash, not_captured: Sequence[NotCaptured], position: GitPosition | None, put: Put
+) -> Hash:
+    """Store a capture; the contents of git's files come before it."""
+    refs = [snapshot]
+
+    def stored(path: str, data: bytes) -> list[Any]:
+        address, size = content.of_parts(_cut(data), put)
+        refs.append(address)
+        return [path, size]
+
+    body = [[list(each) for each in not_captured], _plain(position, stored)]
+    sealed = envelope.seal(envelope.CAPTURE, refs, _CODEC.encode(body))
+    address = digest(sealed)
+    put(address, sealed)
+    return address
+
+
+def _plain(position: GitPosition | None, stored: Any) -> list[Any] | None:
+    if position is None:
+        return None
+    at = position
+    return [
+        *(at.head, at.ref, at.commit, at.hash_name, at.gitfile, at.index_hash),
+        None if at.index is None else stored("index", at.index),
+        None if at.shared_index is None else stored(at.shared_index.path, at.shared_index.data),
+        [stored(file.path, file.data) for file in at.files],
+        [[each.path, each.reason] for each in at.not_captured],
+    ]
+
+
+def _cut(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), PART_BYTES):
+        yield data[start : start + PART_BYTES]
+
+
+# Reading
+
+
+def read(address: Hash, fetch: Fetch) -> Capture:
+    return parsed(address, *envelope.unseal(fetch([address])[address]))
+
+
+def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Capture:
+    """Take a capture apart; `Corrupt` if it is not what `write` makes."""
+    if kind != envelope.CAPTURE or not refs:
+        raise Corrupt(f"object {address.hex()} is not a capture; run verify")
+    try:
+        left_out, git = _CODEC.decode(payload)
+        contents = iter(refs[1:])
+        found = Capture(
+            refs[0],
+            tuple(NotCaptured(_bytes(path), _text(why)) for path, why in left_out),
+            None if git is None else _git(git, contents),
+        )
+    except (TypeError, ValueError, StopIteration) as error:
+        raise Corrupt(f"the capture {address.hex()} is malformed; run verify") from error
+    if next(contents, None) is not None:
+        raise Corrupt(f"the capture {address.hex()} refers to more than it names; run verify")
+    return found
+
+
+def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
+    head, ref, commit, hash_name, gitfile, index_hash, index, shared, files, missed = plain
+    if hash_name not in ("sha1", "sha256"):
+        raise ValueError(hash_name)
+    return Git(
+        _bytes(head),
+        None if ref is None else _text(ref),
+        None if commit is None else _text(commit),
+        hash_name,
+        _bytes(gitfile),
+        _bytes(index_hash),
+        _stored(index, contents),
+        _stored(shared, contents),
+        tuple(each for file in files if (each := _stored(file, contents)) is not None),
+        tuple(GitNotCaptured(_text(path), _text(why)) for path, why in missed),
+    )
+
+
+def _stored(plain: list[Any] | None, contents: Iterator[Hash]) -> Stored | None:
+    if plain is None:
+        return None
+    path, size = plain
+    if type(size) is not int or size < 0:
+        raise ValueError(size)
+    return Stored(_text(path), size, next(contents))
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(type(value))
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if type(value) is not bytes:
+        raise TypeError(type(value))
+    return value
+
+
+def position(git: Git, fetch: Fetch) -> GitPosition:
+    """The whole position, with the contents of its files."""
+
+    def data(stored: Stored) -> bytes:
+        return b"".join(content.read(stored.address, stored.size, fetch))
+
+    return GitPosition(
+        head=git.head,
+        ref=git.ref,
+        commit=git.commit,
+        hash_name=git.hash_name,
+        gitfile=git.gitfile,
+        index=None if git.index is None else data(git.index),
+        index_hash=git.index_hash,
+        shared_index=None
+        if git.shared_index is None
+        else GitFile(git.shared_index.path, data(git.shared_index)),
+        files=tuple(GitFile(each.path, data(each)) for each in git.files),
+        not_captured=git.not_captured,
+    )
+
+
+def tracked(git: Git | None, fetch: Fetch) -> frozenset[bytes]:
+    """The paths that git tracked then; none if that cannot be told."""
+    if git is None or git.index is None:
+        return frozenset()
+    at = position(replace(git, files=()), fetch)
+    assert at.index is not None
+
+    def base(name: str) -> bytes:
+        if at.shared_index is None:
+            raise gitindex.BadIndex("its shared index was not captured")
+        return at.shared_index.data
+
+    try:
+        return gitindex.paths(at.index, hash_name=at.hash_name, base=base)
+    except gitindex.BadIndex:
+        return frozenset()

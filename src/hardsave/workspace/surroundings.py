@@ -1,0 +1,91 @@
+"""What decides about a workspace from outside: the repository around it, the user's excludes.
+
+A workspace may be a repository, lie somewhere inside one, or have none. Git's rules count from
+the repository's top down; one that ignores the whole workspace is not asked, because then
+nothing would be captured, and nobody meant that.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.workspace import git, ignore
+from hardsave.workspace.git import GitPosition
+from hardsave.workspace.names import IGNORE_FILES
+from hardsave.workspace.policy import RootRules, Rules
+from hardsave.workspace.reading import read_path
+
+_IGNORE_FILE = 4 << 20
+
+
+class Surroundings(NamedTuple):
+    """What a scan of a workspace needs to know of what lies around it."""
+
+    rules: RootRules
+    tracked: frozenset[bytes]  # relative to the workspace
+    position: GitPosition | None
+    is_top: bool  # whether the workspace is where the repository begins
+    problem: str  # why git's index could not be read; empty if it could
+
+
+def look(root: Path) -> Surroundings:
+    """Read what surrounds a workspace. Runs nothing, writes nothing."""
+    top = _top(root)
+    excludes = [ignore.global_excludes(os.environ, Path.home())]
+    if top is None:
+        return Surroundings(_rules(excludes), frozenset(), None, is_top=False, problem="")
+    names = [os.fsencode(name) for name in root.relative_to(top).parts]
+    inside = b"/".join([*names, b""])
+    above = _above(top, names, [*excludes, git.info_exclude(top)])
+    found = git.tracked_or_why(top)
+    return Surroundings(
+        rules=above or _rules(excludes),
+        tracked=frozenset() if found is None else _below(found.paths, inside),
+        position=git.position(top),
+        is_top=not names,
+        problem="" if found is None else found.problem,
+    )
+
+
+def _top(root: Path) -> Path | None:
+    """Where the repository begins that holds this directory."""
+    for folder in (root, *root.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return None
+
+
+def _rules(excludes: Sequence[bytes]) -> RootRules:
+    return lambda patterns: ignore.root_rules(exclude_files=excludes, patterns=patterns)
+
+
+def _above(top: Path, names: Sequence[bytes], excludes: Sequence[bytes]) -> RootRules | None:
+    """The rules that lead into the workspace; None if they ignore it."""
+    if not names:
+        return _rules(excludes)
+    rules: Rules = ignore.root_rules(exclude_files=excludes, patterns=_patterns(top))
+    folder = top
+    for name in names[:-1]:
+        if rules.match(name, True):
+            return None
+        folder = folder / os.fsdecode(name)
+        rules = rules.enter(name, _patterns(folder))
+    if rules.match(names[-1], True):
+        return None
+    return _entering(rules.enter, names[-1])
+
+
+def _entering(enter: Callable[[bytes, Sequence[bytes]], Rules], name: bytes) -> RootRules:
+    return lambda patterns: enter(name, patterns)
+
+
+def _patterns(folder: Path) -> list[bytes]:
+    found = [read_path(folder / os.fsdecode(name), limit=_IGNORE_FILE) for name in IGNORE_FILES]
+    return [each.data or b"" for each in found]
+
+
+def _below(paths: frozenset[bytes], inside: bytes) -> frozenset[bytes]:
+    if not inside:
+        return paths
+    return frozenset(path[len(inside) :] for path in paths if path.startswith(inside))
