@@ -36,6 +36,8 @@ from hardsave.vault.verify import Verification
 if TYPE_CHECKING:
     import hardsave.aio as aio
     from hardsave.timeline.policy import Policy, Thin
+    from hardsave.vault.files import Snapshot
+    from hardsave.vault.workspace import Workspace
 
 register = DEFAULT_TYPES.register
 
@@ -55,6 +57,7 @@ __all__ = [
     "Report",
     "Rewind",
     "Rule",
+    "Snapshot",
     "Stats",
     "Thin",
     "Timeline",
@@ -62,6 +65,7 @@ __all__ = [
     "Unstorable",
     "Vault",
     "Verification",
+    "Workspace",
     "aio",
     "open",
     "register",
@@ -79,6 +83,10 @@ def __getattr__(name: str) -> Any:
         from hardsave.timeline import policy
 
         return getattr(policy, name)
+    if name in ("Snapshot", "Workspace"):
+        from hardsave.vault import files, workspace
+
+        return files.Snapshot if name == "Snapshot" else workspace.Workspace
     if name == "__version__":
         from importlib.metadata import version
 

@@ -9,7 +9,8 @@ belongs to the vault. What differs, and why:
 
 - `await line.head` and `async for line in vault.timelines()`: they read the store;
 - `await line.count()` stands for `len(line)`, which Python cannot await;
-- a checkpoint's state is read with `await checkpoint.read(…)`, never lazily;
+- a checkpoint's state is read with `await checkpoint.read(…)`, never lazily; its files, like
+  all that may block, through `checkpoint.sync`;
 - handlers may be coroutine functions; they are awaited before the call that caused the
   event returns.
 
@@ -40,7 +41,8 @@ from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
 from hardsave.vault.events import EventName, is_async
-from hardsave.vault.rewind import Rewind
+from hardsave.vault.line import Directory
+from hardsave.vault.rewind import Rewind, What
 from hardsave.vault.saving import Expected
 from hardsave.vault.undo import Operation
 from hardsave.vault.vault import MAX_VALUE_BYTES, POLL_SECONDS, Redact
@@ -48,16 +50,22 @@ from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
     from hardsave.timeline.summary import Summary
+    from hardsave.vault import guard as sync_guard
+    from hardsave.vault import workspace as sync_workspace
+    from hardsave.vault.bisect import Bisected, Try
     from hardsave.vault.follow import Event, Following
     from hardsave.vault.purge import Purged
+    from hardsave.vault.restoring import Scope
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
+    from hardsave.vault.workspace import Status
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -222,6 +230,7 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        workspace: Directory | None = None,
         expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
         return await self._saved(
@@ -233,6 +242,7 @@ class Timeline:
                 status=status,
                 description=description,
                 metadata=metadata,
+                workspace=workspace,
                 expect=_blocking(expect),
             )
         )
@@ -246,6 +256,7 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        workspace: Directory | None = None,
         expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
         return await self._saved(
@@ -257,7 +268,30 @@ class Timeline:
                 status=status,
                 description=description,
                 metadata=metadata,
+                workspace=workspace,
                 expect=_blocking(expect),
+            )
+        )
+
+    async def snapshot(
+        self,
+        workspace: Directory,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        return await self._saved(
+            await self._pool.run(
+                self._sync.snapshot,
+                workspace,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=metadata,
             )
         )
 
@@ -321,16 +355,46 @@ class Timeline:
         self,
         ref: str | None = None,
         *,
+        what: What = "all",
         status: str | None = None,
         before: datetime | None = None,
+        paths: Sequence[str] | None = None,
+        scope: "Scope | None" = None,
+        git: bool = False,
+        workspace: Directory | None = None,
         dry_run: bool = False,
     ) -> Rewind:
         done = await self._pool.run(
-            self._sync.rewind, ref, status=status, before=before, dry_run=dry_run
+            self._sync.rewind,
+            ref,
+            what=what,
+            status=status,
+            before=before,
+            paths=paths,
+            scope=scope,
+            git=git,
+            workspace=workspace,
+            dry_run=dry_run,
         )
         if done.moved:
             await self._pool.tell("rewound", done)
         return done
+
+    def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":
+        return Guard(self._sync.guard(name, workspace=workspace), self._pool)
+
+    async def bisect(
+        self,
+        good: str,
+        bad: str,
+        command: Sequence[str],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 # of the command, as on the other side
+        told: "Callable[[Try], object] | None" = None,
+    ) -> "Bisected":
+        return await self._pool.run(
+            self._sync.bisect, good, bad, command, timeout=timeout, told=told
+        )
 
     async def undo(self) -> Operation:
         return await self._told("undone", await self._pool.run(self._sync.undo))
@@ -358,6 +422,113 @@ class Timeline:
         return checkpoint
 
 
+class Guard:
+    """See `hardsave.Timeline.guard`."""
+
+    def __init__(self, sync: "sync_guard.Guard", pool: _Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def sync(self) -> "sync_guard.Guard":
+        """What it saved and took back."""
+        return self._sync
+
+    async def __aenter__(self) -> "Guard":
+        await self._pool.run(self._sync.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Also when it is cancelled: what failed is taken back before anything goes on.
+        await asyncio.shield(self._pool.run(self._sync.__exit__, kind, error, trace))
+
+
+class Workspace:
+    """See `hardsave.Workspace`."""
+
+    def __init__(self, sync: "sync_workspace.Workspace", pool: _Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def path(self) -> "Path":
+        return self._sync.path
+
+    @property
+    def sync(self) -> "sync_workspace.Workspace":
+        """The same workspace for code that may block."""
+        return self._sync
+
+    @property
+    def last(self) -> Awaitable[Checkpoint | None]:
+        return self._last()
+
+    async def _last(self) -> Checkpoint | None:
+        found = await self._pool.run(lambda: self._sync.last)
+        return None if found is None else Checkpoint(found, self._pool)
+
+    async def snapshot(
+        self,
+        *,
+        timeline: str | None = None,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        saved = await self._pool.run(
+            self._sync.snapshot,
+            timeline=timeline,
+            name=name,
+            kind=kind,
+            status=status,
+            description=description,
+            metadata=metadata,
+        )
+        checkpoint = Checkpoint(saved, self._pool)
+        await self._pool.tell("checkpoint_saved", checkpoint)
+        return checkpoint
+
+    async def status(self) -> "Status":
+        return await self._pool.run(self._sync.status)
+
+    async def restore(
+        self,
+        ref: str,
+        *,
+        paths: Sequence[str] | None = None,
+        scope: "Scope | None" = None,
+        git: bool = False,
+        dry_run: bool = False,
+    ) -> Rewind:
+        done = await self._pool.run(
+            self._sync.restore, ref, paths=paths, scope=scope, git=git, dry_run=dry_run
+        )
+        if done.files and not dry_run:
+            await self._pool.tell("restored", done)
+        return done
+
+    async def fork(
+        self, ref: str, directory: "str | os.PathLike[str]", *, name: str | None = None
+    ) -> "tuple[Timeline, Workspace]":
+        made = await self._pool.run(self._sync.fork, ref, directory, name=name)
+        line = Timeline(made.timeline, self._pool)
+        await self._pool.tell("forked", line)
+        return line, Workspace(made.workspace, self._pool)
+
+    def __fspath__(self) -> str:
+        return self._sync.__fspath__()
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
+
+
 class Vault:
     """See `hardsave.Vault`. Made by `hardsave.aio.open()`."""
 
@@ -375,6 +546,25 @@ class Vault:
     async def timelines(self) -> AsyncIterator[Timeline]:
         for line in await self._pool.run(lambda: list(self._sync.timelines())):
             yield Timeline(line, self._pool)
+
+    async def workspace(
+        self,
+        path: "str | os.PathLike[str]" = ".",
+        *,
+        include: Sequence[str] = (),
+        max_file_bytes: int | None = None,
+        max_total_bytes: int | None = None,
+        sure: bool = False,
+    ) -> Workspace:
+        made = await self._pool.run(
+            self._sync.workspace,
+            path,
+            include=include,
+            max_file_bytes=max_file_bytes,
+            max_total_bytes=max_total_bytes,
+            sure=sure,
+        )
+        return Workspace(made, self._pool)
 
     async def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
         return await self._pool.run(self._sync.plan_retention, policy)

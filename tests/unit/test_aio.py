@@ -18,10 +18,14 @@ PAIRS = [
     (hardsave.Vault, aio.Vault),
     (hardsave.Timeline, aio.Timeline),
     (hardsave.Checkpoint, aio.Checkpoint),
+    (hardsave.Workspace, aio.Workspace),
 ]
 # What differs on purpose; the module's docstring says why.
-ONLY_SYNC = {"Checkpoint": {"state", "record"}}
-ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}}
+ONLY_SYNC = {
+    "Checkpoint": {"state", "record", "snapshot", "git", "not_captured"},
+    "Workspace": {"place"},
+}
+ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}, "Workspace": {"sync"}}
 
 
 def _public(cls: type) -> set[str]:

@@ -1,10 +1,23 @@
 """What changed between two checkpoints."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hardsave.objects.diff import StatePath, diff
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Reader
+
+
+class FileDiff(NamedTuple):
+    """Paths that differ between two snapshots, directories among them."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Content, mode, kind, or which files are one."""
+
+
+NO_FILES = FileDiff()
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +29,12 @@ class Diff:
     changed: tuple[StatePath, ...]
     old_status: str
     new_status: str
+    files: FileDiff = NO_FILES
+    """The same for files; empty if one of the two was saved without."""
 
     def __bool__(self) -> bool:
         """Whether anything differs."""
-        changes = bool(self.added or self.removed or self.changed)
+        changes = bool(self.added or self.removed or self.changed or any(self.files))
         return changes or self.old_status != self.new_status
 
 

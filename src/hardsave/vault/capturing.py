@@ -19,6 +19,7 @@ from hardsave.workspace import cache as caches
 from hardsave.workspace import capture, surroundings
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.found import Scan
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import snapshot
 from hardsave.workspace.surroundings import Surroundings
@@ -53,7 +54,7 @@ class Taking:
         if afresh:
             self._place.forget()
         if self._taken is None or afresh:
-            self._taken = self._look()
+            self._taken = self._captured()
         return self._taken
 
     def done(self) -> None:
@@ -64,7 +65,8 @@ class Taking:
     def end(self) -> None:
         self._pin.give_back()
 
-    def _look(self) -> Taken:
+    def look(self) -> tuple[Surroundings, Scan]:
+        """What lies there. Reads no content."""
         place = self._place
         around = surroundings.look(place.path)
         found = scan(
@@ -75,6 +77,10 @@ class Taking:
             policy=place.policy,
             sure=place.sure,
         )
+        return around, found
+
+    def _captured(self) -> Taken:
+        around, found = self.look()
         is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
         gathered = _Gathered(self._context, self._pin, asks=is_first)
         taken = snapshot(found, gathered.put)
@@ -85,7 +91,7 @@ class Taking:
         own, known = _fresh(address, made, last)
         objects = {**gathered.last, **own}
         return Taken(
-            workspace=place.root,
+            workspace=self._place.root,
             address=address,
             snapshot=taken.root,
             objects=objects,

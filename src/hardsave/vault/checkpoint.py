@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.view import plain, view
 from hardsave.timeline.refs import to_text
 from hardsave.vault.objects import Objects
+
+if TYPE_CHECKING:
+    from hardsave.vault.files import GitState, LeftOut, Snapshot
 
 
 class Checkpoint:
@@ -72,6 +75,26 @@ class Checkpoint:
     def state(self) -> Any:
         """The state, lazily: `state["messages"][-20:]` reads twenty messages."""
         return view(self._objects.reader, self._record.root)
+
+    @property
+    def snapshot(self) -> "Snapshot | None":
+        """The captured files, lazily; None if it was saved without."""
+        address, workspace = self._record.snapshot, self._record.workspace
+        if address is None or workspace is None:
+            return None
+        from hardsave.vault.files import Snapshot  # few programs look at files
+
+        return Snapshot(address, workspace, self._objects)
+
+    @property
+    def git(self) -> "GitState | None":
+        """Where the repository stood; None without files, or without a repository."""
+        return None if (files := self.snapshot) is None else files.git
+
+    @property
+    def not_captured(self) -> "tuple[LeftOut, ...]":
+        """Paths of the workspace that are not in it, each with its reason."""
+        return () if (files := self.snapshot) is None else files.not_captured
 
     def read(self, *path: Any) -> Any:
         """The plain value at a path of keys, indexes and slices: `read("messages", -1)`."""

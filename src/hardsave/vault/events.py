@@ -8,7 +8,14 @@ from typing import Any, Literal, get_args
 from hardsave.errors import Misuse
 
 EventName = Literal[
-    "checkpoint_saved", "forked", "rewound", "undone", "redone", "cleared", "deleted"
+    "checkpoint_saved",
+    "forked",
+    "rewound",
+    "restored",
+    "undone",
+    "redone",
+    "cleared",
+    "deleted",
 ]
 
 Handler = Callable[..., Any]

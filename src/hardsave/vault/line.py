@@ -8,10 +8,12 @@ on: a `save` finds out by itself, an `append` that would double what was written
 until the head was looked at.
 """
 
+import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
@@ -22,12 +24,19 @@ from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName
-from hardsave.vault.rewind import Rewind
-from hardsave.vault.saving import Expected, Saving
+from hardsave.vault.rewind import How, Rewind, What
+from hardsave.vault.saving import ANY_HEAD, Expected, Saving
 from hardsave.vault.undo import Operation
+
+Directory: TypeAlias = str | os.PathLike[str]
+"""A path, or a `Workspace`, which is one."""
 
 if TYPE_CHECKING:
     from hardsave.timeline.summary import Summary
+    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.vault.capturing import Taking
+    from hardsave.vault.guard import Guard
+    from hardsave.vault.restoring import Scope
 
 T = TypeVar("T")
 
@@ -75,12 +84,16 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        workspace: Directory | None = None,
         expect: Expected = None,
     ) -> Checkpoint:
-        """Save a whole state. What has not changed since the last save costs a comparison."""
+        """Save a whole state. What has not changed since the last save costs a comparison.
+
+        With a `workspace` its files are captured and committed together with the state.
+        """
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._lock:
-            record = self._saving.save(state, about, expect)
+        with self._lock, self._files(workspace) as files:
+            record = self._saving.save(state, about, expect, files)
         return self._told(record)
 
     def append(
@@ -92,6 +105,7 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        workspace: Directory | None = None,
         expect: Expected = None,
     ) -> Checkpoint:
         """Save the head's state with `delta` added: lists grow, other keys are replaced.
@@ -101,9 +115,36 @@ class Timeline:
         if not isinstance(delta, Mapping):
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._lock:
-            record = self._saving.append(delta, about, expect)
+        with self._lock, self._files(workspace) as files:
+            record = self._saving.append(delta, about, expect, files)
         return self._told(record)
+
+    def snapshot(
+        self,
+        workspace: Directory,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """Save the files of a workspace beside the state that the head has by then."""
+        about = self._saving.about(name, kind, status, description, metadata)
+        with self._lock, self._files(workspace) as files:
+            assert files is not None
+            record = self._saving.carry(about, ANY_HEAD, files)
+        return self._told(record)
+
+    @contextmanager
+    def _files(self, workspace: Directory | None) -> "Iterator[Taking | None]":
+        if workspace is None:
+            yield None
+            return
+        from hardsave.vault.restoring import settled  # with all that files need
+
+        with settled(self._context, self._context.places.at(workspace)) as files:
+            yield files
 
     def _told(self, record: CheckpointRecord) -> Checkpoint:
         checkpoint = self._context.checkpoint(record)
@@ -196,22 +237,84 @@ class Timeline:
         self,
         ref: str | None = None,
         *,
+        what: What = "all",
         status: str | None = None,
         before: datetime | None = None,
+        paths: "Sequence[str] | None" = None,
+        scope: "Scope | None" = None,
+        git: bool = False,
+        workspace: Directory | None = None,
         dry_run: bool = False,
     ) -> Rewind:
         """Take the timeline back to a checkpoint. Removes nothing, and `undo` takes it back.
 
         Without a ref: to the latest with this `status`, saved `before` this moment, or both.
+        `what="all"` takes back state and files, if the checkpoint has files; `"state"` and
+        `"files"` one of them. Before files are touched, the present is saved. `paths` restores
+        only these files and directories, and leaves the head where it is.
+
+        If another timeline has saved files in this workspace since, it refuses and lists them:
+        `scope="mine"` takes back only what this timeline has changed, `"everyone"` all of it.
+        `git=True` brings HEAD, branch and index back too. `workspace` names another directory
+        than the one that this timeline saves.
         """
+        how = self._how(what, paths, scope, git, workspace, dry_run)
         with self._lock:
             target = self._target(ref, status, microseconds(before))
-            done = rewind.rewind(self._context, self._name, target, dry_run=dry_run)
-            if done.moved:
+            done = rewind.rewind(self._context, self._name, target, how)
+            if not dry_run:
                 self._saving.look()
-        if done.moved:
-            self._context.events.tell("rewound", done)
+        if done.moved or (done.files and not dry_run):
+            self._context.events.tell("rewound" if done.moved else "restored", done)
         return done
+
+    def _how(
+        self,
+        what: What,
+        paths: "Sequence[str] | None",
+        scope: "Scope | None",
+        git: bool,
+        workspace: Directory | None,
+        dry_run: bool,
+    ) -> How:
+        if what not in get_args(What):
+            raise Misuse(f"what is 'all', 'state' or 'files', not {what!r}")
+        if scope not in (None, "mine", "everyone"):
+            raise Misuse(f"scope is 'mine' or 'everyone', not {scope!r}")
+        if isinstance(paths, str | bytes):
+            raise Misuse(f"paths is a list of paths; write [{paths!r}]")
+        place = None if workspace is None else self._context.places.at(workspace)
+        given = None if paths is None else tuple(os.fsencode(path) for path in paths)
+        return How(what, given, scope, git, place, dry_run)
+
+    def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":
+        """A block of risky work: saved before, taken back if it raises.
+
+        with line.guard("risky-refactor", workspace="."):
+            ...
+        """
+        from hardsave.vault.guard import Guard
+
+        return Guard(self._context, self, name, self._context.places.at(workspace))
+
+    def bisect(
+        self,
+        good: str,
+        bad: str,
+        command: Sequence[str],
+        *,
+        timeout: float | None = None,
+        told: "Callable[[Try], object] | None" = None,
+    ) -> "Bisected":
+        """Find the checkpoint whose files first fail a command, between a good and a bad one.
+
+        The command runs in a scratch directory with the checkpoint's files: exit code 0 is
+        good, 125 cannot be told, others are bad. `told` is called after each try.
+        """
+        from hardsave.vault.bisect import bisect, path_between
+
+        path = path_between(self._context, self._find(good), self._find(bad))
+        return bisect(self._context, path, command, timeout=timeout, told=told)
 
     def undo(self) -> Operation:
         """Take back the latest operation on this timeline. Saves made since stay reachable."""

@@ -20,8 +20,18 @@ from hardsave.objects.codec import Codec
 from hardsave.objects.records import Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Changes, Move
 
-KINDS = ("rewind", "fork", "delete", "clear", "import")
+KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
 STEPS = ("undo", "redo")
+
+
+class FilesMove(NamedTuple):
+    """The files of a workspace went from what one checkpoint holds to what another one does."""
+
+    workspace: bytes
+    before: Id
+    after: Id
+    paths: tuple[bytes, ...] | None = None  # only these, and what lies in them
+    git: bool = False  # and the repository's position too
 
 
 class Effects(NamedTuple):
@@ -33,6 +43,7 @@ class Effects(NamedTuple):
     hidden_again: tuple[int, ...] = ()
     added: int = 0  # so many numbers right before the entry's are checkpoints that it added
     subject: Id | None = None  # of undo and redo: the operation that they speak of
+    files: FilesMove | None = None
     about: Mapping[str, Any] = {}  # for people  # never changed
 
 
@@ -67,6 +78,9 @@ def encode(codec: Codec, effects: Effects) -> bytes:
     for name in ("hid", "shown", "hidden_again", "added", "subject"):
         if value := getattr(effects, name):
             data[name] = list(value) if isinstance(value, tuple) else value
+    if effects.files is not None:
+        workspace, before, after, paths, git = effects.files
+        data["files"] = [workspace, before, after, None if paths is None else list(paths), git]
     return codec.encode({**data, **effects.about})
 
 
@@ -85,9 +99,17 @@ def decode(codec: Codec, record: LogRecord) -> Entry | None:
         hidden_again=tuple(data.pop("hidden_again", ())),
         added=data.pop("added", 0),
         subject=data.pop("subject", None),
+        files=_files_move(data.pop("files", None)),
         about=data,
     )
     return Entry(record.number, record.id, record.kind, record.timeline, record.created_at, effects)
+
+
+def _files_move(plain: list[Any] | None) -> FilesMove | None:
+    if plain is None:
+        return None
+    workspace, before, after, paths, git = plain
+    return FilesMove(workspace, before, after, None if paths is None else tuple(paths), git)
 
 
 def _where(standing: TimelineRecord | None) -> list[Any] | None:
@@ -149,10 +171,12 @@ def turn(
     *,
     added: Iterable[Id],
     latest: int,
+    files: FilesMove | None = None,
 ) -> Turn:
     """What takes an entry back, given where its timelines stand and what it has `added`.
 
-    `Conflict` if something was saved that would be lost from sight.
+    `files` is what turns its files around. `Conflict` if something was saved that would be
+    lost from sight.
     """
     effects = entry.effects
     moves = tuple(
@@ -169,7 +193,7 @@ def turn(
         keeps=[move.become.head for move in moves if move.become.head is not None],
         latest=latest,
     )
-    return Turn(changes, Effects(moves, bool(hide), shown, effects.shown, 0, entry.subject))
+    return Turn(changes, Effects(moves, bool(hide), shown, effects.shown, 0, entry.subject, files))
 
 
 def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:

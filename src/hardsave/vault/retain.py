@@ -118,8 +118,11 @@ def _rows(context: Context, policy: Policy, log: list[LogRecord], since: int) ->
 
 def _targets(entries: Iterable[Entry], since: int) -> set[Id | None]:
     """What undo and redo of these may lead back to."""
-    moves = chain.from_iterable(e.effects.moves for e in entries if e.created_at > since)
-    return {standing.head for move in moves for standing in (move.expect, move.become) if standing}
+    recent = [e.effects for e in entries if e.created_at > since]
+    moves = chain.from_iterable(effects.moves for effects in recent)
+    heads = {standing.head for move in moves for standing in (move.expect, move.become) if standing}
+    files = [effects.files for effects in recent if effects.files is not None]
+    return heads | {id for move in files for id in (move.before, move.after)}
 
 
 def _hidden_at(entries: Iterable[Entry]) -> dict[int, int]:

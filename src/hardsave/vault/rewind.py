@@ -5,19 +5,29 @@ on the timeline as it stands when they commit: somebody else's save in between i
 again, not overlooked.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from hardsave.errors import Conflict, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
+from hardsave.timeline.refs import to_text
 from hardsave.vault import operations
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
-from hardsave.vault.operations import Effects
+from hardsave.vault.operations import Effects, FilesMove
+
+if TYPE_CHECKING:
+    from hardsave.vault.place import Place
+    from hardsave.vault.restoring import FileChanges, Scope
 
 _PAGE = 1_000
 _ATTEMPTS = 100
+
+
+What = Literal["all", "state", "files"]
 
 
 class Rewind(NamedTuple):
@@ -25,11 +35,30 @@ class Rewind(NamedTuple):
 
     timeline: str
     before: Checkpoint | None
-    """The head until then. It stays reachable: by its id, its number, and `undo`."""
+    """The head until then, or what was saved of the present before files were touched. It
+    stays reachable: by its id, its number, and `undo`."""
     target: Checkpoint
-    """The head now."""
+    """The checkpoint gone back to; the head now, if the state was to go back."""
     moved: bool
-    """False if it was the head already, or if this was a dry run."""
+    """Whether the head moved: not if it was there already, or if this was a dry run."""
+    files: "FileChanges | None" = None
+    """What happened, or would happen, to files; None if none were to be restored."""
+
+
+class How(NamedTuple):
+    """What is to go back, and how."""
+
+    what: What = "all"
+    paths: tuple[bytes, ...] | None = None
+    scope: "Scope | None" = None
+    git: bool = False
+    workspace: "Place | None" = None
+    dry_run: bool = False
+    kind: str | None = None
+
+    @property
+    def moves_head(self) -> bool:
+        return self.what != "files" and self.paths is None
 
 
 class _Plan(NamedTuple):
@@ -39,12 +68,71 @@ class _Plan(NamedTuple):
     hide: tuple[Id, ...] = ()
     keeps: tuple[Id, ...] = ()
     about: Mapping[str, Any] = {}  # never changed
+    files: FilesMove | None = None
 
 
 Decide = Callable[[TimelineRecord], _Plan]
 
 
-def rewind(context: Context, name: str, target: CheckpointRecord, *, dry_run: bool) -> Rewind:
+def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
+    """Take state, files or both back to a checkpoint."""
+    if how.what == "state" or (target.snapshot is None and how.moves_head):
+        return _rewind_state(context, name, target, dry_run=how.dry_run)
+    from hardsave.vault.restoring import Wanted, restore  # with all that files need
+
+    place = how.workspace or _workspace_of(context, name, target)
+    kind = how.kind or ("rewind" if how.moves_head else "restore")
+    moved: list[Move | None] = []
+
+    def commit(id: Id, files: FilesMove) -> None:
+        moved.append(_operate(context, name, kind, _to(target, how, files), id))
+
+    wanted = Wanted(kind, name, target, how.paths, how.scope, git=how.git)
+    done = restore(context, place, wanted, commit, dry_run=how.dry_run)
+    if not moved and how.moves_head:  # the files are there already
+        return _rewind_state(context, name, target, dry_run=how.dry_run)._replace(files=done.files)
+    before = done.before or context.history.head(name)
+    return Rewind(
+        timeline=name,
+        before=None if before is None else context.checkpoint(before),
+        target=context.checkpoint(target),
+        moved=bool(moved) and how.moves_head,
+        files=done.files,
+    )
+
+
+def _to(target: CheckpointRecord, how: How, files: FilesMove) -> Decide:
+    def decide(standing: TimelineRecord) -> _Plan:
+        become = standing
+        if how.moves_head:
+            become = standing._replace(head=target.id, is_deleted=False)
+        keeps = (files.before, target.id)
+        return _Plan(become, keeps=keeps, about={"to": target.id}, files=files)
+
+    return decide
+
+
+def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Place":
+    """Where this timeline saves its files; if it never has, where the target's are from."""
+    head = context.history.head(name)
+    own = [head, *islice(context.history.ancestors(head), _PAGE)] if head is not None else []
+    workspace = next((each.workspace for each in own if each.workspace), target.workspace)
+    if workspace is None:
+        raise NotFound(
+            f"checkpoint {to_text(target.id)} ({name}:{target.seq}) was saved without files; "
+            "choose one that has a snapshot, or rewind the state alone"
+        )
+    if not os.path.isdir(workspace):
+        raise Misuse(
+            f"the workspace {os.fsdecode(workspace)!r} is not there; name another with workspace=, "
+            "or rewind the state alone with what='state'"
+        )
+    return context.places.at(workspace)
+
+
+def _rewind_state(
+    context: Context, name: str, target: CheckpointRecord, *, dry_run: bool
+) -> Rewind:
     """Move the head of a timeline to a checkpoint."""
     before = context.history.head(name)
     moved = before is None or before.id != target.id
@@ -127,18 +215,21 @@ def _hide_all(context: Context, name: str, kind: str, *, is_deleted: bool) -> in
     return hidden[0]
 
 
-def _operate(context: Context, name: str, kind: str, decide: Decide) -> Move | None:
-    """Do what `decide` says to the timeline as it stands; None if that is nothing."""
-    id = context.new_id()
+def _operate(
+    context: Context, name: str, kind: str, decide: Decide, id: Id | None = None
+) -> Move | None:
+    """Do what `decide` says to the timeline as it stands; None if it stays where it is."""
+    id = id or context.new_id()
     for _ in range(_ATTEMPTS):
         standing = context.store.timeline(context.user, name)
-        if standing is None or (standing.is_deleted and kind != "rewind"):
+        if standing is None or (standing.is_deleted and kind in ("clear", "delete")):
             raise NotFound(f"there is no timeline {name!r}")
         plan = decide(standing)
-        if plan.become == standing and not plan.hide:
+        if plan.become == standing and not plan.hide and plan.files is None:
             return None
-        move = Move(standing, plan.become)
-        effects = Effects((move,), hid=bool(plan.hide), about=plan.about)
+        move = None if plan.files and plan.become == standing else Move(standing, plan.become)
+        moves = () if move is None else (move,)
+        effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
         data = operations.encode(context.objects.verbatim.codec, effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)
         changes = Changes(hide=plan.hide, keeps=plan.keeps)

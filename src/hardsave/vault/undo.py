@@ -15,7 +15,7 @@ from hardsave.objects.records import Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, CheckpointGone
 from hardsave.vault import operations
 from hardsave.vault.context import Context
-from hardsave.vault.operations import Entry
+from hardsave.vault.operations import Entry, FilesMove
 
 _PAGE = 50
 _ATTEMPTS = 100  # each time, somebody else has got an operation through
@@ -82,14 +82,14 @@ def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> 
         _check_it_stands(context, entry, choose)
         try:
             return _take(context, entry, kind, id, latest)
-        except CheckpointGone as error:
-            raise NotFound(f"this {entry.kind} cannot be taken back any more: {error}") from error
         except _Moved:
             continue
+        except CheckpointGone as error:
+            raise NotFound(f"this {entry.kind} cannot be taken back any more: {error}") from error
     raise Conflict(f"other operations came first {_ATTEMPTS} times; try {kind} again")
 
 
-class _Moved(Exception):
+class _Moved(Conflict):
     """Somebody was faster: look again."""
 
 
@@ -104,9 +104,34 @@ def _check_it_stands(context: Context, entry: Entry, choose: Choose) -> None:
 
 
 def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Operation:
+    if entry.effects.files is None:
+        return _turned(context, entry, kind, id, latest)
+    from hardsave.vault.restoring import restore, turned  # with all that files need
+
+    done: list[Operation] = []
+
+    def commit(id: Id, files: FilesMove) -> None:
+        done.append(_turned(context, entry, kind, id, latest, files))
+
+    place = context.places.at(entry.effects.files.workspace)
+    wanted = turned(context, entry, entry.effects.files, kind)
+    restore(context, place, wanted, commit)
+    return done[0] if done else _turned(context, entry, kind, id, latest)
+
+
+def _turned(
+    context: Context,
+    entry: Entry,
+    kind: str,
+    id: Id,
+    latest: int,
+    files: FilesMove | None = None,
+) -> Operation:
+    """Commit the turning around of an entry."""
     moved = [move.become.name for move in entry.effects.moves]
     standing = {name: _stands(context, name) for name in moved}
-    turn = operations.turn(entry, standing, added=_added(context, entry), latest=latest)
+    added = _added(context, entry)
+    turn = operations.turn(entry, standing, added=added, latest=latest, files=files)
     timeline = entry.timeline
     data = operations.encode(context.objects.verbatim.codec, turn.effects)
     record = LogRecord(0, id, timeline, kind, context.clock(), data)

@@ -3,7 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
+    from hardsave.vault.workspace import Workspace
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
 POLL_SECONDS = 0.05
@@ -127,6 +129,15 @@ class Vault:
             search_index=SearchIndex(store.beside(name_for(user))),
             places=Places(store, user),
         )
+        self._recover()
+
+    def _recover(self) -> None:
+        """Settle what was interrupted while files were restored."""
+        journals = self._context.places.interrupted()
+        if journals:
+            from hardsave.vault.restoring import recover_all
+
+            recover_all(self._context, journals)
 
     @property
     def user(self) -> str | None:
@@ -161,6 +172,32 @@ class Vault:
 
         return retain.apply(self._context, plan)
 
+    def workspace(
+        self,
+        path: "str | os.PathLike[str]" = ".",
+        *,
+        include: Sequence[str] = (),
+        max_file_bytes: int | None = None,
+        max_total_bytes: int | None = None,
+        sure: bool = False,
+    ) -> "Workspace":
+        """A directory whose files are captured and restored.
+
+        `include` names patterns of files to capture although they look secret or are ignored.
+        `max_file_bytes` and `max_total_bytes` bound what is captured; what goes beyond is
+        listed as not captured. `/` and a home directory need `sure=True`.
+        """
+        from hardsave.vault.workspace import Workspace  # with all that files need
+
+        place = self._context.places.at(path)
+        place.allow(
+            include=tuple(include),
+            max_file_bytes=max_file_bytes,
+            max_total_bytes=max_total_bytes,
+            sure=sure,
+        )
+        return Workspace(self._context, place)
+
     def get(self, ref: str) -> Checkpoint:
         """A checkpoint by id, by a unique beginning of its id, or as `TIMELINE:N`."""
         return self._context.checkpoint(self._context.history.find(ref))
@@ -169,7 +206,14 @@ class Vault:
         """What changed from one checkpoint to another."""
         from hardsave.timeline.diff import compare  # with difflib, which few callers need
 
-        return compare(self._context.objects.verbatim, self._record(old), self._record(new))
+        before, after = self._record(old), self._record(new)
+        found = compare(self._context.objects.verbatim, before, after)
+        if before.snapshot == after.snapshot or None in (before.snapshot, after.snapshot):
+            return found
+        from hardsave.vault.files import difference
+
+        one, two = (self._context.checkpoint(each).snapshot for each in (before, after))
+        return replace(found, files=difference(one, two))
 
     def export_file(
         self, path: "str | os.PathLike[str]", *, timelines: Iterable[str] | None = None

@@ -1,6 +1,6 @@
 """Carrying out a plan on a real directory, so that it can be interrupted anywhere.
 
-    journal → directories → contents staged and synced → renames → removals → sync → done
+    journal → directories → contents staged and synced → decided → renames → removals → sync → done
 
 All contents are on the disk under names of ours before the first file is replaced, so a disk
 that is full is noticed while nothing has changed yet. Every step first looks whether it is
@@ -12,9 +12,10 @@ Nothing here follows a symlink, and nothing here is outside of the workspace but
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-from hardsave.errors import HardsaveError, Misuse, Unavailable
+from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.workspace import journal
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import Fetch
@@ -24,11 +25,23 @@ from hardsave.workspace.steps import Restored, Steps
 
 
 def restore(
-    root: bytes, plan: Plan, fetch: Fetch, path: Path, *, id: bytes, note: bytes = b""
+    root: bytes,
+    plan: Plan,
+    fetch: Fetch,
+    path: Path,
+    *,
+    id: bytes,
+    note: bytes = b"",
+    decide: Callable[[], object] = lambda: None,
 ) -> Restored:
-    """Carry out a plan. `path` is where the journal lies meanwhile, outside of the workspace."""
+    """Carry out a plan. `path` is where the journal lies meanwhile, outside of the workspace.
+
+    `decide` is called when all contents are staged and nothing has been replaced: what it
+    writes down says whether a restore that is interrupted from there on is to be finished or
+    taken back. If it refuses (`Conflict`, `NotFound`), nothing has happened.
+    """
     written = begin(root, plan, path, id=id, note=note)
-    restored = carry_out(written, fetch, path, is_fresh=True)
+    restored = carry_out(written, fetch, path, is_fresh=True, decide=decide)
     finish(path)
     return restored
 
@@ -85,7 +98,13 @@ def finish(path: Path) -> None:
 
 
 def carry_out(
-    written: Journal, fetch: Fetch, path: Path, *, back: bool = False, is_fresh: bool = False
+    written: Journal,
+    fetch: Fetch,
+    path: Path,
+    *,
+    back: bool = False,
+    is_fresh: bool = False,
+    decide: Callable[[], object] = lambda: None,
 ) -> Restored:
     """All steps; the journal stays, for a caller who has more to do before it may go.
 
@@ -103,6 +122,12 @@ def carry_out(
             steps.prepare()
         except HardsaveError as error:
             raise _failed_early(steps, written, path, error, is_fresh=is_fresh) from error
+        try:
+            decide()
+        except (Conflict, NotFound):
+            steps.abandon()
+            journal.remove(path)
+            raise
         try:
             return steps.take()
         except Unavailable as error:

@@ -26,6 +26,17 @@ Fetch = Callable[[Collection[Hash]], Mapping[Hash, bytes]]
 Put = Callable[[Hash, bytes], None]
 
 
+def overlay(near: Mapping[Hash, bytes], fetch: Fetch) -> Fetch:
+    """Objects that are not stored yet, before those that are."""
+
+    def get(wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
+        far = [address for address in wanted if address not in near]
+        found = fetch(far) if far else {}
+        return {**found, **{address: near[address] for address in wanted if address in near}}
+
+    return get
+
+
 def of_bytes(data: bytes) -> tuple[Hash, bytes]:
     """The object of a whole small file, or of one part."""
     sealed = b"%c\0%b" % (envelope.CONTENT, data)

@@ -64,6 +64,11 @@ def write_snapshot(snapshot: Snapshot, put: Put) -> Hash:
     return _put(envelope.SNAPSHOT, [snapshot.top], payload, put)
 
 
+def write_empty(put: Put) -> Hash:
+    """The root of a snapshot without any file."""
+    return write_snapshot(Snapshot(write([], put)), put)
+
+
 def _put(kind: int, refs: Sequence[Hash], payload: bytes, put: Put) -> Hash:
     sealed = envelope.seal(kind, refs, payload)
     address = digest(sealed)

@@ -1,0 +1,158 @@
+"""Which step broke it: a command run over the checkpoints of a timeline, in a directory of ours.
+
+The path from the bad checkpoint back to the good one is cut in half again and again, so a
+command runs about log2(n) times, each time with nothing but the checkpoint's files. Exit
+code 0 means good, 125 that it cannot be told, 126 and above that the command did not run,
+anything else bad.
+"""
+
+import math
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from hardsave.errors import Misuse, NotFound
+from hardsave.objects.records import CheckpointRecord
+from hardsave.timeline.diff import FileDiff
+from hardsave.timeline.refs import to_text
+from hardsave.vault import copying
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.context import Context
+from hardsave.vault.files import difference
+
+Verdict = Literal["good", "bad", "skip"]
+CANNOT_TELL = 125
+
+
+class Try(NamedTuple):
+    """One run of the command."""
+
+    checkpoint: Checkpoint
+    verdict: Verdict
+    code: int
+
+
+class Bisected(NamedTuple):
+    """What a bisection found."""
+
+    first_bad: Checkpoint
+    last_good: Checkpoint
+    skipped: tuple[Checkpoint, ...]
+    """Between the two, and could not be told: any of them may be the first bad one."""
+    tries: tuple[Try, ...]
+    files: FileDiff
+    """What changed from the last good to the first bad one."""
+
+
+def midpoint(count: int, skipped: frozenset[int], low: int, high: int) -> int | None:
+    """The next to look at, strictly between a good and a bad one; None if nothing is left.
+
+    Of those that were not skipped, the one nearest to the middle.
+    """
+    left = [at for at in range(low + 1, high) if at not in skipped]
+    middle = (low + high) / 2
+    return min(left, key=lambda at: (abs(at - middle), at)) if left and count else None
+
+
+def most_tries(count: int) -> int:
+    """How often a command runs at most, if it never skips."""
+    return math.ceil(math.log2(count)) if count > 1 else 0
+
+
+def bisect(
+    context: Context,
+    path: Sequence[CheckpointRecord],
+    command: Sequence[str],
+    *,
+    timeout: float | None,
+    told: Callable[[Try], object] | None,
+) -> Bisected:
+    """`path` leads from the good checkpoint to the bad one; all of it has files."""
+    if len(path) < 2:
+        raise Misuse("the good checkpoint comes before the bad one; name two that do")
+    tries: list[Try] = []
+    skipped: set[int] = set()
+    low, high = 0, len(path) - 1
+    with _Scratch(context) as scratch:
+        while (at := midpoint(len(path), frozenset(skipped), low, high)) is not None:
+            scratch.go_to(path[at])
+            code = scratch.run(command, timeout)
+            one = Try(context.checkpoint(path[at]), verdict(code), code)
+            tries.append(one)
+            if told is not None:
+                told(one)
+            if one.verdict == "skip":
+                skipped.add(at)
+            elif one.verdict == "good":
+                low = at
+            else:
+                high = at
+    good, bad = context.checkpoint(path[low]), context.checkpoint(path[high])
+    between = tuple(context.checkpoint(path[at]) for at in range(low + 1, high))
+    return Bisected(bad, good, between, tuple(tries), difference(good.snapshot, bad.snapshot))
+
+
+def verdict(code: int) -> Verdict:
+    """What an exit code says. `Misuse` if it says that the command did not run."""
+    if code == 0:
+        return "good"
+    if code == CANNOT_TELL:
+        return "skip"
+    if code < 0 or code >= 126:
+        raise Misuse(f"the command ended with {code}: it was killed, or could not be run")
+    return "bad"
+
+
+def path_between(
+    context: Context, good: CheckpointRecord, bad: CheckpointRecord
+) -> list[CheckpointRecord]:
+    """From the good checkpoint to the bad one, those that have files."""
+    found = [bad]
+    for record in context.history.ancestors(bad):
+        found.append(record)
+        if record.id == good.id:
+            break
+    else:
+        raise Misuse(f"{to_text(good.id)} is not in the history of {to_text(bad.id)}")
+    for end in (good, bad):
+        if end.snapshot is None:
+            raise NotFound(f"checkpoint {to_text(end.id)} was saved without files")
+    return [record for record in reversed(found) if record.snapshot is not None]
+
+
+class _Scratch:
+    """A directory that holds one checkpoint after the other."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._temporary = tempfile.TemporaryDirectory(prefix="hardsave-bisect-")
+        base = Path(self._temporary.name).resolve()
+        self._root = base / "workspace"
+        self._journal = base / "journal"
+
+    def __enter__(self) -> "_Scratch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._temporary.cleanup()
+
+    def go_to(self, record: CheckpointRecord) -> None:
+        """A command may have left anything: each run begins with nothing but the checkpoint."""
+        if self._root.exists():
+            shutil.rmtree(self._root)
+        self._root.mkdir()
+        copying.write_out(self._context, record, bytes(self._root), self._journal)
+
+    def run(self, command: Sequence[str], timeout: float | None) -> int:
+        try:
+            done = subprocess.run(
+                command, cwd=self._root, check=False, timeout=timeout
+            )  # the caller's own command
+        except subprocess.TimeoutExpired:
+            return 1
+        except OSError as error:
+            raise Misuse(f"the command {command[0]!r} cannot be run: {error}") from error
+        return done.returncode

@@ -1,0 +1,210 @@
+"""The captured files of a checkpoint, as people look at them. Read when they are touched."""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hardsave.errors import Misuse, NotFound
+from hardsave.objects.hashing import Hash
+from hardsave.timeline.diff import FileDiff
+from hardsave.vault.objects import Objects
+from hardsave.workspace import capture, compare, content, directory
+from hardsave.workspace.content import Fetch
+from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
+from hardsave.workspace.git import GitPosition
+
+_MAX_DIFF_BYTES = 4 << 20
+_KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
+
+
+class File(NamedTuple):
+    """One entry of a snapshot."""
+
+    path: str
+    kind: str
+    """`file`, `symlink` or `directory`."""
+    mode: int
+    size: int
+    target: str
+    """Of a symlink."""
+
+
+class LeftOut(NamedTuple):
+    """A path that is not in a snapshot, or not as it was then, and why."""
+
+    path: str
+    reason: str
+
+
+class GitState(NamedTuple):
+    """Where the repository around a workspace stood."""
+
+    commit: str | None
+    """None: there was no commit yet."""
+    branch: str | None
+    """None: HEAD was detached."""
+    ref: str | None
+    in_progress: str | None
+    """`merge`, `rebase`, `cherry-pick`, `revert`, `am` or `bisect`."""
+
+
+class Snapshot:
+    """The files of a workspace at a checkpoint."""
+
+    def __init__(
+        self,
+        address: Hash,
+        workspace: bytes,
+        objects: Objects,
+        near: Mapping[Hash, bytes] | None = None,
+    ) -> None:
+        self._address = address
+        self._workspace = workspace
+        self._fetch: Fetch = content.overlay(near, objects.fetch) if near else objects.fetch
+        self._capture: capture.Capture | None = None
+
+    @property
+    def id(self) -> str:
+        """The same for the same files, wherever and whenever they were captured."""
+        return self._read().snapshot.hex()
+
+    @property
+    def workspace(self) -> str:
+        """The directory that was captured."""
+        return os.fsdecode(self._workspace)
+
+    @property
+    def not_captured(self) -> tuple[LeftOut, ...]:
+        """What was left out for any reason but ignore rules."""
+        return tuple(LeftOut(os.fsdecode(path), why) for path, why in self._read().not_captured)
+
+    @property
+    def git(self) -> GitState | None:
+        """Where git stood; None without a repository."""
+        return git_state(self._read().git)
+
+    def files(self, path: str = "") -> Iterator[File]:
+        """Everything in it, or in one of its directories, by path; directories before their
+        files."""
+        start = self._entry(path)
+        if start.type != DIRECTORY:
+            yield _shown(os.fsencode(path), start)
+            return
+        stack = [(os.fsencode(path.strip("/")), start)]
+        while stack:
+            at, entry = stack.pop()
+            if at:
+                yield _shown(at, entry)
+            if entry.type == DIRECTORY and entry.hash is not None:
+                below = directory.read_apart([(None, entry.hash)], self._fetch)[0][1]
+                stack += [(joined(at, name), each) for name, each in reversed(below)]
+
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        entry = self._entry(path)
+        if entry.type != FILE or entry.hash is None:
+            raise Misuse(f"{path!r} is a {_KINDS[entry.type]}, not a file")
+        return b"".join(content.read(entry.hash, entry.size, self._fetch))
+
+    def __contains__(self, path: str) -> bool:
+        return self._find(path) is not None
+
+    @property
+    def address(self) -> Hash:
+        """Of the capture: the files, and what goes with them."""
+        return self._address
+
+    def captured(self) -> capture.Capture:
+        """What was captured, as the store has it."""
+        return self._read()
+
+    def __repr__(self) -> str:
+        return f"<snapshot {self.id[:12]} of {self.workspace!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _read(self) -> capture.Capture:
+        if self._capture is None:
+            self._capture = capture.read(self._address, self._fetch)
+        return self._capture
+
+    def _entry(self, path: str) -> Entry:
+        found = self._find(path)
+        if found is None:
+            raise NotFound(f"{path!r} is not in this snapshot")
+        return found
+
+    def _find(self, path: str) -> Entry | None:
+        top = directory.read_snapshot(self._read().snapshot, self._fetch).top
+        inside = os.fsencode(path.strip("/"))
+        return compare.find(top, inside, self._fetch) if inside else Entry(DIRECTORY, 0, 0, top)
+
+
+def difference(old: Snapshot | None, new: Snapshot | None) -> FileDiff:
+    """What changed from one to the other; nothing is known of a checkpoint without files."""
+    if old is None or new is None or old.id == new.id:
+        return FileDiff()
+    fetch = new._fetch
+    found = compare.diff(old.captured().snapshot, new.captured().snapshot, fetch)
+    return FileDiff(*(tuple(os.fsdecode(path) for path in paths) for paths in found))
+
+
+def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
+    """A file's change as lines, as `diff -u` shows it; one sentence if it is no text."""
+    before, after = _text(old, path), _text(new, path)
+    if isinstance(before, str) or isinstance(after, str):
+        return next(each for each in (before, after) if isinstance(each, str))
+    lines = difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", n=3)
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+def _text(snapshot: Snapshot | None, path: str) -> list[str] | str:
+    """The lines of a file; or why it has none."""
+    entry = None if snapshot is None else snapshot._find(path)
+    if snapshot is None or entry is None:
+        return []
+    if entry.type == SYMLINK:
+        return [os.fsdecode(entry.target) + "\n"]
+    if entry.type == DIRECTORY:
+        return []
+    if entry.size > _MAX_DIFF_BYTES:
+        return f"{path}: {entry.size} bytes, too long to compare by lines\n"
+    data = snapshot.read(path)
+    if b"\0" in data:
+        return f"{path}: not a text\n"
+    return data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+
+
+def _shown(path: bytes, entry: Entry) -> File:
+    return File(
+        os.fsdecode(path), _KINDS[entry.type], entry.mode, entry.size, os.fsdecode(entry.target)
+    )
+
+
+_SIGNS = (
+    ("rebase-merge/", "rebase"),
+    ("rebase-apply/applying", "am"),
+    ("rebase-apply/", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+
+
+def git_state(git: capture.Git | GitPosition | None) -> GitState | None:
+    if git is None:
+        return None
+    return GitState(git.commit, git.branch, git.ref, _in_progress([f.path for f in git.files]))
+
+
+def _in_progress(paths: list[str]) -> str | None:
+    for sign, name in _SIGNS:
+        if any(path.startswith(sign) for path in paths):
+            return name
+    return None

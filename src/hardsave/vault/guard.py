@@ -1,0 +1,75 @@
+"""A block of risky work: saved before, taken back if it fails.
+
+Contract. When the block is entered, files and state are saved. If it raises, whatever it
+raises, `KeyboardInterrupt` too, what it left behind is saved as a checkpoint with status
+`failed`, and files and head go back to where they were; the exception goes on. Taking back is
+an operation like any other: `undo` brings the failed attempt back.
+"""
+
+import logging
+from types import TracebackType
+from typing import Any, Protocol
+
+from hardsave.errors import HardsaveError
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.context import Context
+from hardsave.vault.place import Place
+from hardsave.vault.rewind import How, Rewind, rewind
+
+_log = logging.getLogger(__name__)
+
+
+class Line(Protocol):
+    """What a guard needs of a timeline."""
+
+    @property
+    def name(self) -> str: ...
+    def snapshot(
+        self, workspace: Any, *, name: str | None = None, status: str = ..., description: str = ...
+    ) -> Checkpoint: ...
+    def get(self, ref: str = ...) -> Checkpoint: ...
+
+
+class Guard:
+    """Made by `line.guard(...)`, for one `with` block."""
+
+    def __init__(self, context: Context, line: Line, name: str | None, place: Place) -> None:
+        self._context = context
+        self._line = line
+        self._name = name
+        self._place = place
+        self.before: Checkpoint | None = None
+        """What was saved on entry."""
+        self.failed: Checkpoint | None = None
+        """What the block left behind, if it raised."""
+        self.taken_back: Rewind | None = None
+
+    def __enter__(self) -> "Guard":
+        self.before = self._line.snapshot(self._place.path, name=self._name)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None or self.before is None:
+            return
+        try:
+            self._take_back(error)
+        except HardsaveError as failure:
+            failure.add_note(f"while taking back what failed with {error!r}")
+            _log.error(
+                "the files could not be taken back to %s: %s; rewind to it", self.before.id, failure
+            )
+            raise failure from error
+
+    def _take_back(self, error: BaseException) -> None:
+        assert self.before is not None
+        why = f"{type(error).__name__}: {error}"[:500]
+        self.failed = self._line.snapshot(self._place.path, status="failed", description=why)
+        how = How(workspace=self._place, scope="mine", kind="guard")
+        self.taken_back = rewind(self._context, self._line.name, self.before.record, how)
+        self._line.get()  # its head has moved
+        self._context.events.tell("rewound", self.taken_back)

@@ -1,0 +1,167 @@
+"""A directory whose files a vault captures and restores."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hardsave.errors import Conflict
+from hardsave.objects.records import CheckpointRecord
+from hardsave.timeline import names
+from hardsave.timeline.diff import FileDiff
+from hardsave.vault import copying, rewind
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.context import Context
+from hardsave.vault.files import GitState, LeftOut, Snapshot, difference, git_state
+from hardsave.vault.line import Timeline
+from hardsave.vault.place import Place
+from hardsave.vault.restoring import Scope, settled
+from hardsave.vault.rewind import Rewind
+from hardsave.workspace.entries import joined
+from hardsave.workspace.found import Scan
+from hardsave.workspace.surroundings import Surroundings
+
+
+class Status(NamedTuple):
+    """How a workspace differs from what was last saved of it."""
+
+    last: Checkpoint | None
+    """The newest checkpoint with files of this workspace."""
+    files: FileDiff
+    """From there to the present; everything is `added` if nothing was saved yet."""
+    not_captured: tuple[LeftOut, ...]
+    git: GitState | None
+
+
+class Workspace:
+    """Made by `vault.workspace(path)`."""
+
+    def __init__(self, context: Context, place: Place) -> None:
+        self._context = context
+        self._place = place
+
+    @property
+    def path(self) -> Path:
+        return self._place.path
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    @property
+    def last(self) -> Checkpoint | None:
+        """The newest checkpoint with files of this workspace, on any timeline."""
+        record = self._last()
+        return None if record is None else self._context.checkpoint(record)
+
+    def snapshot(
+        self,
+        *,
+        timeline: str | None = None,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """Save the files as they are, beside the state that the timeline's head has.
+
+        Without a `timeline` on the one that last saved here; the first time on `main`.
+        """
+        return self._line(timeline).snapshot(
+            self, name=name, kind=kind, status=status, description=description, metadata=metadata
+        )
+
+    def status(self) -> Status:
+        """What has changed since the last checkpoint. Saves nothing."""
+        objects = self._context.objects
+        last = self.last
+        with settled(self._context, self._place) as files:
+            if last is None:
+                return _unsaved(*files.look())
+            taken = files.take()
+            now = Snapshot(taken.address, taken.workspace, objects, taken.objects)
+            return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
+
+    def restore(
+        self,
+        ref: str,
+        *,
+        paths: Sequence[str] | None = None,
+        scope: Scope | None = None,
+        git: bool = False,
+        dry_run: bool = False,
+    ) -> Rewind:
+        """Bring files back as a checkpoint has them, here. No timeline moves; `undo` takes it back.
+
+        What is here is saved first. Files that are ignored, or were never captured, stay.
+        """
+        line = self._line(None)
+        return line.rewind(
+            ref,
+            what="files",
+            paths=paths,
+            scope=scope,
+            git=git,
+            workspace=self,
+            dry_run=dry_run,
+        )
+
+    def fork(
+        self, ref: str, directory: "str | os.PathLike[str]", *, name: str | None = None
+    ) -> "Fork":
+        """Put a checkpoint's files into a new directory, with a timeline of its own.
+
+        The timeline is called `name`, or else like the directory.
+        """
+        path = Path(directory).absolute()
+        name = path.name if name is None else name
+        names.check_timeline(name)
+        context = self._context
+        source = context.history.find(ref, self._line(None).name)
+        standing = context.store.timeline(context.user, name)
+        if standing is not None and not standing.is_deleted:
+            raise Conflict(f"timeline {name!r} exists already; choose another name")
+        copying.fill(context, source, path)  # first: if that fails, no timeline is made
+        line = Timeline(context, name, rewind.fork(context, source, name))
+        line.snapshot(path, description=f"forked from {source.timeline}:{source.seq}")
+        context.events.tell("forked", line)
+        return Fork(line, Workspace(context, context.places.at(path)))
+
+    def _line(self, timeline: str | None) -> Timeline:
+        last = self._last() if timeline is None else None
+        name = timeline or ("main" if last is None else last.timeline)
+        context = self._context
+        return Timeline(context, name, context.store.timeline(context.user, name))
+
+    def _last(self) -> CheckpointRecord | None:
+        before: int | None = None
+        context = self._context
+        while rows := context.store.captured(context.user, self._place.root, before, 10):
+            for row in rows:
+                if not row.is_hidden:
+                    return row
+            before = rows[-1].number
+        return None
+
+    def __fspath__(self) -> str:
+        return os.fsdecode(self._place.root)
+
+    def __repr__(self) -> str:
+        return f"<workspace {os.fspath(self.path)!r}>"
+
+
+def _unsaved(around: Surroundings, scan: Scan) -> Status:
+    """Everything is new: then nothing has to be read."""
+    paths = [joined(found.path, name) for found in scan.found for name in found.files]
+    paths += [found.path for found in scan.found if found.path]
+    left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(scan.not_captured)]
+    added = tuple(sorted(os.fsdecode(path) for path in paths))
+    return Status(None, FileDiff(added=added), tuple(left_out), git_state(around.position))
+
+
+class Fork(NamedTuple):
+    """A try of its own: where it saves, and where it works."""
+
+    timeline: Timeline
+    workspace: Workspace
