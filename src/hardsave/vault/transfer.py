@@ -53,7 +53,7 @@ class Imported(NamedTuple):
 def export_file(context: Context, path: PathLike, timelines: Iterable[str] | None) -> Exported:
     if isinstance(timelines, str):
         raise Misuse(f"timelines is a list of names: write timelines=[{timelines!r}]")
-    target = os.path.abspath(os.fspath(path))
+    target = _named(path)
     with _in_our_words(target):
         _check_target(target)
         with _replacing(target) as write:
@@ -64,7 +64,7 @@ def export_file(context: Context, path: PathLike, timelines: Iterable[str] | Non
 
 def import_file(context: Context, path: PathLike) -> Imported:
     max_value_bytes = context.objects.builder.max_value_bytes
-    name = os.path.abspath(os.fspath(path))
+    name = _named(path)
     with _in_our_words(name), _reading(name) as read, Scratch(examination.TABLES) as scratch:
         reader = FrameReader(read, name)
         examination.Examination(reader, scratch).run(max_value_bytes)
@@ -72,6 +72,20 @@ def import_file(context: Context, path: PathLike) -> Imported:
             context, scratch, lambda: FrameReader(read, name), reader.link, max_value_bytes
         )
     return Imported(*brought)
+
+
+def _named(path: PathLike) -> str:
+    """The absolute path that a caller means, if a file can have such a name."""
+    name: object = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(name, str):
+        raise Misuse(f"an export is named by a path as text, not by {name!r}")
+    try:
+        is_possible = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not name or not is_possible:
+        raise Misuse(f"{name!r} cannot be the name of a file; choose another path")
+    return os.path.abspath(name)
 
 
 def _check_target(target: str) -> None:

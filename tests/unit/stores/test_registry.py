@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -5,7 +6,7 @@ import pytest
 
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.stores.memory import MemoryStore
-from hardsave.stores.registry import open_store, sqlite_path
+from hardsave.stores.registry import open_store, repair_store, sqlite_path
 from hardsave.stores.sqlite import SqliteStore
 
 
@@ -102,3 +103,13 @@ def test_durability_is_one_of_two_words(here: Path) -> None:
     assert isinstance(store, SqliteStore)
     assert store._writer.connection.pragma("synchronous") == 1
     store.close()
+
+
+@pytest.mark.parametrize("path", ["x\ud800.db", os.fsdecode(b"x\xff.db"), "a\ud800/x.db", "x\0.db"])
+def test_a_name_that_no_file_of_sqlite_can_have_is_misuse(here: Path, path: str) -> None:
+    for call in (open_store, repair_store):
+        with pytest.raises(Misuse, match=r"choose another path|names no file"):
+            call(f"sqlite:///{path}")
+    with pytest.raises(Misuse, match="choose another path"):
+        SqliteStore(path)
+    assert list(here.iterdir()) == []

@@ -611,3 +611,15 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Misuse, match="no plain file"):
         vault.import_file(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800b", "", b"out", None, 7])
+def test_what_no_file_can_be_called_is_misuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    vault = Vault(MemoryStore())
+    for call in (vault.export_file, vault.import_file):
+        with pytest.raises(Misuse, match=r"choose another path|path as text"):
+            call(path)
+    assert os.listdir(tmp_path) == []

@@ -30,6 +30,21 @@ _log = logging.getLogger(__name__)
 _loading = threading.Lock()
 
 
+def real_path(path: str | os.PathLike[str]) -> str:
+    """Where a path leads: one file has one lock and one mark, by whatever name it is opened."""
+    name = os.fspath(path)
+    if "\0" in name:
+        raise Misuse(f"{name!r} cannot be the name of a file; choose another path")
+    try:
+        real = os.path.realpath(name)
+        real.encode()
+    except UnicodeEncodeError as error:
+        raise Misuse(
+            f"{name!r} is not UTF-8, which SQLite wants its names in; choose another path"
+        ) from error
+    return real
+
+
 def connect(path: str, durability: Durability, *, create: bool) -> apsw.Connection:
     """A connection whose pragmas are known to be in force."""
     load_checksums()

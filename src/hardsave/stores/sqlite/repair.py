@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hardsave.errors import Corrupt, NotFound
 from hardsave.stores.base import Report
 from hardsave.stores.sqlite import backup, takeover
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words, real_path
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.presence import Presence
@@ -20,7 +20,7 @@ from hardsave.stores.sqlite.salvage import Range, Salvage
 
 def repair(path: str | os.PathLike[str]) -> Report:
     """Repair the store at `path`, which nobody may have open. A sound one is left as it is."""
-    path = os.path.realpath(os.fspath(path))
+    path = real_path(path)
     if not any(os.path.exists(name) for name in (path, backup.path_of(path))):
         raise NotFound(f"there is no store at {path}, and no backup of one")
     lock, presence = FileLock(path + "-lock"), Presence(path + "-open")

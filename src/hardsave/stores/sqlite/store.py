@@ -27,6 +27,7 @@ from hardsave.stores.sqlite.checking import index_faults
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     connect,
+    real_path,
     translated,
 )
 from hardsave.stores.sqlite.copier import Copier
@@ -71,11 +72,7 @@ class SqliteStore:
         durability: Durability = "power",
         backup: bool = True,
     ) -> None:
-        self.path = os.path.realpath(os.fspath(path))  # one file, one lock, one mark
-        try:
-            self.path.encode()
-        except UnicodeEncodeError as error:
-            raise Misuse(f"{self.path!r} is not UTF-8, which SQLite wants its names in") from error
+        self.path = real_path(path)
         self._durability = durability
         self._has_backup = backup
         self._closed = False
