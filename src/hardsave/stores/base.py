@@ -121,7 +121,7 @@ class Query(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What a user has stored. `disk_bytes` is the whole store's."""
+    """What a user has stored. `disk_bytes` is the whole store's, with its backup."""
 
     timelines: int
     checkpoints: int

@@ -108,7 +108,8 @@ class Users:
         assert counts.pop("ada") == (1, 3, 6)
         assert counts.pop(None) == (1, 1, 1)
         assert set(counts.values()) == {(0, 0, 0)}
-        assert len({stats.disk_bytes for stats in found.values()}) == 1
+        # Not compared with each other: a backup may be growing meanwhile.
+        assert all(stats.disk_bytes > 0 for stats in found.values())
 
     def test_looking_on_behalf_of_a_stranger_writes_nothing(self, store: Store) -> None:
         Line(store).save()

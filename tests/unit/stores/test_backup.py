@@ -62,6 +62,16 @@ def assert_same(store: SqliteStore) -> None:
     assert store.verify() == []
 
 
+def test_the_size_of_a_store_is_with_its_backup(store: SqliteStore, path: Path) -> None:
+    Line(store).save()
+    alone = store.stats(None).disk_bytes
+    copy(store)
+    copied = [path.with_name(path.name + suffix) for suffix in ("-backup", "-backup-wal")]
+    added = sum(file.stat().st_size for file in copied if file.exists())
+    assert added > 0
+    assert store.stats(None).disk_bytes == alone + added
+
+
 # One pass
 
 

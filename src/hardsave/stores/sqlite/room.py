@@ -4,6 +4,7 @@ SQLite moves pages from the end of the file to where room is free, and the file 
 shorter: no second copy is needed, and others write in between.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -73,6 +74,9 @@ def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
 
 
 def file_bytes(path: str) -> int:
-    """How long the main file and the WAL are together."""
-    names = [path, f"{path}-wal"]
-    return sum(os.stat(name).st_size for name in names if os.path.exists(name))
+    """How long a file and its WAL are together."""
+    size = 0
+    for name in (path, f"{path}-wal"):
+        with contextlib.suppress(FileNotFoundError):  # another process may take it away
+            size += os.stat(name).st_size
+    return size

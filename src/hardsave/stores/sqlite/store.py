@@ -6,7 +6,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -38,6 +37,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
 from hardsave.stores.sqlite.opening import prepare, suspect
 from hardsave.stores.sqlite.presence import Presence
+from hardsave.stores.sqlite.room import file_bytes
 from hardsave.stores.sqlite.writer import Writer
 
 _log = logging.getLogger(__name__)
@@ -352,8 +352,7 @@ class SqliteStore:
             " WHERE id > ?1 << 40 AND id < (?1 + 1) << 40)"
         )
         row = self._row(sql, user) or (0, 0, 0)
-        files = [Path(self.path + suffix) for suffix in ("", "-wal")]
-        size = sum(file.stat().st_size for file in files if file.exists())
+        size = file_bytes(self.path) + file_bytes(backup.path_of(self.path))
         return Stats(timelines=row[0], checkpoints=row[1], objects=row[2], disk_bytes=size)
 
     def forget(self) -> None:
