@@ -412,7 +412,7 @@ class Timeline:
         await self._pool.tell("deleted", self)
         return count
 
-    async def _told(self, event: EventName, done: Operation) -> Operation:
+    async def _told(self, event: EventName, done: T) -> T:
         await self._pool.tell(event, done)
         return done
 
@@ -570,7 +570,7 @@ class Vault:
         return await self._pool.run(self._sync.plan_retention, policy)
 
     async def apply(self, plan: "Plan") -> "Retained":
-        return await self._pool.run(self._sync.apply, plan)
+        return await self._told("retained", await self._pool.run(self._sync.apply, plan))
 
     async def get(self, ref: str) -> Checkpoint:
         return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
@@ -584,7 +584,7 @@ class Vault:
         return await self._pool.run(self._sync.export_file, path, timelines=timelines)
 
     async def import_file(self, path: "str | os.PathLike[str]") -> "Imported":
-        return await self._pool.run(self._sync.import_file, path)
+        return await self._told("imported", await self._pool.run(self._sync.import_file, path))
 
     def on(self, event: EventName, handler: Callable[..., Any]) -> Callable[[], None]:
         """See `hardsave.Vault.on`; `handler` may be a coroutine function."""
@@ -612,10 +612,9 @@ class Vault:
 
     async def delete(self, ref: str) -> Checkpoint:
         checkpoint = Checkpoint(await self._pool.run(self._sync.delete, ref), self._pool)
-        await self._pool.tell("deleted", checkpoint)
-        return checkpoint
+        return await self._told("deleted", checkpoint)
 
-    async def _told(self, event: EventName, done: Operation) -> Operation:
+    async def _told(self, event: EventName, done: T) -> T:
         await self._pool.tell(event, done)
         return done
 
@@ -665,7 +664,7 @@ class Vault:
         return await self._pool.run(self._sync.stats)
 
     async def gc(self) -> Collected:
-        return await self._pool.run(self._sync.gc)
+        return await self._told("collected", await self._pool.run(self._sync.gc))
 
     async def compact(self) -> None:
         await self._pool.run(self._sync.compact)
@@ -673,7 +672,8 @@ class Vault:
     async def purge(
         self, ref: str | None = None, *, timeline: str | None = None, text: str | None = None
     ) -> "Purged":
-        return await self._pool.run(self._sync.purge, ref, timeline=timeline, text=text)
+        purged = self._pool.run(self._sync.purge, ref, timeline=timeline, text=text)
+        return await self._told("purged", await purged)
 
     async def close(self) -> None:
         await self._pool.close()

@@ -190,3 +190,24 @@ def test_a_sample_program_is_type_checked(tmp_path: Path) -> None:
     assert 'Revealed type is "int"' in result.stdout, result.stdout + result.stderr
     assert len(errors) == 1, result.stdout
     assert "nonsense" in errors[0]
+
+
+def test_coroutines_are_told_of_upkeep(tmp_path: Path) -> None:
+    async def session() -> list[str]:
+        seen: list[str] = []
+
+        async def note(about: object) -> None:
+            seen.append(type(about).__name__)
+
+        async with aio.open("memory://") as vault:
+            for event in ("imported", "retained", "collected", "purged"):
+                vault.on(event, note)
+            await (await vault.timeline("main")).save({"key": "sk-12345"})
+            await vault.export_file(tmp_path / "out")
+            await vault.import_file(tmp_path / "out")
+            await vault.apply(await vault.plan_retention())
+            await vault.gc()
+            await vault.purge(text="sk-12345")
+        return seen
+
+    assert asyncio.run(session()) == ["Imported", "Retained", "Collected", "Purged"]

@@ -16,6 +16,10 @@ EventName = Literal[
     "redone",
     "cleared",
     "deleted",
+    "imported",
+    "retained",
+    "collected",
+    "purged",
 ]
 
 Handler = Callable[..., Any]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects import envelope
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 MAX_VALUE_BYTES = 256 * 1024 * 1024
 POLL_SECONDS = 0.05
 Redact = bool | tuple[Pattern, ...] | Redaction
+Done = TypeVar("Done")
 
 
 def open_vault(
@@ -170,7 +171,7 @@ class Vault:
         """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
         from hardsave.vault import retain
 
-        return retain.apply(self._context, plan)
+        return self._told("retained", retain.apply(self._context, plan))
 
     def workspace(
         self,
@@ -234,25 +235,26 @@ class Vault:
         """
         from hardsave.vault import transfer
 
-        return transfer.import_file(self._context, path)
+        return self._told("imported", transfer.import_file(self._context, path))
 
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` whenever `event` happens in this vault; calling the answer ends it.
 
         `checkpoint_saved` hands over the checkpoint; `forked`, `cleared` and `deleted` the
         timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and `redone`
-        the `Operation`. A handler that raises is logged, and changes nothing about what was
-        saved.
+        the `Operation`; `imported`, `retained`, `collected` and `purged` what `import_file`,
+        `apply`, `gc` and `purge` return. A handler that raises is logged, and changes nothing
+        about what was done.
         """
         return self._context.events.on(event, handler)
 
     def undo(self) -> Operation:
         """Take back the latest operation of this user, on whatever timeline."""
-        return self._stepped(undo.undo, "undone")
+        return self._told("undone", undo.undo(self._context, None))
 
     def redo(self) -> Operation:
         """Do again what the latest undo took back, if no operation came after it."""
-        return self._stepped(undo.redo, "redone")
+        return self._told("redone", undo.redo(self._context, None))
 
     def operations(self, timeline: str | None = None) -> Iterator[Operation]:
         """What was done and can be taken back, newest first."""
@@ -263,13 +265,10 @@ class Vault:
         record = self._context.history.find(ref)
         rewind.delete_one(self._context, record)
         checkpoint = self._context.checkpoint(record)
-        self._context.events.tell("deleted", checkpoint)
-        return checkpoint
+        return self._told("deleted", checkpoint)
 
-    def _stepped(
-        self, step: Callable[[Context, str | None], Operation], event: EventName
-    ) -> Operation:
-        done = step(self._context, None)
+    def _told(self, event: EventName, done: Done) -> Done:
+        """Tell the handlers of an event what was done."""
         self._context.events.tell(event, done)
         return done
 
@@ -323,7 +322,7 @@ class Vault:
         May run beside any number of writers. `Corrupt` if something is damaged: what it may
         still lead to is not removed.
         """
-        return self._context.store.collect(envelope.refs)
+        return self._told("collected", self._context.store.collect(envelope.refs))
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""
@@ -344,10 +343,12 @@ class Vault:
         if len(given) != 1:
             raise Misuse("purge takes one of a ref, a timeline and a text")
         if ref is not None:
-            return purge.checkpoint(self._context, ref)
-        if timeline is not None:
-            return purge.timeline(self._context, timeline)
-        return purge.text(self._context, given[0])
+            purged = purge.checkpoint(self._context, ref)
+        elif timeline is not None:
+            purged = purge.timeline(self._context, timeline)
+        else:
+            purged = purge.text(self._context, given[0])
+        return self._told("purged", purged)
 
     def close(self) -> None:
         """Release the store. A second call does nothing."""

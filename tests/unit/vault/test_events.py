@@ -1,10 +1,12 @@
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hardsave.errors import Misuse, Unstorable
-from hardsave.vault.events import Events
+from hardsave.stores.memory import MemoryStore
+from hardsave.vault.events import EventName, Events
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 
@@ -137,3 +139,20 @@ def test_each_vault_has_handlers_of_its_own(store: Any) -> None:
 
 def test_an_event_without_handlers_is_told_to_nobody() -> None:
     Events().tell("forked", 1, 2)
+
+
+def test_upkeep_is_told_with_what_it_returned(vault: Vault, tmp_path: Path) -> None:
+    told: list[tuple[str, object]] = []
+    names: tuple[EventName, ...] = ("imported", "retained", "collected", "purged")
+    for name in names:
+        vault.on(name, lambda about, name=name: told.append((name, about)))
+    with Vault(MemoryStore()) as other:
+        other.timeline("theirs").save({"key": "sk-12345"})
+        other.export_file(tmp_path / "out")
+    done: list[object] = [
+        vault.import_file(tmp_path / "out"),
+        vault.apply(vault.plan_retention()),
+        vault.gc(),
+        vault.purge(text="sk-12345"),
+    ]
+    assert told == list(zip(names, done, strict=True))
