@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hardsave
 from hardsave.errors import HardsaveError
-from tests.crash import scenarios
+from tests.crash import purging, scenarios
 
 
 @dataclass
@@ -32,7 +32,7 @@ def promises(told: Iterable[str]) -> dict[str, Promise]:
     found: dict[str, Promise] = {}
     for line in told:
         word, *rest = line.split()
-        if word in ("failed", "exported"):
+        if word in ("failed", "exported", "purging", "purged"):
             continue
         promise = found.setdefault(rest[0], Promise())
         number = int(rest[1])
@@ -54,8 +54,10 @@ def check(folder: str, told: list[str]) -> list[str]:
             faults = compare(vault, expected)
             faults += vault.verify().faults
             faults += _half_imports(vault) + _bad_exports(Path(folder), told)
-            if faults:
-                return faults
+        if any(line.startswith("purging") for line in told):
+            faults += purging.faults(scenarios.url(folder), Path(folder), told)
+        if faults:
+            return faults
         lines = list(told)
         session = scenarios.Session(Path(folder), lines.append)
         for timeline in expected or ["main"]:
@@ -91,7 +93,8 @@ def check_all(cases: list[tuple[str, list[str]]]) -> list[list[str]]:
 def compare(vault: hardsave.Vault, expected: dict[str, Promise]) -> list[str]:
     """Where the store differs from what was promised."""
     names = {line.name for line in vault.timelines()}
-    faults = [f"timeline {name!r} was never begun" for name in sorted(names - expected.keys())]
+    known = {*expected, purging.LINE}  # which is looked at by itself
+    faults = [f"timeline {name!r} was never begun" for name in sorted(names - known)]
     for name, promise in expected.items():
         if name in names:
             faults += _compare_line(vault, name, promise)

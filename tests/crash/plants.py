@@ -13,6 +13,7 @@ from hardsave.stores.sqlite import connection, merge, opening
 from hardsave.stores.sqlite.index import add_rows
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.writer import Writer
+from hardsave.vault import purge
 
 
 def answer_before_commit() -> None:
@@ -76,6 +77,12 @@ def hash_not_checked() -> None:
     mock.patch("hardsave.vault.objects.check").start()
 
 
+def purge_keeps_the_bytes() -> None:
+    """A purge drops and rewrites checkpoints, and leaves what they held where it is."""
+    nothing = purge.Purged(0, 0, 0)
+    mock.patch.object(purge, "_collected", return_value=nothing).start()
+
+
 def earlier_boot() -> None:
     """Not a bug: the process runs before the machine went down, its checker after that."""
     mock.patch("hardsave.stores.sqlite.mark.boot_id", return_value=b"earlier.").start()
@@ -91,6 +98,7 @@ PLANTS: dict[str, Callable[[], None]] = {
         synchronous_normal,
         folders_never_synced,
         hash_not_checked,
+        purge_keeps_the_bytes,
         earlier_boot,
     )
 }

@@ -7,6 +7,7 @@ nothing to do with the store:
     done TIMELINE NUMBER ID
     dropped TIMELINE NUMBER
     exported COUNT
+    purging WHAT, purged WHAT: see `purging`
     failed STEP ERROR: MESSAGE
 
 What a save holds follows from its timeline and number, so whoever reads these lines knows
@@ -34,6 +35,7 @@ from hardsave.stores.base import Batch, Changes, Durability
 from hardsave.stores.sqlite import SqliteStore, merge
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.copier import Copier
+from tests.crash import purging
 
 STORE = "new/folders/store.db"  # inside the folder under test
 EXPORT = "out.hardsave"
@@ -318,6 +320,10 @@ def _collect_exactly(session: Session) -> None:
     session.collect(exact=True)
 
 
+def _purge(what: str) -> Step:
+    return lambda session: purging.purge(session, what)
+
+
 def _operate(session: Session) -> None:
     nothing: dict[str, Any] = {}
     undo, redo = ("undo", nothing), ("redo", nothing)
@@ -400,6 +406,13 @@ SCENARIOS: dict[str, Scenario] = {
         steps=[
             *(_open, _append("main"), _collect, _append("main"), _litter("fifth")),
             *(_collect_exactly, _append("main"), _close),
+        ],
+    ),
+    "purge": Scenario(
+        before=[*_repeat(3, _append("main")), purging.plant, _merge, _back_up, _close],
+        steps=[
+            *(_open, _append("main"), _purge("secrets:2"), _append("main")),
+            *(_purge("text"), _append("main"), _close),
         ],
     ),
     "compact": Scenario(

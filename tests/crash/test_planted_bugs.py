@@ -63,3 +63,8 @@ def test_a_mark_that_is_never_written_is_noticed(rig: Rig) -> None:
     unmarked = Specimen(rig, "live", bugs=["mark_never_written"])
     damages = flips(unmarked.file("-wal"), "-wal", 5, random.Random(1))
     assert any("checkpoints of side" in wrong for wrong in unmarked.wrong(damages))
+
+
+def test_bytes_that_a_purge_leaves_are_noticed(rig: Rig) -> None:
+    faults = rig.faults(rig.run("purge", bugs=["purge_keeps_the_bytes"]))
+    assert any("is still there" in fault for fault in faults)

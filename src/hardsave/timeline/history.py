@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from hardsave.errors import Corrupt, Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.objects.records import CheckpointRecord, Id, Tombstone
 from hardsave.stores.base import CheckpointGone, Query, Store
 from hardsave.timeline import refs
 
@@ -35,6 +35,18 @@ class History:
         if found.is_hidden and not isinstance(meant, refs.Back):
             raise NotFound(f"checkpoint {ref!r} was deleted; undo may bring it back")
         return found
+
+    def trace(self, ref: str) -> CheckpointRecord | Tombstone:
+        """What an id or a numbered ref names, also if it was deleted, or what is left of it."""
+        meant = refs.parse(ref)
+        found: CheckpointRecord | Tombstone | None = None
+        if isinstance(meant, refs.Whole):
+            found = self._store.checkpoint(self._user, meant.id)
+            found = found or self._store.tombstone(self._user, meant.id)
+        elif isinstance(meant, refs.Numbered):
+            found = self._numbered(meant.timeline, meant.seq)
+            found = found or self._stone(meant.timeline, meant.seq)
+        return self.find(ref) if found is None else found
 
     def ancestors(self, record: CheckpointRecord) -> Iterator[CheckpointRecord]:
         """The parents of `record`, nearest first, across forks.
@@ -131,6 +143,12 @@ class History:
         query = Query(timeline=name, seq=seq, limit=1, hidden=True)
         rows = self._store.checkpoints(self._user, query)
         return rows[0] if rows else None
+
+    def _stone(self, name: str, seq: int) -> Tombstone | None:
+        if seq >= 1 << 62:
+            return None
+        stones = self._store.tombstones(self._user, name, seq + 1, 1)
+        return stones[0] if stones and stones[0].seq == seq else None
 
     def _named(self, meant: refs.Named, timeline: str | None) -> CheckpointRecord | None:
         if timeline is not None:

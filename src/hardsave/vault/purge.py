@@ -1,10 +1,10 @@
 """Purge: what must be gone is gone, from every file of the store.
 
 Contract. Cannot be undone. What names nothing is an error; nothing is purged by halves: an
-interrupted purge is finished by calling it again. When it returns, the bytes that only the
-purged checkpoints held, or the text, are in no file of the store: not in its main file, its
-WAL, its backup, its search index, nor in free pages. Files that a repair set aside, and
-exports, are the caller's; the first are named.
+interrupted purge is finished by calling it again (a checkpoint by its whole id, or by its
+number). When it returns, the bytes that only the purged checkpoints held, or the text, are in
+no file of the store: not in its main file, its WAL, its backup, its search index, nor in free
+pages. Files that a repair set aside, and exports, are the caller's; the first are named.
 
 What stays: tombstones, that is ids, numbers and parents; and the names of timelines.
 """
@@ -16,7 +16,7 @@ from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord, Tombstone
 from hardsave.objects.rewriting import replaced
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.vault import search
@@ -44,8 +44,11 @@ class Purged:
 
 
 def checkpoint(context: Context, ref: str) -> Purged:
-    """Drop one checkpoint for good. If it is the head, the one before it becomes the head."""
-    record = context.history.find(ref)
+    """Drop one checkpoint for good, deleted or not. If it is the head, the one before it becomes
+    the head. Of one that was dropped before, the bytes may still be there: they go now."""
+    record = context.history.trace(ref)
+    if isinstance(record, Tombstone):
+        return _collected(context)
     standing = context.store.timeline(context.user, record.timeline)
     moves: tuple[Move, ...] = ()
     if standing is not None and standing.head == record.id:

@@ -6,6 +6,7 @@ decompressed where it is a frame. So pages that are free, and frames of a WAL th
 next, are looked at too. Knows nothing of Hardsave but that it uses SQLite and zstd.
 """
 
+import contextlib
 import re
 import shutil
 import struct
@@ -152,8 +153,9 @@ def values(file: Path) -> Iterator[bytes]:
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
         ).fetchall()
         for (table,) in tables:
-            for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 # its own
-                for value in row:
-                    if isinstance(value, str | bytes):
-                        yield value.encode() if isinstance(value, str) else value
+            with contextlib.suppress(apsw.CorruptError):  # half a file is read as bytes alone
+                for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 # its own
+                    for value in row:
+                        if isinstance(value, str | bytes):
+                            yield value.encode() if isinstance(value, str) else value
         connection.close()

@@ -113,6 +113,39 @@ def test_a_purged_checkpoint_is_in_no_file_and_its_children_stay(path: Path) -> 
             vault.get("main:2")
 
 
+def test_a_purge_that_was_interrupted_is_finished_by_calling_it_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        ids = [line.save({"messages": [text * 20]}).id for text in (*SECRETS[:3], "last words")]
+
+        def killed(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        for ref in ("main:1", ids[1]):
+            with monkeypatch.context() as patched:
+                patched.setattr(purge, "_collected", killed)
+                with pytest.raises(KeyboardInterrupt):
+                    vault.purge(ref)
+            assert vault.purge(ref).dropped == 0
+        assert found(path.parent, SECRETS[:3]) == {SECRETS[2]}
+        for unknown in ("main:9", "main:99999999999999999999", "chk_" + "0" * 24):
+            with pytest.raises(NotFound):
+                vault.purge(unknown)
+
+
+def test_a_deleted_checkpoint_is_purged_by_its_ref(path: Path) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        for text in (*SECRETS[:2], "last words"):
+            line.save({"messages": [text * 20]})
+        vault.delete("main:2")
+        assert vault.purge("main:2").dropped == 1
+        assert found(path.parent, SECRETS[:2]) == {SECRETS[0]}
+        assert vault.verify().faults == ()
+
+
 def test_what_was_deleted_is_purged_too(path: Path) -> None:
     with opened(path) as vault:
         planted(vault).delete()
