@@ -79,6 +79,29 @@ class Codec:
             return slow.encode(value, self._parts, path, self.redaction)
         return data
 
+    def encode_upto(self, limit: int, value: object, path: str) -> bytes | None:
+        """The canonical bytes if they are at most `limit`; None if there are more.
+
+        What is nested deeply is not written to its end to find that out: whoever splits it
+        asks again on every level.
+        """
+        try:
+            data = ormsgpack.packb(value, self._default, _OPTIONS)
+        except (TypeError, RecursionError):
+            return slow.encode_upto(limit, value, self._parts, path, self.redaction)
+        if _SPECIAL_FLOAT.search(data) or (
+            self.redaction is not None and self.redaction.suspects(data)
+        ):
+            return slow.encode_upto(limit, value, self._parts, path, self.redaction)
+        return data if len(data) <= limit else None
+
+    def is_sketch_longer(self, limit: int, value: object) -> bool:
+        """Whether a sketch has more bytes than `limit`."""
+        try:
+            return len(ormsgpack.packb(value, self._default, _OPTIONS)) > limit
+        except (TypeError, RecursionError):
+            return slow.encode_upto(limit, value, self._parts, "state") is None
+
     def keys(self, keys: list[Any]) -> list[Any]:
         """The keys of one dict as they are to be encoded: distinct also without secrets."""
         if self.redaction is None or not self.redaction.suspects(self.sketch(keys)):

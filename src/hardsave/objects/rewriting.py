@@ -19,16 +19,17 @@ def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
     """Encoded values with `old` replaced by `new` in every text and every bytes value."""
     if old not in data:
         return data
-    # A frame for each nested extension under way: its code, what is rewritten, where it ends.
-    frames: list[tuple[int, bytearray, int]] = []
-    out, at, end = bytearray(), 0, len(data)
+    # For each nested extension under way: its code, where it ends, the place of its header
+    # among the pieces, and how much was written before it. No level is copied into the next.
+    frames: list[tuple[int, int, int, int]] = []
+    out = _Pieces()
+    at, end = 0, len(data)
     while True:
         if at == end:
             if not frames:
-                return bytes(out)
-            code, outer, outer_end = frames.pop()
-            outer += wire.ext(code, bytes(out))
-            out, end = outer, outer_end
+                return b"".join(out.pieces)
+            code, end, place, before = frames.pop()
+            out.fill(place, wire.ext_header(code, out.size - before))
             continue
         if at > end:
             raise Corrupt("an encoded value ends in the middle")
@@ -36,14 +37,32 @@ def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
         if first in _EXTENSIONS or first in _FIXED_EXTENSIONS:
             code, start, size = _extension(data, at, first)
             if code in wire.NESTED:
-                frames.append((code, out, end))
-                out, at, end = bytearray(), start, start + size
+                frames.append((code, end, len(out.pieces), out.size))
+                out.add(b"")
+                at, end = start, start + size
                 continue
             content = data[start : start + size]
-            out += wire.ext(code, content.replace(old, new) if code == wire.TEXT else content)
+            out.add(wire.ext(code, content.replace(old, new) if code == wire.TEXT else content))
             at = start + size
             continue
         at = _plain(data, at, first, out, old, new)
+
+
+class _Pieces:
+    """What is rewritten so far."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+    def add(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+    def fill(self, place: int, piece: bytes) -> None:
+        """Put in what was left out, because it says how long the rest is."""
+        self.pieces[place] = piece
+        self.size += len(piece)
 
 
 def _extension(data: bytes, at: int, first: int) -> tuple[int, int, int]:
@@ -53,7 +72,7 @@ def _extension(data: bytes, at: int, first: int) -> tuple[int, int, int]:
     return data[at + 1 + width], at + 2 + width, size
 
 
-def _plain(data: bytes, at: int, first: int, out: bytearray, old: bytes, new: bytes) -> int:
+def _plain(data: bytes, at: int, first: int, out: _Pieces, old: bytes, new: bytes) -> int:
     """Rewrite one header or scalar; where the next one starts."""
     if 0xA0 <= first <= 0xBF:
         return _sized(data, at + 1, first & 0x1F, out, old, new, is_text=True)
@@ -63,13 +82,13 @@ def _plain(data: bytes, at: int, first: int, out: bytearray, old: bytes, new: by
             size = int.from_bytes(data[at + 1 : start])
             return _sized(data, start, size, out, old, new, is_text=is_text)
     following = at + 1 + _FIXED.get(first, 0) + _COLLECTIONS.get(first, 0)
-    out += data[at:following]
+    out.add(data[at:following])
     return following
 
 
 def _sized(
-    data: bytes, start: int, size: int, out: bytearray, old: bytes, new: bytes, *, is_text: bool
+    data: bytes, start: int, size: int, out: _Pieces, old: bytes, new: bytes, *, is_text: bool
 ) -> int:
     content = data[start : start + size].replace(old, new)
-    out += wire.text(content.decode()) if is_text else wire.binary(content)
+    out.add(wire.text(content.decode()) if is_text else wire.binary(content))
     return start + size

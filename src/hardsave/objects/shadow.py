@@ -82,7 +82,7 @@ class Shadow:
     ) -> tuple[Entry, _Branch | None]:
         """A slot, with its shadow if it is large enough to deserve one."""
         columns = self._builder.columns(value)
-        if columns is None or not self._is_large(columns, value) or depth >= MAX_TREE_DEPTH:
+        if columns is None or depth >= MAX_TREE_DEPTH or not self._is_large(columns, value):
             return self._builder.slot(value, out, path, depth), None
         branch = _Branch(columns, Levels(columns.shape.stride, full=True), depth)
         count = len(columns.values)
@@ -93,7 +93,9 @@ class Shadow:
     def _is_large(self, columns: Columns, value: object) -> bool:
         if columns.shape in (Shape.SET, Shape.FROZENSET):
             return False  # no order of its own: nothing to remember run by run
-        return len(columns.values) > RUN_BYTES or len(self._builder.codec.sketch(value)) > RUN_BYTES
+        if len(columns.values) > RUN_BYTES:
+            return True
+        return self._builder.codec.is_sketch_longer(RUN_BYTES, value)
 
     def _fill(
         self,

@@ -1,6 +1,7 @@
 """The codec in Python: for what ormsgpack refuses, and for telling where a value went wrong.
 
-Nothing here recurses, so depth costs memory and not the interpreter's stack.
+Nothing here recurses, so depth costs memory and not the interpreter's stack; and no level is
+copied into the one above it, so it costs no more than that.
 """
 
 import reprlib
@@ -21,27 +22,112 @@ Parts = Callable[[object], tuple[int | None, Any]]
 _NAN = b"\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"
 
 
-class _Frame(NamedTuple):
-    """A container being written: its children still to come, and what to do at its end."""
+class _Frame:
+    """A container being written: its children still to come, and where they begin."""
 
-    children: Iterator[tuple[str, object]]
-    done: list[bytes]
-    close: Callable[[list[bytes]], bytes]
-    step: str
+    __slots__ = ("children", "code", "is_map", "is_set", "place", "places", "size", "step")
+
+    def __init__(
+        self,
+        children: Iterable[tuple[str, object]],
+        step: str,
+        *,
+        code: int | None = None,
+        is_map: bool = False,
+    ) -> None:
+        self.children = iter(children)
+        self.step = step
+        self.code = code  # None: a plain array or map
+        self.is_map = is_map
+        self.is_set = code in (wire.SET, wire.FROZENSET)
+        self.place = 0  # of its header among the pieces
+        self.places: list[int] = []  # of its children
+        self.size = 0  # of all that was written before it
+
+
+class _Output:
+    """What is written, as pieces: each is copied once, however deep in containers it lies.
+
+    A container's header says how long it is, or depends on its keys. So its place is kept free
+    until the container is closed.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self._open_sets = 0
+
+    def add(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+    def open(self, frame: _Frame) -> None:
+        frame.place, frame.size = len(self.pieces), self.size
+        self._open_sets += frame.is_set
+        self.add(b"")
+
+    def close(self, frame: _Frame) -> None:
+        count = self._sort(frame) if frame.is_set else len(frame.places)
+        self._open_sets -= frame.is_set
+        header = self._header(frame, count)
+        self.pieces[frame.place] = header
+        self.size += len(header)
+
+    def is_longer(self, limit: int | None, depth: int) -> bool:
+        """Whether it is for certain. Headers of open containers have a byte at least; and a set
+        may still turn out to be shorter than its members."""
+        return limit is not None and self.size + depth > limit and not self._open_sets
+
+    def _header(self, frame: _Frame, count: int) -> bytes:
+        code = frame.code
+        if frame.is_map:
+            keys = frame.places[::2]
+            if all(_is_plain_text(self.pieces[place]) for place in keys):
+                return wire.map_header(count // 2)
+            code = wire.MAP
+        array = wire.array_header(count)
+        if code is None:
+            return array
+        return wire.ext_header(code, len(array) + self.size - frame.size) + array
+
+    def _sort(self, frame: _Frame) -> int:
+        """Members in the order of their bytes. Those that differ in a secret alone have become
+        one, and so have several NaNs."""
+        if len(frame.places) <= 1:
+            return len(frame.places)
+        ends = [*frame.places[1:], len(self.pieces)]
+        pairs = zip(frame.places, ends, strict=True)
+        members = sorted({b"".join(self.pieces[start:end]) for start, end in pairs})
+        self.pieces[frame.place + 1 :] = members
+        self.size = frame.size + sum(map(len, members))
+        return len(members)
 
 
 def encode(value: object, parts: Parts, path: str, redaction: Redaction | None = None) -> bytes:
     """The canonical bytes of `value`, or `Unstorable` with the path to what has none."""
-    stack = [_Frame(iter([("", value)]), [], lambda done: done[0], path)]
-    while True:
+    data = encode_upto(None, value, parts, path, redaction)
+    assert data is not None
+    return data
+
+
+def encode_upto(
+    limit: int | None,
+    value: object,
+    parts: Parts,
+    path: str,
+    redaction: Redaction | None = None,
+) -> bytes | None:
+    """The same; None as soon as it is clear that there are more bytes than `limit`."""
+    out = _Output()
+    stack = [_Frame([("", value)], path)]
+    while not out.is_longer(limit, len(stack) - 1):
         frame = stack[-1]
         child = next(frame.children, None)
         if child is None:
             stack.pop()
-            data = frame.close(frame.done)
             if not stack:
-                return data
-            stack[-1].done.append(data)
+                return b"".join(out.pieces)
+            out.close(frame)
             continue
         step, item = child
         if len(stack) > MAX_DEPTH:
@@ -49,13 +135,16 @@ def encode(value: object, parts: Parts, path: str, redaction: Redaction | None =
                 _path(stack, step), f"nested more than {MAX_DEPTH} deep, or contains itself"
             )
         try:
-            data_or_frame = _begin(item, parts, step, redaction)
+            begun = _begin(item, parts, step, redaction)
         except (TypeError, OverflowError) as error:
             raise Unstorable(_path(stack, step), str(error)) from None
-        if isinstance(data_or_frame, bytes):
-            frame.done.append(data_or_frame)
+        frame.places.append(len(out.pieces))
+        if isinstance(begun, bytes):
+            out.add(begun)
         else:
-            stack.append(data_or_frame)
+            out.open(begun)
+            stack.append(begun)
+    return None
 
 
 def _begin(item: object, parts: Parts, step: str, redaction: Redaction | None) -> bytes | _Frame:
@@ -66,22 +155,17 @@ def _begin(item: object, parts: Parts, step: str, redaction: Redaction | None) -
     if scalar is not None:
         return scalar
     if type(item) is list:
-        return _Frame(_numbered(item), [], wire.array, step)
+        return _Frame(_numbered(item), step)
     if type(item) is dict:
-        return _map_frame(item, step, redaction)
+        keys = list(item) if redaction is None else redaction.keys(list(item))
+        return _Frame(_keyed(keys, item.values()), step, is_map=True)
     code, content = parts(item)
     if code is None:
         return _begin(content, parts, step, redaction)
     if isinstance(content, bytes):
         return wire.ext(code, content)
-    is_set = code in (wire.SET, wire.FROZENSET)
-
-    def close(done: list[bytes]) -> bytes:
-        # Members that differ in a secret alone have become one.
-        return wire.ext(code, wire.array(sorted(set(done)) if is_set else done))
-
     steps = _numbered(content) if code in _COLLECTIONS else (("", part) for part in content)
-    return _Frame(iter(steps), [], close, step)
+    return _Frame(steps, step, code=code)
 
 
 def _scalar(item: object) -> bytes | None:
@@ -102,16 +186,6 @@ def _scalar(item: object) -> bytes | None:
     if isinstance(item, bytes | bytearray | memoryview) and kind in _BINARY:
         return wire.binary(bytes(item))
     return None
-
-
-def _map_frame(item: dict[Any, Any], step: str, redaction: Redaction | None) -> _Frame:
-    def close(done: list[bytes]) -> bytes:
-        if all(_is_plain_text(key) for key in done[::2]):
-            return wire.map_header(len(done) // 2) + b"".join(done)
-        return wire.ext(wire.MAP, wire.array(done))
-
-    keys = list(item) if redaction is None else redaction.keys(list(item))
-    return _Frame(_keyed(keys, item.values()), [], close, step)
 
 
 def _is_plain_text(key: bytes) -> bool:

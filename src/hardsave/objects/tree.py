@@ -64,11 +64,11 @@ class Builder:
     def slot(self, value: object, out: Out, path: str, depth: int) -> Entry:
         """How `value` appears inside its parent; its own objects go to `out`."""
         if not (isinstance(value, _SIZED) and len(value) > SPLIT_BYTES):
-            data = self.codec.encode(value, path)
-            if len(data) <= INLINE_BYTES:
-                return Entry(data, None)
-            if len(data) <= SPLIT_BYTES:
-                return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), data))
+            short = self.codec.encode_upto(SPLIT_BYTES, value, path)
+            if short is not None and len(short) <= INLINE_BYTES:
+                return Entry(short, None)
+            if short is not None:
+                return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), short))
         columns = self.columns(value) if depth < MAX_TREE_DEPTH else None
         if columns is None:
             data = self.codec.encode(value, path)

@@ -58,16 +58,19 @@ def array(parts: list[bytes]) -> bytes:
     return b"".join([array_header(len(parts)), *parts])
 
 
-def ext(code: int, data: bytes) -> bytes:
-    size = len(data)
+def ext_header(code: int, size: int) -> bytes:
     fixed = {1: 0xD4, 2: 0xD5, 4: 0xD6, 8: 0xD7, 16: 0xD8}.get(size)
     if fixed is not None:
-        return bytes((fixed, code)) + data
+        return bytes((fixed, code))
     if size < 1 << 8:
-        return bytes((0xC7, size, code)) + data
+        return bytes((0xC7, size, code))
     if size < 1 << 16:
-        return struct.pack(">BHB", 0xC8, size, code) + data
-    return struct.pack(">BIB", 0xC9, size, code) + data
+        return struct.pack(">BHB", 0xC8, size, code)
+    return struct.pack(">BIB", 0xC9, size, code)
+
+
+def ext(code: int, data: bytes) -> bytes:
+    return ext_header(code, len(data)) + data
 
 
 def integer(number: int) -> bytes:

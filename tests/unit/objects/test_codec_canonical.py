@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import uuid
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -280,3 +281,52 @@ def test_the_order_of_keys_is_kept(names: list[str], others: list[object]) -> No
     for keys in (names, others):
         found = CODEC.decode(CODEC.encode(dict.fromkeys(keys)))
         assert list(found) == list(keys)
+
+
+@examples(300)
+@given(storable, st.integers(0, 300))
+def test_a_limit_decides_whether_there_are_bytes_and_not_which(value: object, limit: int) -> None:
+    data = CODEC.encode(value)
+    wanted = data if len(data) <= limit else None
+    assert CODEC.encode_upto(limit, value, "state") == wanted
+    assert slow.encode_upto(limit, value, CODEC._parts, "state") == wanted
+    assert CODEC.is_sketch_longer(limit, value) == (len(CODEC.sketch(value)) > limit)
+
+
+def test_members_that_become_one_do_not_count_twice() -> None:
+    value = [{float("nan") for _ in range(20)}, {"\ud800"}]
+    data = CODEC.encode(value)
+    assert len(data) < 20 * 9
+    assert CODEC.encode_upto(len(data), value, "state") == data
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda v: [v], lambda v: (v,), lambda v: {"k": v}], ids=["list", "tuple", "dict"]
+)
+def test_what_is_deep_is_not_written_to_its_end_to_know_that_it_is_long(wrap: Any) -> None:
+    value: Any = "end"
+    for _ in range(5_000):
+        value = wrap(value)
+    seen = 0
+
+    def counted(*given: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        return begin(*given)
+
+    begin = slow._begin
+    with mock.patch.object(slow, "_begin", counted):
+        assert CODEC.encode_upto(1_000, value, "state") is None
+    assert seen <= 1_002
+    data = CODEC.encode(value)
+    assert CODEC.encode(CODEC.decode(data)) == data
+
+
+def test_a_deep_value_is_put_together_once_and_not_on_every_level() -> None:
+    """Copied from level to level, 4,000 levels of a kilobyte would be 8 GB."""
+    value: Any = "end"
+    for at in range(4_000):
+        value = (value, "x" * 1_000) if at % 2 else {"inner": value, 1: "x" * 1_000}
+    data = slow.encode(value, CODEC._parts, "state")
+    assert len(data) > 4_000_000
+    assert slow.encode(slow.decode(data, CODEC._builder(())), CODEC._parts, "state") == data
