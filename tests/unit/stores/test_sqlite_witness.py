@@ -219,3 +219,56 @@ def test_a_wal_that_is_removed_under_an_open_store_costs_no_acknowledged_save(
     again = SqliteStore(path)
     assert [record.id for record in again.saved(None, 0, 10)] == saved
     again.close()
+
+
+def cut_wal(path: Path, share: float) -> None:
+    wal = path.with_name(path.name + "-wal")
+    os.truncate(wal, int(wal.stat().st_size * share))
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.99])
+@pytest.mark.parametrize("saves", [3, 30])  # few are still in the memory of whoever wrote them
+@pytest.mark.parametrize("who", ["the writer", "another"])
+def test_a_wal_that_is_cut_under_an_open_store_is_noticed_before_anything_is_lost(
+    tmp_path: Path, share: float, saves: int, who: str
+) -> None:
+    """SQLite would write behind the gap, and copy zeros over the main file in the end."""
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    line = Line(store)
+    saved = [line.save().id for _ in range(saves)]
+    assert store._copier is not None
+    store._copier.turn()
+    cut_wal(path, share)
+    if who == "the writer":
+        for _ in range(2):
+            with pytest.raises(Corrupt, match=r"-wal was cut|is damaged"):
+                store.commit(line.next())
+    else:
+        with pytest.raises(Unavailable, match="has to be mended"):
+            SqliteStore(path)
+    store.close()
+    again = SqliteStore(path)
+    assert [record.id for record in again.saved(None, 0, 50)] == saved
+    assert again.verify() == []
+    again.close()
+
+
+def test_a_wal_that_another_has_emptied_is_no_reason_to_stop(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store, other = SqliteStore(path), SqliteStore(path)
+    line = Line(store)
+    for _ in range(30):
+        line.save()
+    other.collect(lambda _: ())
+    assert path.with_name(path.name + "-wal").stat().st_size == 0
+    line.save()
+    other.collect(lambda _: ())
+    Line(other, "theirs").save()
+    line.save()
+    assert store.verify() == []
+    store.close()
+    other.close()
+    again = SqliteStore(path)
+    assert len(again.saved(None, 0, 50)) == 33  # 30, and 3 after it was emptied
+    again.close()

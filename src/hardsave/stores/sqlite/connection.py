@@ -184,6 +184,32 @@ def check_length(connection: apsw.Connection, path: str) -> None:
         raise Corrupt(f"{path} has been cut short")
 
 
+def check_wal(connection: apsw.Connection, path: str) -> None:
+    """A WAL that was cut while somebody has it open reads as zeros where frames should be.
+
+    SQLite would go on behind them, and in the end copy the zeros over the main file. Not to be
+    called inside a transaction.
+    """
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
+    wanted = _WAL_HEADER + frames * (_FRAME_HEADER + PAGE_BYTES) if frames > 0 else 0
+    if wal_bytes(path) < wanted:
+        raise Corrupt(
+            f"{path}-wal was cut while it was open; nothing was saved. Close it everywhere and "
+            "open it again, which takes over from its backup"
+        )
+
+
+def wal_bytes(path: str) -> int:
+    """How long the WAL of a file is; 0 if there is none."""
+    try:
+        return os.stat(path + "-wal").st_size
+    except FileNotFoundError:
+        return 0
+
+
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+
+
 @contextlib.contextmanager
 def in_our_words(path: str) -> Iterator[None]:
     """Translate SQLite's errors."""
@@ -195,7 +221,7 @@ def in_our_words(path: str) -> Iterator[None]:
 
 def translated(error: apsw.Error, path: str) -> HardsaveError:
     """An error of our own tree for one of SQLite's."""
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError) or _is_bad_checksum(error):
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError) or _is_damage(error):
         return Corrupt(
             f"{path} is damaged ({error}); close it everywhere and open it again, which takes "
             "over from its backup"
@@ -213,9 +239,11 @@ def translated(error: apsw.Error, path: str) -> HardsaveError:
     return Unavailable(f"SQLite cannot use {path}: {error}")
 
 
-def _is_bad_checksum(error: apsw.Error) -> bool:
+def _is_damage(error: apsw.Error) -> bool:
+    """A bad checksum, or a WAL that ends before a frame that it should have."""
     code = getattr(error, "extendedresult", 0)
-    return code in (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS)
+    damage = (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_SHORT_READ)
+    return code in damage
 
 
 def refuse_network_file_system(path: str) -> None:

@@ -20,6 +20,7 @@ from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     check_length,
     check_pages_are_checked,
+    check_wal,
     connect,
     in_our_words,
     look,
@@ -85,6 +86,7 @@ def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) 
     try:
         with in_our_words(path):
             check_pages_are_checked(connection, path)
+            check_wal(connection, path)
             if is_cut:
                 check_length(connection, path)
             schema.migrate(connection)

@@ -24,7 +24,12 @@ from hardsave.stores.base import (
     position,
 )
 from hardsave.stores.sqlite import changes, packs, pins
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
+from hardsave.stores.sqlite.connection import (
+    BUSY_SECONDS,
+    check_wal,
+    translated,
+    wal_bytes,
+)
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index, bounds
 from hardsave.stores.sqlite.lock import FileLock
@@ -82,6 +87,10 @@ class _WalGone(Unavailable):
     """The WAL is not where it belongs."""
 
 
+class _WalShorter(Exception):
+    """The WAL is shorter than it was: somebody has emptied it, or cut it."""
+
+
 class _Write(NamedTuple):
     """A batch, with its packs made before anybody is kept waiting."""
 
@@ -128,6 +137,7 @@ class Writer:
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._identity = _identity(path)
         self._wal: tuple[int, int] | None = None  # the identity of the WAL, once it is known
+        self._wal_bytes = 0  # how long it was at least, when this process last looked
         self._group: Group[_Item, int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
         self._index = index
@@ -180,10 +190,12 @@ class Writer:
                     self._connection.close()
                     self._connection = self._reopen()
                     self._wal = None
+                    check_wal(self._connection, self.path)
+                    self._wal_bytes = 0
                     self._is_doubtful = False
                 self._made.clear()
                 self._numbers.clear()
-                answers = self._transact(tickets)
+                answers = self._transact_whole(tickets)
                 self._remember()
             finally:
                 self._lock.release()
@@ -199,6 +211,19 @@ class Writer:
                 ticket.result = answer
                 if not callable(ticket.item):
                     self._keep_in_mind(ticket.item.user)
+
+    def _transact_whole(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
+        """One transaction, on a WAL that has all its frames."""
+        try:
+            answers = self._transact(tickets)
+        except _WalShorter:
+            check_wal(self._connection, self.path)
+            self._wal_bytes = 0  # it was emptied as it should be
+            self._made.clear()
+            self._numbers.clear()
+            answers = self._transact(tickets)
+        self._wal_bytes = wal_bytes(self.path)
+        return answers
 
     def _transact(self, tickets: "Sequence[Ticket[Any, int]]") -> list[int | HardsaveError]:
         connection = self._connection
@@ -231,14 +256,17 @@ class Writer:
 
     def _check_wal(self) -> None:
         """SQLite would go on writing to a WAL that nobody can ever open again."""
-        found = _identity(self.path + "-wal")
-        if found is None or found != (self._wal or found):
+        found = _stat(self.path + "-wal")
+        identity = found and (found.st_dev, found.st_ino)
+        if found is None or identity != (self._wal or identity):
             raise _WalGone(
                 f"{self.path}-wal was removed or replaced while it was open; nothing was saved. "
                 "What was saved before has been moved into the store: close it everywhere, and "
                 "open it again"
             )
-        self._wal = found
+        if found.st_size < self._wal_bytes:
+            raise _WalShorter
+        self._wal = identity
 
     def _refresh(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         """Know what is stored before anything of this round is: that may be taken back."""
@@ -427,11 +455,15 @@ def _moves_on(batch: Batch) -> bool:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
+    found = _stat(path)
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _stat(path: str) -> os.stat_result | None:
     try:
-        found = os.stat(path)
+        return os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
 
 
 _log = logging.getLogger(__name__)
