@@ -266,6 +266,29 @@ def test_a_backup_that_is_of_no_use_is_built_anew(
     )
 
 
+@pytest.mark.parametrize("how", ["removed", "cut", "replaced"])
+def test_a_backup_whose_wal_was_taken_away_meanwhile_is_built_anew(
+    store: SqliteStore, path: Path, how: str
+) -> None:
+    """What was fed into it since would be gone with the process."""
+    line = Line(store)
+    line.save()
+    copy(store)
+    line.save()
+    copy(store)
+    wal = path.with_name(path.name + "-backup-wal")
+    if how == "cut":
+        os.truncate(wal, 0)
+    else:
+        wal.unlink()
+    if how == "replaced":
+        wal.touch()
+    for _ in range(3):
+        last = line.save().number
+        assert copy(store).number == last
+    assert_same(store)
+
+
 def test_a_backup_of_another_history_is_built_anew(store: SqliteStore) -> None:
     Line(store).save()
     copy(store)

@@ -41,6 +41,7 @@ class Copier:
         self._is_elected = False
         self._connection: apsw.Connection | None = None
         self._seen: int | None = None  # the store's data version at the last pass
+        self._wal: os.stat_result | None = None  # of the backup, after the last pass
         self._is_failing = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -142,12 +143,14 @@ class Copier:
     def _pass(self) -> None:
         try:
             connection = self._connected()
+            self._check_wal()
             version = connection.execute("PRAGMA store.data_version").get
             if version == self._seen:
                 return
             with in_our_words(backup.path_of(self._path)):
                 copied = backup.feed(connection)
             self._seen = version
+            self._wal = _stat(backup.path_of(self._path) + "-wal")
             self._trim_changes(copied)
         except Outdated as reason:
             self._build(str(reason))
@@ -155,6 +158,16 @@ class Copier:
             if not self._is_damaged():
                 raise  # it is the store that cannot be read
             self._build("it is damaged")
+
+    def _check_wal(self) -> None:
+        """What goes into a WAL that was taken away or cut, nobody finds again."""
+        before, now = self._wal, _stat(backup.path_of(self._path) + "-wal")
+        if before is None:
+            return
+        if now is None or (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
+            raise Outdated("its WAL was removed or replaced")
+        if now.st_size < before.st_size:
+            raise Outdated("its WAL was cut")
 
     def _is_damaged(self) -> bool:
         self._disconnect()
@@ -191,6 +204,7 @@ class Copier:
             self._trimmed = copied.change
 
     def _disconnect(self) -> None:
+        self._wal = None
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -214,6 +228,13 @@ def _work(copier: "weakref.ref[Copier]", stop: threading.Event, wake: threading.
             return
         ours.turn()
         del ours
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
 
 
 def _skip(connection: apsw.Connection) -> int:
