@@ -13,9 +13,10 @@ import pytest
 
 from hardsave.errors import Corrupt
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, merge
-from hardsave.stores.sqlite.backup import Copied, Outdated
+from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, feeding, merge
+from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.testing.batches import Line, a_note, an_entry, some_objects
 from tests.unit.stores.processes import Child, eventually
 
@@ -183,7 +184,7 @@ def commit_between_statements(line: Line, monkeypatch: pytest.MonkeyPatch) -> No
         line.save()
         copy_rows(*given)
 
-    monkeypatch.setattr(backup, "copy_rows", slowly)
+    monkeypatch.setattr(feeding, "copy_rows", slowly)
 
 
 def test_a_pass_of_two_moments_would_be_noticed(
@@ -194,7 +195,7 @@ def test_a_pass_of_two_moments_would_be_noticed(
     line.save()
     copy(store)
     line.save()
-    copy_additions = backup._copy_additions
+    copy_additions = feeding._copy_additions
 
     def in_pieces(connection: apsw.Connection, before: Copied) -> None:
         copy_additions(connection, before)
@@ -203,7 +204,7 @@ def test_a_pass_of_two_moments_would_be_noticed(
         connection.execute("BEGIN")
         backup.copy_rows(connection, "checkpoints", "store", "number > ?", (before.number,))
 
-    monkeypatch.setattr(backup, "_copy_additions", in_pieces)
+    monkeypatch.setattr(feeding, "_copy_additions", in_pieces)
     copy(store)
     assert store.verify() != []
 
@@ -308,9 +309,9 @@ def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> N
     direct.execute("UPDATE marks SET number = 7")
     direct.close()
     assert store._copier is not None
-    connection = backup.open_for_feeding(store.path, lambda: False)
+    connection = feeding.open_for_feeding(store.path, lambda: False)
     with pytest.raises(Corrupt, match="lost commits"):
-        backup.feed(connection)
+        feeding.feed(connection)
     connection.close()
     assert "ahead" in store.verify()[0]
 
@@ -320,7 +321,7 @@ def test_building_that_takes_too_long_is_broken_off(store: SqliteStore) -> None:
     for _ in range(300):
         line.save()
     with pytest.raises(Exception, match="interrupt"):
-        backup.build(store.path, lambda: True)
+        feeding.build(store.path, lambda: True)
     assert not os.path.exists(backup.path_of(store.path))
     copy(store)
     assert_same(store)
@@ -463,7 +464,7 @@ def test_a_backup_that_fails_fails_no_save_and_is_reported_once(
     def fail(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(backup, "build", fail)
+    monkeypatch.setattr(feeding, "build", fail)
     store = SqliteStore(path)
     assert store._copier is not None
     line = Line(store)

@@ -12,7 +12,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.sqlite import SqliteStore, backup, takeover
+from hardsave.stores.sqlite import SqliteStore, backup, feeding, takeover
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
 from hardsave.testing.batches import Line
@@ -465,9 +465,9 @@ def test_a_takeover_that_did_not_get_far_leaves_everything_as_it_was(
 def test_the_backup_follows_the_new_file(path: Path) -> None:
     overwrite(path)
     SqliteStore(path).close()
-    old = backup.open_for_feeding(str(path), lambda: False)
-    with pytest.raises(backup.Outdated):  # the new file is not what it was copied from
-        backup.feed(old)
+    old = feeding.open_for_feeding(str(path), lambda: False)
+    with pytest.raises(feeding.Outdated):  # the new file is not what it was copied from
+        feeding.feed(old)
     old.close()
     assert_intact(path)
     copied = backup.peek(str(path))

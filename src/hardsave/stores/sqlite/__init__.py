@@ -14,11 +14,14 @@
 - `compact`: few large packs instead of many small ones
 - `room`: what is free goes back to the file system
 - `housekeeping`: the last four together
-- `checking`: whether index and packs agree
-- `backup`: the second file, and one pass that feeds it
+- `backup`: the second file
+- `feeding`: one pass that feeds it, and building it anew
+- `drafts`: files in the making
+- `checking`: whether index and packs agree, and store and backup
 - `copier`: who feeds it, and when
 - `presence`: who has the store open
 - `salvage`: a new file from the rows that can still be read
+- `sifting`, `mending`: its objects are checked, and its rows get what they refer to
 - `takeover`: a damaged store is replaced when it is opened
 - `repair`: saving what can be read, when asked to
 - `opening`: creating or checking the file before anybody uses it

@@ -1,11 +1,17 @@
-"""Whether the index and the packs agree: every object has a row, every row an object."""
+"""Whether index and packs agree, and whether store and backup do."""
 
+# ruff: noqa: S608 # names of tables and of attached databases are our own
+
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import apsw
 
-from hardsave.stores.sqlite import packs
+from hardsave.errors import HardsaveError
+from hardsave.stores.sqlite import backup, packs
+from hardsave.stores.sqlite.backup import NUMBERED, path_of
+from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT, prefix
 
 MOST_LINES = 20  # of one kind of fault
@@ -30,11 +36,12 @@ _DANGLING = """
 
 
 def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
-    """What is wrong with the index of a database, attached as `name`."""
+    """Objects without a row in the index of a database, attached as `name`, and rows without
+    an object."""
     connection.execute("DROP TABLE IF EXISTS temp.listed")
     connection.execute(_LISTED)
     try:
-        sql = f"SELECT id, directory FROM {name}.packs"  # noqa: S608 # a name of ours
+        sql = f"SELECT id, directory FROM {name}.packs"
         for pack, directory in connection.execute(sql):
             rows = [(pack >> USER_SHIFT, prefix(a), pack, a) for a in packs.hashes(directory)]
             sql = "INSERT OR IGNORE INTO temp.listed VALUES (?, ?, ?, ?)"
@@ -62,3 +69,46 @@ def _say_not_indexed(address: bytes, pack: int) -> str:
 def _say_dangling(user: int, number: int, pack: int) -> str:
     beginning = (number << 1).to_bytes(8).hex()[:15]
     return f"the index leads {beginning}… of user {user} to pack {pack}, which does not hold it"
+
+
+def backup_faults(store: str) -> list[str]:
+    """What is wrong with a backup, by itself and beside its store; empty also if there is none."""
+    try:
+        connection = backup.look(store)
+        if connection is None:
+            return []
+        with contextlib.closing(connection), in_our_words(path_of(store)):
+            lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            found = [f"{path_of(store)}: {line}" for line in lines if line != "ok"]
+            return found or _differences(connection, store)
+    except HardsaveError as error:
+        return [str(error)]
+
+
+def _differences(connection: apsw.Connection, store: str) -> list[str]:
+    """Where a backup is not what its store was when it was copied.
+
+    What has changed since is not known yet to the backup: then only the additions are compared.
+    """
+    connection.execute("ATTACH ? AS store", (store,))
+    connection.execute("BEGIN")
+    copied = backup.copied(connection)
+    if copied.number > backup.last_number(connection, "store"):
+        return [f"{path_of(store)} is ahead of {store}: commits are gone. Open it again"]
+    if copied.change != backup.last_change(connection):
+        return []
+    lines = []
+    for table in NUMBERED:
+        sql = f"SELECT count(*), total(number) FROM {{}}.{table} WHERE number <= ?"
+        theirs = connection.execute(sql.format("store"), (copied.number,)).fetchone()
+        ours = connection.execute(sql.format("main"), (1 << 62,)).fetchone()  # and no later ones
+        if ours != theirs:
+            lines.append(f"{path_of(store)} does not have the same {table} as {store}")
+    lacking = connection.execute(
+        "SELECT count(*) FROM store.packs AS s LEFT JOIN main.packs AS b USING (id) "
+        "WHERE b.size IS NOT s.size AND s.id <= (SELECT coalesce(max(id), 0) FROM main.packs "
+        f"WHERE id >> {USER_SHIFT} = s.id >> {USER_SHIFT})"
+    ).get
+    if lacking:
+        lines.append(f"{path_of(store)} does not have {lacking} packs as {store} has them")
+    return lines

@@ -16,9 +16,10 @@ import weakref
 import apsw
 
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
-from hardsave.stores.sqlite import backup
-from hardsave.stores.sqlite.backup import Copied, Outdated
+from hardsave.stores.sqlite import backup, feeding
+from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words
+from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.stores.sqlite.writer import Writer
 
 PASS_SECONDS = 0.5
@@ -136,7 +137,7 @@ class Copier:
         if backup.peek(self._path) is None:
             return os.path.getsize(self._path) > LAST_PASS_BYTES
         try:
-            return backup.waiting(self._connected()) > LAST_PASS_COMMITS
+            return feeding.waiting(self._connected()) > LAST_PASS_COMMITS
         except Outdated:
             return True
 
@@ -148,7 +149,7 @@ class Copier:
             if version == self._seen:
                 return
             with in_our_words(backup.path_of(self._path)):
-                copied = backup.feed(connection)
+                copied = feeding.feed(connection)
             self._seen = version
             self._wal = _stat(backup.path_of(self._path) + "-wal")
             self._trim_changes(copied)
@@ -184,7 +185,7 @@ class Copier:
     def _build(self, why: str) -> None:
         self._disconnect()
         _log.info("the backup of %s is built anew: %s", self._path, why)
-        backup.build(self._path, self._must_end)
+        feeding.build(self._path, self._must_end)
 
     def _must_end(self) -> bool:
         return self._is_in_a_hurry
@@ -192,8 +193,8 @@ class Copier:
     def _connected(self) -> apsw.Connection:
         if self._connection is None:
             if not os.path.exists(backup.path_of(self._path)):
-                backup.build(self._path, self._must_end)
-            self._connection = backup.open_for_feeding(self._path, self._must_end)
+                feeding.build(self._path, self._must_end)
+            self._connection = feeding.open_for_feeding(self._path, self._must_end)
             self._seen = None
         return self._connection
 

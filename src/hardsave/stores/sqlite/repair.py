@@ -14,8 +14,10 @@ from hardsave.stores.sqlite import backup, takeover
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words, real_path
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.mending import Mender
 from hardsave.stores.sqlite.presence import Presence
 from hardsave.stores.sqlite.salvage import Range, Salvage
+from hardsave.stores.sqlite.sifting import Sieve
 
 
 def repair(path: str | os.PathLike[str]) -> Report:
@@ -71,9 +73,10 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
     sources = _attach(salvage, path, marked)
     top = max(marked, *sources.numbers.values())
     unread, from_others = _copy(salvage, sources, top)
-    dropped, broken = salvage.check_objects(sources.names)
-    damaged = salvage.damaged(broken)
-    faults = salvage.mend(damaged) + [f"{each} has lost something" for each in damaged]
+    dropped, broken = Sieve(salvage).check(sources.names)
+    mender = Mender(salvage)
+    damaged = mender.damaged(broken)
+    faults = mender.mend(damaged) + [f"{each} has lost something" for each in damaged]
     checkpoints, entries = salvage.counts()
     if not checkpoints and not entries and top:
         raise Corrupt(f"nothing can be read in {path} or its backup; they are left as they are")

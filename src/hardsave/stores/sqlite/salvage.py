@@ -1,51 +1,30 @@
 """A new file made of the rows that can still be read, from one or more damaged ones.
 
 The sources are attached to a connection to the new file, and rows are copied by their integer
-keys: where a range cannot be read it is halved, down to the single row. What was copied is
-then checked: every object against its hash, every reference, every head. Nothing here writes
-to a source, and nothing reads the new file before it is finished, synced and renamed.
+keys: where a range cannot be read it is halved, down to the single row. Nothing here writes
+to a source, and nothing reads the new file before it is finished, synced and renamed. What was
+copied is then checked: its objects by `sifting`, its rows by `mending`.
 """
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import apsw
 
-from hardsave.errors import Corrupt
-from hardsave.objects import envelope
-from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id
-from hardsave.stores.sqlite import packs, schema
-from hardsave.stores.sqlite.backup import KEYS, columns, create, insert, sync
+from hardsave.stores.sqlite import schema
+from hardsave.stores.sqlite.backup import KEYS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
-from hardsave.stores.sqlite.index import USER_SHIFT, _not_indexed, bounds, prefix
+from hardsave.stores.sqlite.drafts import create, sync
+from hardsave.stores.sqlite.index import bounds
 
 Range = tuple[int, int]
 _SLACK = 4096  # keys looked for past the highest that is known
 _CHANGES_GAP = 1_000_000  # after it, no backup of the old file can be taken for one of the new
-
-
-class Owned(NamedTuple):
-    """A hash, and whose it is: users share nothing."""
-
-    user: int
-    address: Hash
-
-
-class Checkpoint(NamedTuple):
-    """A checkpoint that lost something, as messages name it."""
-
-    number: int
-    id: Id
-    timeline: str
-    seq: int
-
-    def __str__(self) -> str:
-        return f"checkpoint chk_{self.id.hex()} ({self.timeline}:{self.seq})"
 
 
 class Entry(NamedTuple):
@@ -63,14 +42,14 @@ class Salvage:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._connection = create(path)
+        self.connection = create(path)
         self._attached: set[str] = set()
-        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
-        schema.migrate(self._connection)
-        self._connection.execute("DELETE FROM users")
+        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
+        schema.migrate(self.connection)
+        self.connection.execute("DELETE FROM users")
 
     def abandon(self) -> None:
-        self._connection.close()
+        self.connection.close()
         os.unlink(self.path)
 
     # Sources
@@ -83,8 +62,8 @@ class Salvage:
             return False
         vfs = "" if is_checked else f"?vfs={apsw.vfs_names()[0]}"
         try:
-            self._connection.execute("ATTACH ? AS " + name, (f"file:{quote(path)}{vfs}",))
-            tables = self._connection.execute(f"SELECT name FROM {name}.sqlite_schema").fetchall()
+            self.connection.execute("ATTACH ? AS " + name, (f"file:{quote(path)}{vfs}",))
+            tables = self.connection.execute(f"SELECT name FROM {name}.sqlite_schema").fetchall()
             if not set(KEYS) <= {row[0] for row in tables}:
                 return False
             self._attached.add(name)
@@ -101,7 +80,7 @@ class Salvage:
 
     def index_faults(self, name: str) -> list[str]:
         """Whether index and packs of a source agree."""
-        return index_faults(self._connection, name)
+        return index_faults(self.connection, name)
 
     def last_number(self, name: str, top: int) -> int:
         """The last commit that can be read in a source; `top` is the highest ever heard of."""
@@ -170,8 +149,8 @@ class Salvage:
         unread["packs"] = []
         for user in self._users():
             low, high = bounds(user)
-            known = self._one(_HIGHEST_PACK, (low, high)) or low
-            for span in list(self._pack_spans(name, user, top)):
+            known = self._one(HIGHEST_PACK, (low, high)) or low
+            for span in list(self.pack_spans(name, user, top)):
                 unread["packs"] += self.copy(name, "packs", (max(known + 1, span[0]), span[1]))
         return unread
 
@@ -184,13 +163,13 @@ class Salvage:
         unread: list[Range] = []
         left = [span]
         where = f"{KEYS[table]} BETWEEN ? AND ?"
-        names = columns(self._connection, table, name)
+        names = columns(self.connection, table, name)
         while left:
             low, high = left.pop()
             if low > high:
                 continue
             try:
-                insert(self._connection, "IGNORE", table, names, name, where, (low, high))
+                insert(self.connection, "IGNORE", table, names, name, where, (low, high))
             except apsw.Error as error:
                 _raise_if_ours(error)
                 if low == high:
@@ -203,16 +182,17 @@ class Salvage:
     def _spans(self, name: str, table: str, top: int) -> Iterator[Range]:
         if table == "packs":
             for user in self._users():
-                yield from self._pack_spans(name, user, top)
+                yield from self.pack_spans(name, user, top)
             return
         known = self._highest(name, table, 0, 1 << 62)
         yield 0, (top + _SLACK if known is None else known)
 
-    def _pack_spans(self, name: str, user: int, top: int) -> Iterator[Range]:
+    def pack_spans(self, name: str, user: int, top: int) -> Iterator[Range]:
+        """Where the packs of a user lie in a source."""
         low, high = bounds(user)
         highest = self._highest(name, "packs", low, high - 1)
         if highest is None:  # it cannot be asked: as many as there may be
-            known = self._one(_HIGHEST_PACK, (low, high)) or low
+            known = self._one(HIGHEST_PACK, (low, high)) or low
             highest = min(known + top + _SLACK, high - 1)
         yield low + 1, highest
 
@@ -225,7 +205,7 @@ class Salvage:
             return None
 
     def _users(self) -> list[int]:
-        return [row[0] for row in self._connection.execute("SELECT id FROM main.users")]
+        return [row[0] for row in self.connection.execute("SELECT id FROM main.users")]
 
     # Checking
 
@@ -236,212 +216,7 @@ class Salvage:
             "SELECT number FROM main.log WHERE number BETWEEN ?1 AND ?2 UNION "
             "SELECT number FROM main.tombstones WHERE number BETWEEN ?1 AND ?2"
         )
-        return {row[0] for row in self._connection.execute(sql, (after + 1, upto))}
-
-    def check_objects(self, others: Iterable[str] = ()) -> tuple[int, set[Owned]]:
-        """Check every object, and index it; how many were dropped, and what cannot be read
-        in full any more: objects that are gone, and all that lead to them. What is missing
-        is looked for, by its hash, in `others`."""
-        dropped = 0
-        wanted: set[Owned] = set()
-        with self._connection:
-            for pack in self._pack_ids():
-                dropped += self._check_pack(pack, wanted)
-        self._connection.execute(
-            "UPDATE main.users SET indexed = coalesce((SELECT max(p.id) FROM main.packs AS p "
-            f"WHERE p.id > users.id << {USER_SHIFT} AND p.id < (users.id + 1) << {USER_SHIFT}), 0)"
-        )
-        sql = "SELECT user, root, snapshot FROM main.checkpoints"
-        for user, *roots in self._connection.execute(sql):
-            wanted.update(Owned(user, root) for root in roots if root is not None)
-        gone = set(self._unknown(wanted))
-        for name in others:
-            gone = self._found_elsewhere(name, gone)
-        return dropped, self._closure(gone) if gone else gone
-
-    def _found_elsewhere(self, name: str, gone: set[Owned]) -> set[Owned]:
-        """Add what a source has of the objects that are gone; what is gone then."""
-        for user in {each.user for each in gone}:
-            wanted = {each.address for each in gone if each.user == user}
-            while wanted and (found := self._look_for(name, user, wanted)):
-                pack = 1 + (self._one(_HIGHEST_PACK, bounds(user)) or bounds(user)[0])
-                (made,) = packs.pack(found.items(), target=None)
-                sql = "INSERT INTO main.packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
-                self._connection.execute(sql, (pack, *made))
-                more: set[Owned] = set()
-                self._check_pack(pack, more)
-                self._connection.execute(
-                    "UPDATE main.users SET indexed = ? WHERE id = ?", (pack, user)
-                )
-                gone |= more
-                wanted = {each.address for each in more} | (wanted - found.keys())
-        return set(self._unknown(gone))
-
-    def _look_for(self, name: str, user: int, wanted: set[Hash]) -> dict[Hash, bytes]:
-        """Objects of a source that match their hashes, from whatever packs can be read."""
-        found: dict[Hash, bytes] = {}
-        for low, high in self._pack_spans(name, user, 0):
-            for pack in range(low, high + 1):
-                try:
-                    sql = f"SELECT directory, body, size FROM {name}.packs WHERE id = ?"
-                    row: Any = self._connection.execute(sql, (pack,)).fetchone()
-                    objects = packs.unpack(*row) if row else {}
-                except (apsw.Error, Corrupt, TypeError, ValueError):
-                    continue
-                found |= {a: objects[a] for a in wanted & objects.keys() if _matches(a, objects[a])}
-        return found
-
-    def _check_pack(self, pack: int, wanted: set[Owned]) -> int:
-        """Keep what matches its hash; what it refers to and was not met yet is `wanted`."""
-        user = pack >> USER_SHIFT
-        listed, objects = self._sound_objects(pack)
-        if len(objects) < listed:
-            self._replace(pack, objects)
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO main.objects (user, prefix, pack) VALUES (?, ?, ?)",
-            sorted((user, prefix(address), pack) for address in objects),
-        )
-        refs = {Owned(user, ref) for data in objects.values() for ref in _refs(data)}
-        wanted.update(self._unknown(refs))
-        return listed - len(objects)
-
-    def _sound_objects(self, pack: int) -> tuple[int, dict[Hash, bytes]]:
-        sql = "SELECT directory, body, size FROM main.packs WHERE id = ?"
-        row: Any = self._connection.execute(sql, (pack,)).fetchone()
-        try:
-            objects = packs.unpack(*row)
-        except (Corrupt, TypeError, ValueError):
-            return max(1, len(row[0]) // 24 if isinstance(row[0], bytes) else 1), {}
-        return len(objects), {a: data for a, data in objects.items() if _matches(a, data)}
-
-    def _replace(self, pack: int, objects: dict[Hash, bytes]) -> None:
-        if not objects:
-            self._connection.execute("DELETE FROM main.packs WHERE id = ?", (pack,))
-            return
-        (made,) = packs.pack(objects.items(), target=None)
-        sql = "UPDATE main.packs SET size = ?, directory = ?, body = ? WHERE id = ?"
-        self._connection.execute(sql, (*made, pack))
-
-    def _unknown(self, wanted: Iterable[Owned]) -> Iterator[Owned]:
-        by_user: dict[int, list[Hash]] = {}
-        for user, address in wanted:
-            by_user.setdefault(user, []).append(address)
-        for user, addresses in by_user.items():
-            for address in _not_indexed(self._connection, user, addresses):
-                yield Owned(user, address)
-
-    def _closure(self, gone: set[Owned]) -> set[Owned]:
-        """What is gone, and all that leads to it. Objects come after those they refer to, but
-        a second look costs little where so much is wrong already."""
-        broken = set(gone)
-        size = 0
-        while len(broken) > size:
-            size = len(broken)
-            for pack in self._pack_ids():
-                user = pack >> USER_SHIFT
-                for address, data in self._sound_objects(pack)[1].items():
-                    if any((user, ref) in broken for ref in _refs(data)):
-                        broken.add(Owned(user, address))
-        return broken
-
-    def _pack_ids(self) -> list[int]:
-        return [row[0] for row in self._connection.execute("SELECT id FROM main.packs ORDER BY id")]
-
-    # Mending
-
-    def damaged(self, broken: set[Owned]) -> list[Checkpoint]:
-        """The checkpoints that lead to something that is gone."""
-        if not broken:
-            return []
-        sql = (
-            "SELECT c.user, c.root, c.snapshot, c.number, c.id, coalesce(t.name, '?'), c.seq "
-            "FROM main.checkpoints AS c LEFT JOIN main.timelines AS t ON t.id = c.timeline"
-        )
-        rows: list[Any] = self._connection.execute(sql).fetchall()
-        return [
-            Checkpoint(*about)
-            for user, root, snapshot, *about in rows
-            if Owned(user, root) in broken or Owned(user, snapshot) in broken
-        ]
-
-    def drop(self, checkpoints: Iterable[Checkpoint]) -> None:
-        for each in checkpoints:
-            self._connection.execute(
-                "DELETE FROM main.checkpoints WHERE number = ?", (each.number,)
-            )
-
-    def mend(self, damaged: Iterable[Checkpoint]) -> list[str]:
-        """Give every row what it refers to, and every timeline a head that can be read."""
-        lines = self._name_the_nameless()
-        bad = {each.id for each in damaged}
-        rows: list[Any] = self._connection.execute(
-            "SELECT id, user, name, head, last_seq, origin FROM main.timelines"
-        ).fetchall()
-        for row in rows:
-            lines += self._mend_timeline(_Row(*row), bad)
-        return lines
-
-    def _name_the_nameless(self) -> list[str]:
-        connection = self._connection
-        connection.execute("INSERT OR IGNORE INTO main.users (id, name) VALUES (0, NULL)")
-        timelines: list[Any] = connection.execute(_ORPHANS).fetchall()
-        for timeline, user, moment in timelines:
-            connection.execute(
-                "INSERT INTO main.timelines (id, user, name, head, last_seq, created_at) "
-                "VALUES (?, ?, ?, NULL, 0, ?)",
-                (timeline, user, f"recovered-{timeline}", moment),
-            )
-        users: list[Any] = connection.execute(_HOMELESS).fetchall()
-        for (user,) in users:
-            sql = "INSERT INTO main.users (id, name) VALUES (?, ?)"
-            connection.execute(sql, (user, f"recovered-{user}"))
-        return [
-            f"a timeline lost its name; it is 'recovered-{row[0]}' now" for row in timelines
-        ] + [f"a user lost its name; it is 'recovered-{row[0]}' now" for row in users]
-
-    def _mend_timeline(self, row: "_Row", bad: set[Id]) -> list[str]:
-        latest: Any = self._connection.execute(
-            "SELECT max(seq), id FROM main.checkpoints WHERE timeline = ?", (row.id,)
-        ).fetchone()
-        seq, newest = latest
-        highest = max(row.last_seq, seq or 0, self._one(_LAST_STONE, (row.id,)) or 0)
-        head = newest if (seq or 0) > row.last_seq else row.head  # its row is older than they are
-        standing = self._readable(row, head, bad)
-        if (standing, highest) == (row.head, row.last_seq):
-            return []
-        self._connection.execute(
-            "UPDATE main.timelines SET head = ?, last_seq = ? WHERE id = ?",
-            (standing, highest, row.id),
-        )
-        if standing == head:
-            return []
-        return [f"the head of timeline {row.name!r} is gone; it stands at {_named(standing)} now"]
-
-    def _readable(self, row: "_Row", head: Id | None, bad: set[Id]) -> Id | None:
-        """A head itself, its nearest ancestor, or the newest checkpoint that can be read."""
-        seen: set[Id] = set()
-        at = head
-        while at is not None and at not in seen:
-            seen.add(at)
-            sql = "SELECT id, parent FROM main.checkpoints WHERE user = ? AND id = ?"
-            found: Any = self._connection.execute(sql, (row.user, at)).fetchone()
-            if found is None:
-                break
-            if at not in bad:
-                return at
-            at = found[1]
-        if head is None:
-            return None
-        sql = "SELECT id FROM main.checkpoints WHERE timeline = ? ORDER BY seq DESC"
-        ids: list[Any] = self._connection.execute(sql, (row.id,)).fetchall()
-        for (id,) in ids:
-            if id not in bad:
-                return bytes(id)
-        return row.origin if row.origin not in bad and self._has(row.user, row.origin) else None
-
-    def _has(self, user: int, id: Id | None) -> bool:
-        sql = "SELECT count(*) FROM main.checkpoints WHERE user = ? AND id = ?"
-        return bool(self._one(sql, (user, id)))
+        return {row[0] for row in self.connection.execute(sql, (after + 1, upto))}
 
     def counts(self) -> tuple[int, int]:
         """How many checkpoints and how many log entries there are."""
@@ -454,7 +229,7 @@ class Salvage:
 
     def finish(self, event: Entry, change: int, name: str) -> None:
         """Add what happened to the log, and give the file a name when all of it is safe."""
-        connection = self._connection
+        connection = self.connection
         connection.execute(
             "INSERT INTO main.log (number, user, id, timeline, kind, created_at, data) "
             "VALUES (?, 0, ?, NULL, ?, ?, ?)",
@@ -474,32 +249,10 @@ class Salvage:
         sync(os.path.dirname(name))
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
-        return self._connection.execute(sql, values).get
+        return self.connection.execute(sql, values).get
 
 
-class _Row(NamedTuple):
-    id: int
-    user: int
-    name: str
-    head: Id | None
-    last_seq: int
-    origin: Id | None
-
-
-_HIGHEST_PACK = "SELECT max(id) FROM main.packs WHERE id > ? AND id < ?"
-_LAST_STONE = "SELECT max(seq) FROM main.tombstones WHERE timeline = ?"
-_ORPHANS = """
-    SELECT timeline, user, coalesce(min(created_at), 0) FROM (
-        SELECT timeline, user, created_at FROM main.checkpoints
-        UNION ALL SELECT timeline, user, NULL FROM main.tombstones)
-    WHERE timeline NOT IN (SELECT id FROM main.timelines) GROUP BY timeline
-"""
-_HOMELESS = """
-    SELECT DISTINCT user FROM (
-        SELECT user FROM main.timelines UNION SELECT user FROM main.checkpoints
-        UNION SELECT user FROM main.log)
-    WHERE user NOT IN (SELECT id FROM main.users)
-"""
+HIGHEST_PACK = "SELECT max(id) FROM main.packs WHERE id > ? AND id < ?"
 
 
 def _add(ranges: list[Range], key: int) -> None:
@@ -515,22 +268,3 @@ def _raise_if_ours(error: apsw.Error) -> None:
     code = getattr(error, "extendedresult", 0)
     if isinstance(error, apsw.FullError | apsw.NoMemError) or code == apsw.SQLITE_IOERR_WRITE:
         raise error
-
-
-def _matches(address: Hash, data: bytes) -> bool:
-    try:
-        envelope.checked(address, data)
-    except Corrupt:
-        return False
-    return True
-
-
-def _refs(data: bytes) -> tuple[Hash, ...]:
-    try:
-        return envelope.unseal(data).refs
-    except Corrupt:
-        return ()  # its bytes are what was stored: whoever reads it says what is wrong
-
-
-def _named(id: Id | None) -> str:
-    return "nothing" if id is None else f"chk_{id.hex()}"

@@ -22,7 +22,7 @@ from hardsave.objects.records import (
 from hardsave.stores.base import Batch, Collected, Durability, Query, Report, Stats
 from hardsave.stores.sqlite import backup, packs, pins
 from hardsave.stores.sqlite.cache import ObjectCache
-from hardsave.stores.sqlite.checking import index_faults
+from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     connect,
@@ -378,9 +378,9 @@ class SqliteStore:
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + index_faults(connection) + backup.faults(self.path)
+                return faults + index_faults(connection) + backup_faults(self.path)
         except Corrupt as error:
-            return [str(error), *backup.faults(self.path)]
+            return [str(error), *backup_faults(self.path)]
 
     def repair(self) -> Report:
         from hardsave.stores.sqlite.repair import repair  # only whoever needs it loads it

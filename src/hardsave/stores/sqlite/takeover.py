@@ -23,10 +23,12 @@ from typing import NamedTuple
 from hardsave.errors import Corrupt
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import ID_BYTES
-from hardsave.stores.sqlite import backup
+from hardsave.stores.sqlite import backup, drafts
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.mending import Mender
 from hardsave.stores.sqlite.salvage import Entry, Salvage
+from hardsave.stores.sqlite.sifting import Sieve
 
 PARTS = ("", "-wal", "-shm")
 ADVICE = "close it everywhere and call hardsave.repair(), which saves what can be read"
@@ -90,9 +92,9 @@ def put_in_place(path: str) -> str:
     for part in PARTS:
         if os.path.exists(path + part):
             os.rename(path + part, _free(aside + part))
-    backup.sync(os.path.dirname(path))
+    drafts.sync(os.path.dirname(path))
     os.rename(new, path)
-    backup.sync(os.path.dirname(path))
+    drafts.sync(os.path.dirname(path))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path + "-suspect")
     return aside
@@ -122,12 +124,12 @@ def _make(salvage: Salvage, path: str, marked: int, wrong: str) -> int:
             # Pages without a valid checksum: the hashes of objects vouch for what is in them.
             salvage.copy_ranges("raw", {"packs": newer["packs"]})
     others = ["backup"] + (["store"] if known.store is not None else [])
-    dropped, broken = salvage.check_objects(others)
-    damaged = salvage.damaged(broken)
-    torn = [each for each in damaged if each.number > plan.upto]
-    salvage.drop(torn)
+    dropped, broken = Sieve(salvage).check(others)
+    mender = Mender(salvage)
+    damaged = mender.damaged(broken)
+    mender.drop(each for each in damaged if each.number > plan.upto)
     is_whole = not dropped and not any(unread.values())
-    notes = salvage.mend(() if is_whole else damaged)
+    notes = mender.mend(() if is_whole else damaged)
     if not is_whole:
         notes += [f"{each} has lost something" for each in damaged if each.number <= plan.upto]
     lost = sorted(set(range(plan.upto + 1, plan.top + 1)) - salvage.numbers(plan.upto, plan.top))

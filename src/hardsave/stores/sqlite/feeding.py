@@ -1,0 +1,210 @@
+"""Feeding the backup by rows, and building it from nothing.
+
+One pass takes what is new from *one* read transaction of the store, and makes it one commit of
+the backup: so the backup is always the store as it was at some moment, never a mixture of two.
+
+What was only added is found by number; what was changed or removed stands in the store's
+table `changes`. Rows of `changes` that were copied are trimmed. A backup that has missed such
+rows, is damaged, or belongs to another history, is built anew.
+"""
+
+# ruff: noqa: S608 # names of tables and of attached databases are our own
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from hardsave.errors import Corrupt
+from hardsave.stores.sqlite import backup, drafts, schema
+from hardsave.stores.sqlite.backup import KEYS, NUMBERED, Copied, copy_rows, path_of
+from hardsave.stores.sqlite.connection import connect, in_our_words
+from hardsave.stores.sqlite.index import USER_SHIFT
+
+VERSION = 1
+
+_CHANGED = {
+    "packs": ("packs",),
+    "checkpoints": ("checkpoints", "tombstones"),
+    "timelines": ("timelines",),
+    "log": ("log",),
+}
+_NEW_TIMELINES = """
+    SELECT timeline FROM store.checkpoints WHERE number > ?1
+    UNION SELECT timeline FROM store.tombstones WHERE number > ?1
+    UNION SELECT t.id FROM store.log AS l
+          JOIN store.timelines AS t ON t.user = l.user AND t.name = l.timeline
+          WHERE l.number > ?1
+"""
+
+_STEPS_BETWEEN_LOOKS = 1_000  # of SQLite, between two looks whether to go on
+
+
+class Outdated(Exception):
+    """A backup that cannot be fed any more; it has to be built anew."""
+
+
+def open_for_feeding(store: str, must_end: Callable[[], bool]) -> apsw.Connection:
+    """A connection to a backup that is there, with its store attached."""
+    connection = connect(path_of(store), "power", create=False)
+    try:
+        with in_our_words(path_of(store)):
+            known = connection.pragma("application_id"), connection.pragma("user_version")
+            if known != (backup.APPLICATION_ID, _version()):
+                raise Outdated(f"it is of another version: {known}")
+            _prepare_to_feed(connection, store, must_end)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare_to_feed(connection: apsw.Connection, store: str, must_end: Callable[[], bool]) -> None:
+    connection.set_progress_handler(must_end, _STEPS_BETWEEN_LOOKS)
+    connection.pragma("foreign_keys", 0)  # rows come in the order of tables
+    connection.pragma("temp_store", 2)
+    connection.execute("ATTACH ? AS store", (store,))
+    connection.execute("CREATE TEMP TABLE highest (user INTEGER PRIMARY KEY, pack INTEGER)")
+
+
+def waiting(connection: apsw.Connection) -> int:
+    """How many commits the store is ahead."""
+    return backup.last_number(connection, "store") - backup.copied(connection).number
+
+
+def feed(connection: apsw.Connection) -> Copied:
+    """One pass: what is new in the store, as of one moment, in one commit."""
+    connection.execute("BEGIN")  # not IMMEDIATE: that would lock the store as well
+    try:
+        before = backup.copied(connection)
+        now = Copied(backup.last_number(connection, "store"), backup.last_change(connection))
+        _check_is_its_past(connection, before, now)
+        _note_highest_packs(connection)
+        _copy_changes(connection, before)
+        _copy_additions(connection, before)
+        if now != before:
+            connection.execute("UPDATE marks SET number = ?, change = ?", now)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return now
+
+
+def _check_is_its_past(connection: apsw.Connection, before: Copied, now: Copied) -> None:
+    if now.number < before.number:
+        raise Corrupt("the store has lost commits that its backup holds; close it everywhere")
+    first = connection.execute("SELECT min(id) FROM store.changes").get
+    trimmed = now.change if first is None else int(first) - 1
+    if before.change < trimmed or before.change > now.change:
+        raise Outdated("it has missed changes")
+    ours = backup.event_id(connection, "main", before.number)
+    theirs = backup.event_id(connection, "store", before.number)
+    if ours and theirs and ours != theirs:
+        raise Outdated("it belongs to another history")
+
+
+def _note_highest_packs(connection: apsw.Connection) -> None:
+    """Before changes are copied, which may lie above packs that were not copied yet."""
+    connection.execute("DELETE FROM temp.highest")
+    connection.execute(
+        "INSERT INTO temp.highest SELECT id, "
+        f"coalesce((SELECT max(p.id) FROM main.packs AS p WHERE p.id > u.id << {USER_SHIFT} "
+        f"AND p.id < (u.id + 1) << {USER_SHIFT}), u.id << {USER_SHIFT}) FROM store.users AS u"
+    )
+
+
+def _copy_changes(connection: apsw.Connection, before: Copied) -> None:
+    sql = "SELECT DISTINCT what, low, high FROM store.changes WHERE id > ?"
+    ranges: list[Any] = connection.execute(sql, (before.change,)).fetchall()
+    for what, low, high in ranges:
+        for table in _CHANGED[what]:
+            where = f"{KEYS[table]} BETWEEN ? AND ?"
+            connection.execute(f"DELETE FROM main.{table} WHERE {where}", (low, high))
+            copy_rows(connection, table, "store", where, (low, high))
+
+
+def _copy_additions(connection: apsw.Connection, before: Copied) -> None:
+    after = (before.number,)
+    latest = connection.execute("SELECT max(id) FROM main.users").get
+    copy_rows(connection, "users", "store", "id > ?", (latest,))
+    for table in NUMBERED:
+        copy_rows(connection, table, "store", "number > ?", after)
+    where = f"id IN ({_NEW_TIMELINES})"
+    sql = f"DELETE FROM main.timelines WHERE {where}"
+    connection.execute(sql, after)
+    copy_rows(connection, "timelines", "store", where, after)
+    connection.execute(
+        "INSERT OR REPLACE INTO main.packs SELECT p.* FROM temp.highest AS h CROSS JOIN "
+        f"store.packs AS p WHERE p.id > h.pack AND p.id < (h.user + 1) << {USER_SHIFT}"
+    )
+
+
+# Building
+
+
+def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
+    """Make a backup from nothing, beside the old one, and put it in its place."""
+    path = path_of(store)
+    new = path + "-new"
+    connection = drafts.create(new)
+    try:
+        with in_our_words(new):
+            _make_tables(connection)
+            _prepare_to_feed(connection, store, must_end)
+            _copy_all(connection)
+            connection.execute("DETACH store")
+            connection.pragma("journal_mode", "wal")
+    finally:
+        connection.close()
+    _put_in_place(new, path)
+
+
+def _make_tables(connection: apsw.Connection) -> None:
+    """The store's own tables as they came to be, without what can be made again."""
+    for migration in schema.MIGRATIONS:
+        connection.execute(migration)
+    sql = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    made: list[Any] = connection.execute(sql).fetchall()
+    for kind, name in made:
+        if kind == "index":
+            connection.execute(f"DROP INDEX {name}")
+    for kind, name in made:
+        if kind == "table" and name not in KEYS:
+            connection.execute(f"DROP TABLE {name}")
+    connection.execute("CREATE TABLE marks (number INTEGER NOT NULL, change INTEGER NOT NULL)")
+    connection.execute("DELETE FROM users")
+    connection.pragma("application_id", backup.APPLICATION_ID)
+    connection.pragma("user_version", _version())
+
+
+def _version() -> int:
+    """Of the backup's own shape, and of the store's."""
+    return VERSION << 16 | schema.VERSION
+
+
+def _copy_all(connection: apsw.Connection) -> None:
+    connection.execute("BEGIN")
+    for table in KEYS:
+        copy_rows(connection, table, "store", "true", ())
+    now = Copied(backup.last_number(connection, "store"), backup.last_change(connection))
+    connection.execute("INSERT INTO marks (number, change) VALUES (?, ?)", now)
+    connection.execute("COMMIT")
+
+
+def _put_in_place(new: str, path: str) -> None:
+    """A WAL that lay beside the old file must never meet the new one: it goes first."""
+    drafts.sync(new)
+    if os.path.exists(path):
+        os.replace(path, path + "-old")
+    for leftover in (path + "-wal", path + "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(leftover)
+    drafts.sync(os.path.dirname(path))
+    os.replace(new, path)
+    drafts.sync(os.path.dirname(path))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path + "-old")
