@@ -2,6 +2,7 @@
 
 import logging
 import os
+import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Unavailable
+from hardsave.objects.hashing import digest
 from hardsave.stores.base import Batch, Changes
 from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, feeding, merge
 from hardsave.stores.sqlite.backup import Copied
@@ -314,6 +316,44 @@ def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> N
         feeding.feed(connection)
     connection.close()
     assert "ahead" in store.verify()[0]
+
+
+def test_a_backup_gives_room_back_when_its_store_does(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeding, "ENOUGH_FREE", 20)
+    second = Path(backup.path_of(str(path)))
+    line = Line(store)
+    for number in range(10):
+        data = random.Random(number).randbytes(50_000)
+        line.commit(line.next(objects={digest(data): data}))
+    copy(store)
+    copy(store)
+    before = second.stat().st_size
+    dropped = [record.id for record in line.saved[:-1]]
+    store.commit(Batch(None, an_entry("gone"), changes=Changes(drop=dropped)))
+    store.collect(lambda _: ())
+    copy(store)
+    assert_same(store)
+    assert second.stat().st_size < before / 2
+
+
+def test_building_that_fails_leaves_no_draft(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be what has filled the disk."""
+    Line(store).save()
+
+    def full(*_: Any) -> None:
+        raise apsw.FullError("disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(feeding, "copy_rows", full)
+        with pytest.raises(Unavailable):
+            feeding.build(store.path)
+    assert [file for file in path.parent.iterdir() if "-new" in file.name] == []
+    copy(store)
+    assert_same(store)
 
 
 def test_building_that_takes_too_long_is_broken_off(store: SqliteStore) -> None:

@@ -153,6 +153,8 @@ class Copier:
             self._seen = version
             self._wal = _stat(backup.path_of(self._path) + "-wal")
             self._trim_changes(copied)
+            if feeding.is_mostly_free(connection):
+                self._build("most of it is free")
         except Outdated as reason:
             self._build(str(reason))
         except Corrupt:

@@ -24,6 +24,7 @@ from hardsave.stores.sqlite.connection import connect, in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT
 
 VERSION = 1
+ENOUGH_FREE = 1024  # pages, before they are worth the work
 
 _CHANGED = {
     "packs": ("packs",),
@@ -94,6 +95,12 @@ def feed(connection: apsw.Connection) -> Copied:
     return now
 
 
+def is_mostly_free(connection: apsw.Connection) -> bool:
+    """Whether building a backup anew takes less room than it gives back."""
+    free = int(connection.execute("PRAGMA main.freelist_count").get)
+    return free > ENOUGH_FREE and 2 * free > int(connection.execute("PRAGMA main.page_count").get)
+
+
 def _check_is_its_past(connection: apsw.Connection, before: Copied, now: Copied) -> None:
     if now.number < before.number:
         raise Corrupt("the store has lost commits that its backup holds; close it everywhere")
@@ -158,8 +165,11 @@ def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
             _copy_all(connection)
             connection.execute("DETACH store")
             connection.pragma("journal_mode", "wal")
-    finally:
+    except BaseException:
         connection.close()
+        drafts.discard(new)
+        raise
+    connection.close()
     _put_in_place(new, path)
 
 
