@@ -7,6 +7,7 @@ are read as data, within bounds, and nothing is written. What could not be read 
 
 import logging
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ _LARGEST_INDEX = 1024 * 1024 * 1024
 _EXCLUDE = 16 * 1024 * 1024
 _OTHER_REFS = "this repository keeps its refs in a reftable, which Hardsave does not read"
 _SHARED_INDEX = "sharedindex."
+REBASED = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +40,7 @@ class GitPosition:
     index_hash: bytes = b""
     shared_index: GitFile | None = None  # what a split index is split from
     files: tuple[GitFile, ...] = ()  # of a merge, rebase, cherry-pick, revert or bisect
+    refs: tuple[tuple[str, str | None], ...] = ()  # other branches that are part of it
     not_captured: tuple[NotCaptured, ...] = ()
 
     @property
@@ -46,9 +49,10 @@ class GitPosition:
         return self.ref.removeprefix("refs/heads/") if self.ref is not None else None
 
 
-def position(root: Path) -> GitPosition | None:
+def position(root: Path, *, also: Iterable[str] = ()) -> GitPosition | None:
     """Where the repository stands whose worktree begins at `root`; None if there is none.
 
+    `refs` are the branches that an unfinished rebase will move, and those named in `also`.
     Never raises because of what lies there.
     """
     with opened(root) as directory:
@@ -58,15 +62,17 @@ def position(root: Path) -> GitPosition | None:
             case NoGitDirectory(problem):
                 return GitPosition(not_captured=(NotCaptured(".git", problem),))
             case GitDirectory():
-                return _position(directory)
+                return position_in(directory, also=also)
 
 
-def _position(directory: GitDirectory) -> GitPosition:
+def position_in(directory: GitDirectory, *, also: Iterable[str] = ()) -> GitPosition:
+    """The same, of a repository that is open."""
     missed: list[NotCaptured] = []
     head = _read(directory, b"HEAD", limit=SMALL, missed=missed)
     at = gitrefs.Target() if head is None else _commit(directory, head, missed)
     index = _read(directory, b"index", limit=_KEPT_INDEX, missed=missed)
     progress = Progress(directory.own)
+    others = {*also, *rebased(progress.files)} - {"" if at.ref is None else os.fsdecode(at.ref)}
     return GitPosition(
         head=head or b"",
         ref=None if at.ref is None else os.fsdecode(at.ref),
@@ -77,6 +83,7 @@ def _position(directory: GitDirectory) -> GitPosition:
         index_hash=b"" if index is None else digest(index),
         shared_index=_shared_index(directory, index, progress.names, missed),
         files=tuple(progress.files),
+        refs=tuple(_resolved(directory, sorted(others), missed)),
         not_captured=(*missed, *progress.missed),
     )
 
@@ -95,6 +102,27 @@ def _commit(directory: GitDirectory, head: bytes, missed: list[NotCaptured]) -> 
     if resolved.problem:
         missed.append(NotCaptured(os.fsdecode(at.ref), resolved.problem))
     return at._replace(commit=resolved.commit)
+
+
+def rebased(files: Iterable[GitFile]) -> Iterator[str]:
+    """The branches that a rebase moves when it ends, by its own notes."""
+    for file in files:
+        if file.path in REBASED:
+            yield from filter(_is_branch, os.fsdecode(file.data).splitlines())
+
+
+def _is_branch(text: str) -> bool:
+    return text.startswith("refs/heads/") and gitrefs.is_name(os.fsencode(text))
+
+
+def _resolved(
+    directory: GitDirectory, refs: Iterable[str], missed: list[NotCaptured]
+) -> Iterator[tuple[str, str | None]]:
+    for ref in refs if directory.refs_are_files else ():
+        found = gitrefs.resolve(directory, os.fsencode(ref))
+        if found.problem:
+            missed.append(NotCaptured(ref, found.problem))
+        yield ref, None if found.commit is None else found.commit.decode("ascii")
 
 
 def _read(

@@ -1,4 +1,4 @@
-"""Git's index as data: which paths it holds. Pure: bytes in, paths out.
+"""Git's index as data: which paths and objects it holds. Pure: bytes in, plain data out.
 
 Versions 2, 3 and 4 are read, split and sparse ones too. The loops are written for a hundred
 thousand entries; the bytes may come from anybody, so every length is doubted.
@@ -19,6 +19,9 @@ _EXTENDED = 0x40  # in the first byte of the flags: two more bytes of flags foll
 _LONG = 0xFFF  # a name of this length or more ends with its NUL
 _LONGEST_PATH = 4096
 _KNOWN_EXTENSIONS = (b"link", b"sdir")  # of those that a reader must know
+_MODE = struct.Struct(">I")
+_MODE_AT = 24  # behind the times, the device and the inode
+_LENGTH_BITS = 0x0FFF  # of the flags: how long the name is
 
 
 class BadIndex(Exception):
@@ -29,8 +32,18 @@ class Index(NamedTuple):
     """An index, as far as we need it."""
 
     names: list[bytes]  # in order; empty where a split index only changes an entry of its base
+    starts: list[int]  # where each entry begins
     base: str  # the index that this one is split from, or nothing
     removed: frozenset[int]  # which entries of the base are gone
+
+
+class IndexEntry(NamedTuple):
+    """What an entry says about content: all of it but the stat data of a file."""
+
+    name: bytes
+    mode: int
+    id: str
+    flags: bytes  # stage, intent to add, skip worktree: without the length of the name
 
 
 def paths(data: bytes, *, hash_name: str, base: Callable[[str], bytes]) -> frozenset[bytes]:
@@ -63,13 +76,27 @@ def parse(data: bytes, *, hash_name: str) -> Index:
         raise BadIndex(f"it has no room for {count} entries")
     read = _compressed if version == 4 else _padded
     try:
-        names, at = read(data, count, fixed)
+        names, starts, at = read(data, count, fixed)
     except (IndexError, ValueError) as error:
         raise BadIndex("its entries are cut off") from error
     if at > end:
         raise BadIndex("its entries are cut off")
     base, removed = _split(_link(data, at, end), HASH_BYTES[hash_name])
-    return Index(names, base, removed)
+    return Index(names, starts, base, removed)
+
+
+def entries(data: bytes, index: Index, *, hash_name: str) -> list[IndexEntry]:
+    """The entries of an index that was parsed from these bytes."""
+    flags_at = _STAT_BYTES + HASH_BYTES[hash_name]
+    found = []
+    for name, at in zip(index.names, index.starts, strict=True):
+        (mode,) = _MODE.unpack_from(data, at + _MODE_AT)
+        flags = at + flags_at
+        first = int.from_bytes(data[flags : flags + 2], "big") & ~_LENGTH_BITS
+        more = data[flags + 2 : flags + 4] if data[flags] & _EXTENDED else b""
+        id = data[at + _STAT_BYTES : flags].hex()
+        found.append(IndexEntry(name, mode, id, first.to_bytes(2, "big") + more))
+    return found
 
 
 def _check(content: memoryview, expected: bytes, hash_name: str) -> None:
@@ -82,9 +109,9 @@ def _check(content: memoryview, expected: bytes, hash_name: str) -> None:
 # Entries
 
 
-def _padded(data: bytes, count: int, fixed: int) -> tuple[list[bytes], int]:
+def _padded(data: bytes, count: int, fixed: int) -> tuple[list[bytes], list[int], int]:
     """Versions 2 and 3: names as they are, entries filled up to a multiple of eight."""
-    names = []
+    names, starts = [], []
     at = _HEADER.size
     for _ in range(count):
         flags = at + fixed
@@ -93,17 +120,19 @@ def _padded(data: bytes, count: int, fixed: int) -> tuple[list[bytes], int]:
         length = (high & 15) << 8 | data[flags + 1]
         end = start + length if length < _LONG else data.index(0, start)
         names.append(data[start:end])
+        starts.append(at)
         at += (end - at + 8) & ~7
-    return names, at
+    return names, starts, at
 
 
-def _compressed(data: bytes, count: int, fixed: int) -> tuple[list[bytes], int]:
+def _compressed(data: bytes, count: int, fixed: int) -> tuple[list[bytes], list[int], int]:
     """Version 4: how much to cut off the name before, and what to put there instead."""
-    names = []
+    names, starts = [], []
     at = _HEADER.size
     name = b""
     room = 4 * len(data) + _LONGEST_PATH  # names may unpack to more than memory holds
     for _ in range(count):
+        starts.append(at)
         at += fixed
         at += 4 if data[at] & _EXTENDED else 2
         cut = data[at]
@@ -117,7 +146,7 @@ def _compressed(data: bytes, count: int, fixed: int) -> tuple[list[bytes], int]:
             raise BadIndex("its names are too long")
         names.append(name)
         at = end + 1
-    return names, at
+    return names, starts, at
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -14,7 +14,8 @@ _FILES = frozenset(
     b" CHERRY_PICK_HEAD REVERT_HEAD REBASE_HEAD".split()
 )
 _FILES_THAT_BEGIN = b"BISECT_"
-_DIRECTORIES = (b"rebase-merge", b"rebase-apply", b"sequencer", b"refs/bisect")
+OPERATION_DIRECTORIES = (b"rebase-merge", b"rebase-apply", b"sequencer")
+_DIRECTORIES = (*OPERATION_DIRECTORIES, b"refs/bisect", b"refs/rewritten")
 _LARGEST_FILE = 1024 * 1024
 _ALL_FILES = 16 * 1024 * 1024
 _MOST_FILES = 10_000
@@ -35,6 +36,16 @@ class NotCaptured:
 
     path: str
     reason: str
+
+
+def is_known(path: bytes) -> bool:
+    """Whether a path is one of those that are kept. Nothing else is ever written."""
+    name, _, below = path.partition(b"/")
+    if not below:
+        return name in _FILES or name.startswith(_FILES_THAT_BEGIN)
+    names = path.split(b"/")
+    is_plain = not any(each in (b"", b".", b"..") or b"\0" in each for each in names)
+    return is_plain and any(path.startswith(each + b"/") for each in _DIRECTORIES)
 
 
 class Progress:

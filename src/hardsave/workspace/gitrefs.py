@@ -19,6 +19,11 @@ _NAME = re.compile(
 _ID = re.compile(rb"[0-9a-fA-F]+")
 
 
+def is_name(ref: bytes) -> bool:
+    """Whether this can be the full name of a ref."""
+    return _NAME.fullmatch(ref) is not None
+
+
 class Target(NamedTuple):
     """What HEAD or a ref says: the name of another ref, or a commit. Or neither, and why."""
 

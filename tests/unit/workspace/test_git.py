@@ -170,6 +170,28 @@ def test_a_bisection_is_kept_with_its_refs(conflict: Repository) -> None:
     assert {"BISECT_LOG", "BISECT_TERMS", "refs/bisect/bad"} <= names(stands(conflict))
 
 
+@pytest.mark.parametrize("backend", ["--merge", "--apply"])
+def test_the_branch_that_a_rebase_will_move_is_kept(conflict: Repository, backend: str) -> None:
+    commit = conflict.line("rev-parse", "main")
+    conflict.git("rebase", backend, "side", codes=(1,))
+    assert stands(conflict).refs == (("refs/heads/main", commit),)
+
+
+def test_other_branches_are_kept_if_asked_for(repository: Repository) -> None:
+    repository.git("branch", "other")
+    commit = repository.line("rev-parse", "other")
+    found = position(repository.root, also=["refs/heads/other", "refs/heads/no", "refs/heads/main"])
+    assert found is not None
+    assert found.refs == (("refs/heads/no", None), ("refs/heads/other", commit))
+
+
+def test_the_labels_of_a_rebase_with_merges_are_kept(conflict: Repository) -> None:
+    conflict.git("checkout", "--quiet", "side")
+    conflict.git("merge", "--quiet", "--no-edit", "--strategy=ours", "main")
+    conflict.git("rebase", "--rebase-merges", "--exec=false", "main~1", codes=(1,))
+    assert "refs/rewritten/onto" in names(stands(conflict))
+
+
 def test_a_linked_worktree_keeps_its_own_unfinished_work(conflict: Repository) -> None:
     conflict.git("worktree", "add", "-q", "--detach", "../other")
     linked = Repository(conflict.root.parent / "other")

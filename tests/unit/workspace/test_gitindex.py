@@ -46,6 +46,27 @@ def some_paths(count: int) -> list[bytes]:
     return sorted(paths)
 
 
+@pytest.mark.parametrize("version", [2, 4])
+def test_entries_are_those_that_git_lists(repository: Repository, version: int) -> None:
+    repository.git("update-index", "--index-version", str(version))
+    add(repository, some_paths(100))
+    add(repository, [b"link"], mode=b"120000")
+    lines = b"".join(b"100755 %b %d\tboth\0" % (b"1" * 40, stage) for stage in (1, 2, 3))
+    if repository.line("rev-parse", "--show-object-format") == "sha1":
+        repository.git("update-index", "-z", "--index-info", stdin=lines)
+    repository.write("new", "")
+    repository.git("add", "--intent-to-add", "new")
+    data = (repository.root / ".git/index").read_bytes()
+    name = repository.line("rev-parse", "--show-object-format")
+    found = gitindex.entries(data, gitindex.parse(data, hash_name=name), hash_name=name)
+    listed = [
+        b"%06o %b %d\t%b" % (each.mode, each.id.encode(), each.flags[0] >> 4 & 3, each.name)
+        for each in found
+    ]
+    assert listed == repository.git("ls-files", "--stage", "-z").split(b"\0")[:-1]
+    assert [each.name for each in found if each.flags[2:3] == b"\x20"] == [b"new"]
+
+
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_every_version_is_read(repository: Repository, version: int) -> None:
     add(repository, some_paths(300))
