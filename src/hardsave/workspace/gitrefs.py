@@ -3,12 +3,13 @@
 The names may come from anybody: one that would lead out of the repository is refused.
 """
 
+import os
 import re
 from typing import NamedTuple
 
 from hardsave.workspace.gitdir import SMALL, GitDirectory
 from hardsave.workspace.gitindex import HASH_BYTES
-from hardsave.workspace.reading import read_beneath
+from hardsave.workspace.reading import open_beneath, read_beneath
 
 _PACKED_REFS = 256 * 1024 * 1024
 _DEEPEST = 5  # refs that name refs, as git
@@ -60,6 +61,48 @@ def resolve(directory: GitDirectory, ref: bytes) -> Target:
     return _packed(directory, ref)
 
 
+def leads_to(directory: GitDirectory, ref: bytes) -> bytes:
+    """The ref itself, or the one that it is another name of."""
+    for _ in range(_DEEPEST):
+        named = _loose(directory, ref).ref
+        if named is None:
+            break
+        ref = named
+    return ref
+
+
+def in_the_way(directory: GitDirectory, ref: bytes) -> bytes | None:
+    """A ref beside which this one cannot be: the one's name is a directory of the other's."""
+    above = ref.split(b"/")
+    beginnings = [b"/".join(above[:count]) for count in range(3, len(above))]
+    for each in beginnings:
+        if resolve(directory, each).commit is not None:
+            return each
+    data = read_packed(directory)
+    below = re.search(rb"^[0-9a-f]+ (%b/.*)$" % re.escape(ref), data, re.MULTILINE)
+    if below:
+        return below[1]
+    return _first_below(directory.common, ref)
+
+
+def _first_below(common: int, path: bytes) -> bytes | None:
+    """A file somewhere below a directory."""
+    try:
+        opened = open_beneath(common, path.split(b"/"))
+    except OSError:
+        return None
+    try:
+        listed = sorted(os.fsencode(name) for name in os.listdir(opened))
+    finally:
+        os.close(opened)
+    for name in listed:
+        below = path + b"/" + name
+        found = _first_below(common, below)
+        if found or read_beneath(common, below, limit=SMALL) != (None, ""):
+            return found or below
+    return None
+
+
 def _loose(directory: GitDirectory, ref: bytes) -> Target:
     where = directory.own if ref.startswith(_OF_ONE_WORKTREE) else directory.common
     data, problem = read_beneath(where, ref, limit=SMALL)
@@ -73,6 +116,15 @@ def _packed(directory: GitDirectory, ref: bytes) -> Target:
     if data is None:
         return Target(problem=problem and f"packed-refs: {problem}")
     return Target(commit=packed(data, ref, width=2 * HASH_BYTES[directory.hash_name]))
+
+
+def read_packed(directory: GitDirectory) -> bytes:
+    return read_beneath(directory.common, b"packed-refs", limit=_PACKED_REFS).data or b""
+
+
+def without(data: bytes, ref: bytes) -> bytes:
+    """The content of packed-refs without a ref, and without what its tag leads to."""
+    return re.sub(rb"^[0-9a-f]+ %b\r?\n(?:\^.*\n)?" % re.escape(ref), b"", data, flags=re.MULTILINE)
 
 
 def packed(data: bytes, ref: bytes, *, width: int) -> bytes | None:

@@ -1,0 +1,315 @@
+"""Bringing a repository back to a stored position: HEAD, its branch, the index, unfinished work.
+
+    judge → stage and sync → lock → look → pin → notes, index → branches → HEAD → reflogs → unlock
+
+Git is not run. Its configuration could name programs, and what is written here is a handful of
+small files whose locks are git's own.
+
+*Refused*, with nothing changed: a position that is not whole or not of this repository
+(`NotFound`, `Misuse`, `Corrupt`); a commit or a staged content that `git gc` has taken
+(`NotFound`); a branch that another worktree has in use, or whose name is taken by a directory of
+other branches (`Conflict`); a lock that somebody holds (`Unavailable`; it is never removed);
+anything that is neither as the present has it nor as the target does (`Conflict`).
+
+*Ordered*: every new content is on the disk before the first file is replaced, and what the
+present names is pinned under `refs/hardsave/ID/` before a branch moves.
+
+*Atomic* is each file, by one rename. All of them together are not: but git's locks are held
+meanwhile, so no git writes in between, and they stay if the process dies.
+
+*Idempotent*: what is done is found by looking. The same call after any interruption takes our
+own locks over and finishes. Once it has finished, to repeat it changes nothing.
+
+Nested repositories and submodules keep a position of their own, which is not touched.
+"""
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.workspace import gitconfig, gitobjects, gitplan, gitrefs
+from hardsave.workspace.git import GitPosition, position, position_in
+from hardsave.workspace.gitdir import GitDirectory, opened
+from hardsave.workspace.gitfiles import GitFiles
+from hardsave.workspace.gitindex import HASH_BYTES
+from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting
+from hardsave.workspace.gitplan import FileChange, GitPlan, Pin, RefMove
+from hardsave.workspace.gitworktrees import in_use_elsewhere, is_true, settings
+
+_ID = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*")
+_PACKED = b"packed-refs"
+_log = logging.getLogger(__name__)
+_WHO = "hardsave <hardsave@localhost>"
+
+
+class GitRestored(NamedTuple):
+    """What was done, and under which refs the left objects are kept."""
+
+    plan: GitPlan
+    pins: tuple[str, ...]
+
+
+def present(root: Path, target: GitPosition) -> GitPosition | None:
+    """Where the repository stands now, with all that a restore of the target would change."""
+    return position(root, also=gitplan.branches(target))
+
+
+def restore_git(
+    root: Path,
+    before: GitPosition,
+    target: GitPosition,
+    *,
+    id: str,
+    seconds: int,
+    attempts: int = ATTEMPTS,
+    sleep: Callable[[float], None] = time.sleep,
+) -> GitRestored:
+    """Bring the repository at `root` from `before` to the target.
+
+    `before` is what `present` said when the safety checkpoint `id` was saved, and `seconds` is
+    when that was: the time that the reflogs will show. A lock that somebody holds is waited
+    for, but not long.
+    """
+    if not _ID.fullmatch(id):
+        raise Misuse(f"{id!r} cannot name pins; use the id of the safety checkpoint")
+    plan = gitplan.plan_git(before, target)
+    with _repository(root) as directory:
+        _refuse(directory, plan)
+        restore = _Restore(directory, plan, id, seconds)
+        waiting = Waiting(attempts, sleep)
+        try:
+            return GitRestored(plan, restore.run(before, target, waiting))
+        except OSError as error:
+            words = _IN_PART if restore.has_begun else _UNCHANGED
+            raise Unavailable(f"the repository at {str(root)!r} {words}: {error}") from error
+
+
+_IN_PART = "is restored in part; see to the disk, then recover"
+_UNCHANGED = "cannot be written; nothing was changed. See to it, then repeat"
+
+
+@contextmanager
+def _repository(root: Path) -> Iterator[GitDirectory]:
+    with opened(root) as directory:
+        if directory is None:
+            raise NotFound(f"there is no repository in {str(root)!r}; restore it without git")
+        if not isinstance(directory, GitDirectory):
+            raise NotFound(f"the repository in {str(root)!r} cannot be used: {directory.problem}")
+        yield directory
+
+
+# What speaks against it
+
+
+def _refuse(directory: GitDirectory, plan: GitPlan) -> None:
+    _refuse_lost(directory, plan)
+    _refuse_in_use(directory, plan)
+    for move in plan.refs:
+        other = gitrefs.in_the_way(directory, os.fsencode(move.ref)) if move.after else None
+        if other is not None:
+            raise Conflict(
+                f"{move.ref!r} cannot come back beside {os.fsdecode(other)!r}, which is named "
+                "as if it lay above or below it; rename that one, then repeat"
+            )
+
+
+def _refuse_lost(directory: GitDirectory, plan: GitPlan) -> None:
+    contents = [] if _fetches(directory) else [each.id for each in plan.contents]
+    lost = gitobjects.missing(directory, [*plan.needs, *contents])
+    for id in sorted(lost, key=lambda id: (id not in plan.needs, id)):
+        what = "the commit" if id in plan.needs else "the staged content"
+        raise NotFound(
+            f"{what} {id} is no longer in the repository ({len(lost)} in all are gone): git has "
+            "collected it. Fetch it if it lies elsewhere, or restore the files without git"
+        )
+
+
+def _fetches(directory: GitDirectory) -> bool:
+    """Whether it is a partial clone: what it lacks, git gets when it is needed."""
+    found = settings(directory)
+    return any(
+        key == b"extensions.partialclone" or (key.endswith(b".promisor") and is_true(value))
+        for key, value in found
+    )
+
+
+def _refuse_in_use(directory: GitDirectory, plan: GitPlan) -> None:
+    touched = {move.ref for move in plan.refs}
+    for change in plan.files:
+        if change.path == "HEAD" and change.after is not None:
+            named = gitrefs.target(change.after, directory.hash_name).ref
+            touched |= {os.fsdecode(named)} if named is not None else set()
+    for ref, where in in_use_elsewhere(directory).items():
+        if ref in touched:
+            raise Conflict(
+                f"{ref!r} is in use in {where}; switch that to another branch (or "
+                "'git worktree prune' if it is gone), then repeat"
+            )
+
+
+# Doing it
+
+
+class _Restore:
+    """One restore in an open repository. `has_begun`: something may have been changed."""
+
+    def __init__(self, directory: GitDirectory, plan: GitPlan, id: str, seconds: int) -> None:
+        self._directory = directory
+        self._plan = plan
+        self._id = id
+        self._seconds = seconds
+        self._steps = plan
+        self._staged: dict[str, bytes] = {}
+        self.has_begun = False
+
+    def run(self, before: GitPosition, target: GitPosition, waiting: Waiting) -> tuple[str, ...]:
+        name = b"hardsave-" + self._id.encode()
+        with (
+            GitFiles(self._directory, name) as files,
+            Locks(files.staging, self._id, waiting) as locks,
+        ):
+            files.stage(locks.words, name=LOCK)
+            self._lock(locks)
+            self._look(before, target)
+            self._stage(files)
+            pins = tuple(self._pin(files))
+            files.sync()
+            self.has_begun = True
+            self._change(files, target)
+            self._verify(target)
+        return pins
+
+    def _lock(self, locks: Locks) -> None:
+        for name in (b"index", b"HEAD"):
+            locks.take(self._directory.own, name)
+        for move in self._plan.refs:
+            locks.take(self._directory.common, self._place(move))
+        if any(move.after is None for move in self._plan.refs):
+            locks.take(self._directory.common, _PACKED)
+
+    def _place(self, move: RefMove) -> bytes:
+        return gitrefs.leads_to(self._directory, os.fsencode(move.ref))
+
+    def _look(self, before: GitPosition, target: GitPosition) -> None:
+        """What is left to do. After a crash that is less than what was planned."""
+        now = position_in(self._directory, also=gitplan.branches(target))
+        if others := gitplan.strangers(now, before, target):
+            raise Conflict(
+                f"somebody else is at work in this repository: {', '.join(others)} changed after "
+                "the present was saved. Nothing was changed; repeat"
+            )
+        self._steps = gitplan.plan_git(now, target)
+
+    def _stage(self, files: GitFiles) -> None:
+        for change in self._steps.files:
+            if change.after is not None:
+                self._staged[change.path] = files.stage(change.after)
+        for move in self._steps.refs:
+            if move.after is not None:
+                self._staged[move.ref] = files.stage(move.after.encode() + b"\n")
+        if "index" in self._staged:
+            files.distrust(self._staged["index"])
+
+    # Pins
+
+    def _pin(self, files: GitFiles) -> Iterator[str]:
+        lost = gitobjects.missing(self._directory, [pin.id for pin in self._plan.pins])
+        pins = [pin for pin in self._plan.pins if pin.id not in lost]
+        for pin in (*pins, *self._pin_of_index(files)):
+            ref = f"{gitplan.PINS}{self._id}/{pin.name}"
+            there = gitrefs.resolve(self._directory, os.fsencode(ref))
+            if there.commit is None:
+                staged = files.stage(pin.id.encode() + b"\n")
+                files.add(self._directory.common, os.fsencode(ref), staged)
+            elif there.commit.decode() != pin.id:
+                raise Conflict(f"{ref!r} pins something else; use an id of its own")
+            yield ref
+
+    def _pin_of_index(self, files: GitFiles) -> Iterator[Pin]:
+        """The contents that only the index may name, in a tree of their own."""
+        lost = gitobjects.missing(self._directory, [each.id for each in self._plan.staged])
+        tree = gitobjects.tree_of(each for each in self._plan.staged if each.id not in lost)
+        if not tree:
+            return
+        id = gitobjects.object_id("tree", tree, self._directory.hash_name)
+        if gitobjects.missing(self._directory, [id]):
+            staged = files.stage(gitobjects.loose("tree", tree), mode=0o444)
+            path = f"objects/{id[:2]}/{id[2:]}".encode()
+            with suppress(FileExistsError):
+                files.add(self._directory.common, path, staged)
+        yield Pin("index", id)
+
+    # Changes
+
+    def _change(self, files: GitFiles, target: GitPosition) -> None:
+        for change in self._steps.files:
+            if change.path != "HEAD":
+                self._write(files, change)
+        files.remove_operations({file.path for file in target.files})
+        for move in self._steps.refs:
+            self._move(files, move)
+        for change in self._steps.files:
+            if change.path == "HEAD":
+                self._write(files, change)
+        for move in self._plan.logs:
+            self._log(files, move)
+        files.sync()
+
+    def _write(self, files: GitFiles, change: FileChange) -> None:
+        path = os.fsencode(change.path)
+        if change.after is None:
+            files.remove(self._directory.own, path)
+        else:
+            files.put(self._directory.own, path, self._staged[change.path])
+
+    def _move(self, files: GitFiles, move: RefMove) -> None:
+        common, place = self._directory.common, self._place(move)
+        if move.after is not None:
+            files.put(common, place, self._staged[move.ref])
+            return
+        packed = gitrefs.read_packed(self._directory)
+        rest = gitrefs.without(packed, place)
+        if rest != packed:  # first: else the packed one would show up when the other is gone
+            files.put(common, _PACKED, files.stage(rest))
+        files.remove(common, place)
+
+    def _log(self, files: GitFiles, move: RefMove) -> None:
+        """A reflog is for people; one that cannot be written must not stop halfway."""
+        try:
+            self._write_log(files, move)
+        except OSError as error:
+            _log.warning("the reflog of %s could not be written: %s", move.ref, error)
+
+    def _write_log(self, files: GitFiles, move: RefMove) -> None:
+        base = self._directory.own if move.ref == "HEAD" else self._directory.common
+        path = b"logs/" + (b"HEAD" if move.ref == "HEAD" else self._place(move))
+        if move.ref != "HEAD" and move.after is None:
+            files.remove(base, path)  # as git does with a branch that goes
+            return
+        nothing = "0" * 2 * HASH_BYTES[self._directory.hash_name]
+        old, new = move.before or nothing, move.after or nothing
+        who = f"{_WHO} {self._seconds} +0000"
+        lines = f"{old} {new} {who}\thardsave: rewind ({self._id})\n"
+        if move.ref == "HEAD" and self._plan.switch is not None:
+            # In git's own words: `git status` and `git checkout -` go by them.
+            lines += f"{new} {new} {who}\tcheckout: moving from %s to %s\n" % self._plan.switch
+        files.append(base, path, os.fsencode(lines), is_new=_makes_logs(self._directory))
+
+    def _verify(self, target: GitPosition) -> None:
+        now = position_in(self._directory, also=gitplan.branches(target))
+        if others := gitplan.strangers(now, target, target):
+            raise Conflict(
+                f"{', '.join(others)} of the repository did not stay as restored: somebody else "
+                "is at work there, without git's locks; repeat"
+            )
+
+
+def _makes_logs(directory: GitDirectory) -> bool:
+    value = gitconfig.last(settings(directory), b"core.logallrefupdates")
+    return value is None or is_true(value) or value.lower() == b"always"

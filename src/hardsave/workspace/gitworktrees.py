@@ -1,0 +1,70 @@
+"""Which branches the other worktrees of a repository have in use, read from their files."""
+
+import os
+
+from hardsave.workspace import gitconfig, gitrefs
+from hardsave.workspace.git import REBASED, rebased
+from hardsave.workspace.gitdir import SMALL, GitDirectory
+from hardsave.workspace.gitprogress import GitFile
+from hardsave.workspace.reading import open_beneath, read_beneath
+
+_CONFIG = 1024 * 1024
+
+
+def settings(directory: GitDirectory) -> list[gitconfig.Setting]:
+    """The repository's own configuration, as data."""
+    data = read_beneath(directory.common, b"config", limit=_CONFIG).data or b""
+    return list(gitconfig.parse(data))
+
+
+def is_true(value: bytes | None) -> bool:
+    return (value or b"").lower() in (b"true", b"yes", b"on", b"1")
+
+
+def in_use_elsewhere(directory: GitDirectory) -> dict[str, str]:
+    """Branches that another worktree has checked out or is rebasing, and where that is."""
+    found: dict[str, str] = {}
+    ours = _identity(directory.own)
+    is_bare = is_true(gitconfig.last(settings(directory), b"core.bare"))
+    if ours != _identity(directory.common) and not is_bare:
+        found |= dict.fromkeys(_in_use(directory.common, directory.hash_name), "the main worktree")
+    for name in _names(directory.common):
+        try:
+            opened = open_beneath(directory.common, [b"worktrees", name])
+        except OSError:
+            continue
+        try:
+            if _identity(opened) != ours:
+                where = _where(opened, name)
+                found |= dict.fromkeys(_in_use(opened, directory.hash_name), where)
+        finally:
+            os.close(opened)
+    return found
+
+
+def _in_use(opened: int, hash_name: str) -> set[str]:
+    head = gitrefs.target(read_beneath(opened, b"HEAD", limit=SMALL).data or b"", hash_name)
+    read = [(path, read_beneath(opened, path.encode(), limit=_CONFIG).data) for path in REBASED]
+    notes = [GitFile(path, data or b"") for path, data in read]
+    return {*rebased(notes)} | ({os.fsdecode(head.ref)} if head.ref is not None else set())
+
+
+def _names(common: int) -> list[bytes]:
+    try:
+        opened = open_beneath(common, [b"worktrees"])
+    except OSError:
+        return []
+    try:
+        return sorted(os.fsencode(name) for name in os.listdir(opened))
+    finally:
+        os.close(opened)
+
+
+def _where(opened: int, name: bytes) -> str:
+    path = read_beneath(opened, b"gitdir", limit=SMALL).data or name
+    return "the worktree " + os.fsdecode(path.strip().removesuffix(b"/.git"))
+
+
+def _identity(opened: int) -> tuple[int, int]:
+    status = os.fstat(opened)
+    return status.st_dev, status.st_ino
