@@ -44,6 +44,7 @@ class Git:
     index: Stored | None
     shared_index: Stored | None
     files: tuple[Stored, ...]
+    refs: tuple[tuple[str, str | None], ...]  # other branches that are part of it
     not_captured: tuple[GitNotCaptured, ...]
 
     @property
@@ -90,6 +91,7 @@ def _plain(position: GitPosition | None, stored: Any) -> list[Any] | None:
         None if at.index is None else stored("index", at.index),
         None if at.shared_index is None else stored(at.shared_index.path, at.shared_index.data),
         [stored(file.path, file.data) for file in at.files],
+        [list(each) for each in at.refs],
         [[each.path, each.reason] for each in at.not_captured],
     ]
 
@@ -126,19 +128,20 @@ def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Ca
 
 
 def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
-    head, ref, commit, hash_name, gitfile, index_hash, index, shared, files, missed = plain
+    head, ref, commit, hash_name, gitfile, index_hash, index, shared, files, refs, missed = plain
     if hash_name not in ("sha1", "sha256"):
         raise ValueError(hash_name)
     return Git(
         _bytes(head),
-        None if ref is None else _text(ref),
-        None if commit is None else _text(commit),
+        _text_or_none(ref),
+        _text_or_none(commit),
         hash_name,
         _bytes(gitfile),
         _bytes(index_hash),
         _stored(index, contents),
         _stored(shared, contents),
         tuple(each for file in files if (each := _stored(file, contents)) is not None),
+        tuple((_text(name), _text_or_none(commit)) for name, commit in refs),
         tuple(GitNotCaptured(_text(path), _text(why)) for path, why in missed),
     )
 
@@ -156,6 +159,10 @@ def _text(value: Any) -> str:
     if type(value) is not str:
         raise TypeError(type(value))
     return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
 
 
 def _bytes(value: Any) -> bytes:
@@ -182,6 +189,7 @@ def position(git: Git, fetch: Fetch) -> GitPosition:
         if git.shared_index is None
         else GitFile(git.shared_index.path, data(git.shared_index)),
         files=tuple(GitFile(each.path, data(each)) for each in git.files),
+        refs=git.refs,
         not_captured=git.not_captured,
     )
 

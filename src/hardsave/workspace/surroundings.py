@@ -6,7 +6,7 @@ nothing would be captured, and nobody meant that.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +29,12 @@ class Surroundings(NamedTuple):
     problem: str  # why git's index could not be read; empty if it could
 
 
-def look(root: Path) -> Surroundings:
-    """Read what surrounds a workspace. Runs nothing, writes nothing."""
+def look(root: Path, *, branches: Iterable[str] = ()) -> Surroundings:
+    """Read what surrounds a workspace. Runs nothing, writes nothing.
+
+    `branches` are those that the position holds beside its own: before a restore of another
+    position, those that it would move.
+    """
     top = _top(root)
     excludes = [ignore.global_excludes(os.environ, Path.home())]
     if top is None:
@@ -42,7 +46,7 @@ def look(root: Path) -> Surroundings:
     return Surroundings(
         rules=above or _rules(excludes),
         tracked=frozenset() if found is None else _below(found.paths, inside),
-        position=git.position(top),
+        position=git.position(top, also=branches),
         is_top=not names,
         problem="" if found is None else found.problem,
     )

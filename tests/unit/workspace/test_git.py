@@ -1,5 +1,6 @@
 """Where a repository stands, by its files, is where git says that it stands."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
 from hardsave.objects.types import Types
+from hardsave.workspace import capture
 from hardsave.workspace.git import GitPosition, info_exclude, position, tracked
 from hardsave.workspace.gitprogress import GitFile, NotCaptured
 from tests.unit.workspace.repository import Repository
@@ -251,3 +253,21 @@ def plant_canary(repository: Repository, canary: Path) -> None:
     for hook in ("post-index-change", "reference-transaction", "post-checkout", "pre-commit"):
         repository.write(f"hooks/{hook}", canary.read_text())
         (repository.root / "hooks" / hook).chmod(0o755)
+
+
+def test_a_position_is_kept_whole_by_a_capture(conflict: Repository) -> None:
+    conflict.git("rebase", "side", codes=(1,))
+    found = position(conflict.root, also=["refs/heads/none"])
+    objects: dict[bytes, bytes] = {}
+    address = capture.write(digest(b"a snapshot"), (), found, objects.__setitem__)
+
+    def fetch(wanted: Collection[bytes]) -> Mapping[bytes, bytes]:
+        return {one: objects[one] for one in wanted}
+
+    kept = capture.read(address, fetch).git
+    assert kept is not None
+    assert kept.refs == (
+        ("refs/heads/main", conflict.line("rev-parse", "main")),
+        ("refs/heads/none", None),
+    )
+    assert capture.position(kept, fetch) == found
