@@ -23,7 +23,7 @@ NOBODY = 65534
 ID = b"\x07\x08"
 CALLS = (
     *("mkdir", "rmdir", "unlink", "rename", "replace", "symlink", "link"),
-    *("fchmod", "fsync", "write", "pwrite", "ftruncate"),
+    *("fchmod", "fsync", "write", "pwrite", "ftruncate", "utime"),
 )
 NEEDS_SPACE = {"mkdir", "rename", "replace", "symlink", "link", "write", "pwrite", "create"}
 
@@ -108,7 +108,7 @@ def run(
     shelf = Shelf(folder)
     room.fetch = shelf.fetch  # type: ignore[method-assign] # the objects are in a file here
     made = None if recover else room.plan(bytes.fromhex(target), bytes.fromhex(present))
-    count = _watch(at, how)
+    count = watch(at, how)
     error, restored = "", None
     try:
         if made is None:
@@ -138,7 +138,7 @@ def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
     return answer
 
 
-def _watch(at: int | None, how: str) -> Callable[[], int]:
+def watch(at: int | None, how: str) -> Callable[[], int]:
     """Count the calls from here on, and strike one of them."""
     numbers = [0]
 
