@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave.errors import NotFound
 from hardsave.workspace import gitconfig
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.reading import failure, open_directory, read_beneath
@@ -51,6 +52,17 @@ def opened(root: Path) -> Iterator[GitDirectory | NoGitDirectory | None]:
             return
         stack.callback(os.close, top)
         yield _found(top, stack)
+
+
+@contextmanager
+def repository(root: Path) -> Iterator[GitDirectory]:
+    """The same, for those who cannot go on without: `NotFound`."""
+    with opened(root) as directory:
+        if directory is None:
+            raise NotFound(f"there is no repository in {str(root)!r}; go on without git")
+        if not isinstance(directory, GitDirectory):
+            raise NotFound(f"the repository in {str(root)!r} cannot be used: {directory.problem}")
+        yield directory
 
 
 def _found(top: int, stack: ExitStack) -> GitDirectory | NoGitDirectory | None:

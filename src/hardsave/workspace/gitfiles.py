@@ -96,6 +96,12 @@ class GitFiles:
                 os.close(parent)
             self._touch(base, path)
 
+    def remove_empty(self, base: int, path: bytes) -> None:
+        """Remove a directory that holds nothing any more."""
+        with making_parents(base, path) as (parent, name):
+            _remove_empty(parent, name)
+        self._touch(base, path)
+
     def remove_operations(self, kept: set[str]) -> None:
         """Directories of unfinished work that hold nothing any more: git goes by their names."""
         for path in OPERATION_DIRECTORIES:

@@ -15,8 +15,6 @@ from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.workspace import gitindex, gitprogress, gitrefs, names
 from hardsave.workspace.git import GitPosition, rebased
 
-PINS = "refs/hardsave/"
-
 _TREE_MODE = 0o040000  # a directory outside a sparse checkout
 _LINK_MODE = 0o160000  # a submodule's commit, which lies in another repository
 _SHARED_INDEX = re.compile(r"sharedindex\.[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -240,7 +238,8 @@ def _pins(present: GitPosition, target: GitPosition) -> Iterator[Pin]:
     for name, id in _named(present):
         if id not in kept and id not in seen:
             seen.add(id)
-            yield Pin(name, id)
+            is_name = gitrefs.is_name(os.fsencode(f"refs/{name}"))
+            yield Pin(name if is_name else f"other-{len(seen)}", id)
 
 
 def _named(position: GitPosition) -> Iterator[tuple[str, str]]:

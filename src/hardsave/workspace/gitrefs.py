@@ -5,6 +5,7 @@ The names may come from anybody: one that would lead out of the repository is re
 
 import os
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hardsave.workspace.gitdir import SMALL, GitDirectory
@@ -73,34 +74,37 @@ def leads_to(directory: GitDirectory, ref: bytes) -> bytes:
 
 def in_the_way(directory: GitDirectory, ref: bytes) -> bytes | None:
     """A ref beside which this one cannot be: the one's name is a directory of the other's."""
-    above = ref.split(b"/")
-    beginnings = [b"/".join(above[:count]) for count in range(3, len(above))]
-    for each in beginnings:
-        if resolve(directory, each).commit is not None:
-            return each
-    data = read_packed(directory)
-    below = re.search(rb"^[0-9a-f]+ (%b/.*)$" % re.escape(ref), data, re.MULTILINE)
-    if below:
-        return below[1]
-    return _first_below(directory.common, ref)
+    names = ref.split(b"/")
+    for count in range(3, len(names)):
+        above = b"/".join(names[:count])
+        if resolve(directory, above).commit is not None:
+            return above
+    return next(iter(below(directory, ref + b"/")), None)
 
 
-def _first_below(common: int, path: bytes) -> bytes | None:
-    """A file somewhere below a directory."""
+def below(directory: GitDirectory, beginning: bytes) -> list[bytes]:
+    """The refs whose names begin like this, up to a slash: loose ones and packed ones."""
+    packed = re.findall(
+        rb"^[0-9a-f]+ (%b.*?)\r?$" % re.escape(beginning), read_packed(directory), re.MULTILINE
+    )
+    return sorted({*packed, *_loose_below(directory.common, beginning.rstrip(b"/"))})
+
+
+def _loose_below(common: int, path: bytes) -> Iterator[bytes]:
     try:
         opened = open_beneath(common, path.split(b"/"))
     except OSError:
-        return None
+        return
     try:
-        listed = sorted(os.fsencode(name) for name in os.listdir(opened))
+        names = [os.fsencode(name) for name in os.listdir(opened)]
     finally:
         os.close(opened)
-    for name in listed:
-        below = path + b"/" + name
-        found = _first_below(common, below)
-        if found or read_beneath(common, below, limit=SMALL) != (None, ""):
-            return found or below
-    return None
+    for name in names:
+        ref = path + b"/" + name
+        if read_beneath(common, ref, limit=SMALL) != (None, ""):
+            yield ref
+        else:
+            yield from _loose_below(common, ref)
 
 
 def _loose(directory: GitDirectory, ref: bytes) -> Target:
@@ -122,9 +126,14 @@ def read_packed(directory: GitDirectory) -> bytes:
     return read_beneath(directory.common, b"packed-refs", limit=_PACKED_REFS).data or b""
 
 
-def without(data: bytes, ref: bytes) -> bytes:
-    """The content of packed-refs without a ref, and without what its tag leads to."""
-    return re.sub(rb"^[0-9a-f]+ %b\r?\n(?:\^.*\n)?" % re.escape(ref), b"", data, flags=re.MULTILINE)
+def without(data: bytes, *refs: bytes) -> bytes:
+    """The content of packed-refs without some refs, and without what these lead to as tags."""
+    gone = {*refs}
+
+    def kept(line: re.Match[bytes]) -> bytes:
+        return b"" if line[1] in gone else line[0]
+
+    return re.sub(rb"^[0-9a-f]+ ([^\r\n]+)\r?\n(?:\^.*\n)?", kept, data, flags=re.MULTILINE)
 
 
 def packed(data: bytes, ref: bytes, *, width: int) -> bytes | None:

@@ -25,24 +25,21 @@ Nested repositories and submodules keep a position of their own, which is not to
 
 import logging
 import os
-import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.workspace import gitconfig, gitobjects, gitplan, gitrefs
+from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.workspace import gitconfig, gitobjects, gitpins, gitplan, gitrefs
 from hardsave.workspace.git import GitPosition, position, position_in
-from hardsave.workspace.gitdir import GitDirectory, opened
+from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitfiles import GitFiles
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting
-from hardsave.workspace.gitplan import FileChange, GitPlan, Pin, RefMove
+from hardsave.workspace.gitplan import FileChange, GitPlan, RefMove
 from hardsave.workspace.gitworktrees import in_use_elsewhere, is_true, settings
 
-_ID = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*")
 _PACKED = b"packed-refs"
 _log = logging.getLogger(__name__)
 _WHO = "hardsave <hardsave@localhost>"
@@ -76,10 +73,9 @@ def restore_git(
     when that was: the time that the reflogs will show. A lock that somebody holds is waited
     for, but not long.
     """
-    if not _ID.fullmatch(id):
-        raise Misuse(f"{id!r} cannot name pins; use the id of the safety checkpoint")
+    gitpins.check(id)
     plan = gitplan.plan_git(before, target)
-    with _repository(root) as directory:
+    with repository(root) as directory:
         _refuse(directory, plan)
         restore = _Restore(directory, plan, id, seconds)
         waiting = Waiting(attempts, sleep)
@@ -92,16 +88,6 @@ def restore_git(
 
 _IN_PART = "is restored in part; see to the disk, then recover"
 _UNCHANGED = "cannot be written; nothing was changed. See to it, then repeat"
-
-
-@contextmanager
-def _repository(root: Path) -> Iterator[GitDirectory]:
-    with opened(root) as directory:
-        if directory is None:
-            raise NotFound(f"there is no repository in {str(root)!r}; restore it without git")
-        if not isinstance(directory, GitDirectory):
-            raise NotFound(f"the repository in {str(root)!r} cannot be used: {directory.problem}")
-        yield directory
 
 
 # What speaks against it
@@ -169,16 +155,15 @@ class _Restore:
         self.has_begun = False
 
     def run(self, before: GitPosition, target: GitPosition, waiting: Waiting) -> tuple[str, ...]:
-        name = b"hardsave-" + self._id.encode()
         with (
-            GitFiles(self._directory, name) as files,
+            GitFiles(self._directory, gitpins.staging(self._id)) as files,
             Locks(files.staging, self._id, waiting) as locks,
         ):
             files.stage(locks.words, name=LOCK)
             self._lock(locks)
             self._look(before, target)
             self._stage(files)
-            pins = tuple(self._pin(files))
+            pins = gitpins.pin(self._directory, files, self._plan, self._id)
             files.sync()
             self.has_begun = True
             self._change(files, target)
@@ -215,35 +200,6 @@ class _Restore:
                 self._staged[move.ref] = files.stage(move.after.encode() + b"\n")
         if "index" in self._staged:
             files.distrust(self._staged["index"])
-
-    # Pins
-
-    def _pin(self, files: GitFiles) -> Iterator[str]:
-        lost = gitobjects.missing(self._directory, [pin.id for pin in self._plan.pins])
-        pins = [pin for pin in self._plan.pins if pin.id not in lost]
-        for pin in (*pins, *self._pin_of_index(files)):
-            ref = f"{gitplan.PINS}{self._id}/{pin.name}"
-            there = gitrefs.resolve(self._directory, os.fsencode(ref))
-            if there.commit is None:
-                staged = files.stage(pin.id.encode() + b"\n")
-                files.add(self._directory.common, os.fsencode(ref), staged)
-            elif there.commit.decode() != pin.id:
-                raise Conflict(f"{ref!r} pins something else; use an id of its own")
-            yield ref
-
-    def _pin_of_index(self, files: GitFiles) -> Iterator[Pin]:
-        """The contents that only the index may name, in a tree of their own."""
-        lost = gitobjects.missing(self._directory, [each.id for each in self._plan.staged])
-        tree = gitobjects.tree_of(each for each in self._plan.staged if each.id not in lost)
-        if not tree:
-            return
-        id = gitobjects.object_id("tree", tree, self._directory.hash_name)
-        if gitobjects.missing(self._directory, [id]):
-            staged = files.stage(gitobjects.loose("tree", tree), mode=0o444)
-            path = f"objects/{id[:2]}/{id[2:]}".encode()
-            with suppress(FileExistsError):
-                files.add(self._directory.common, path, staged)
-        yield Pin("index", id)
 
     # Changes
 

@@ -46,7 +46,9 @@ def _in_use(opened: int, hash_name: str) -> set[str]:
     head = gitrefs.target(read_beneath(opened, b"HEAD", limit=SMALL).data or b"", hash_name)
     read = [(path, read_beneath(opened, path.encode(), limit=_CONFIG).data) for path in REBASED]
     notes = [GitFile(path, data or b"") for path, data in read]
-    return {*rebased(notes)} | ({os.fsdecode(head.ref)} if head.ref is not None else set())
+    found = {*rebased(notes)} | ({os.fsdecode(head.ref)} if head.ref is not None else set())
+    began = read_beneath(opened, b"BISECT_START", limit=SMALL).data
+    return found if began is None else found | {"refs/heads/" + os.fsdecode(began.strip())}
 
 
 def _names(common: int) -> list[bytes]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hardsave.workspace import gitplan
-from tests.unit.workspace.git_room import GitRoom, Saved, answers, built
+from hardsave.workspace.gitpins import unpin
+from tests.unit.workspace.git_room import GitRoom, Saved, answers, built, clean
 from tests.unit.workspace.repository import Repository
 
 
@@ -216,6 +217,30 @@ def test_a_merge_under_way_survives_git_gc(repository: Repository) -> None:
     repository.git("add", "-A")
     repository.git("commit", "-qm", "merged")
     assert repository.line("rev-parse", "HEAD^2") == tip
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_pins_go_with_their_checkpoint_and_no_others(
+    repository: Repository, is_packed: bool
+) -> None:
+    room = GitRoom(repository.root)
+    targets = [room.save()]
+    for number in range(2):
+        repository.commit("a", f"{number}\n")
+        before, done = room.rewind(targets[-1])
+        targets.append(before)
+        assert done.pins
+    repository.git("tag", "-am", "t", "t")
+    if is_packed:
+        repository.git("pack-refs", "--all")
+        repository.git("update-ref", "refs/hardsave/chk_1/HEAD", "main")  # loose and packed
+    refs = repository.line("for-each-ref").splitlines()
+    kept = [line for line in refs if "/chk_1/" not in line]
+    assert unpin(repository.root, "chk_1") == len(refs) - len(kept) > 0
+    assert repository.line("for-each-ref").splitlines() == kept
+    assert unpin(repository.root, "chk_1") == 0
+    assert repository.line("rev-parse", "t^{}")
+    clean(repository.root)
 
 
 def test_people_find_their_way_in_the_reflogs(repository: Repository) -> None:
