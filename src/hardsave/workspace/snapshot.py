@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
-from hardsave.workspace import content, directory, policy
+from hardsave.workspace import content, directory, names, policy
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_STAMP, Cache, Folder
 from hardsave.workspace.entries import (
@@ -168,7 +168,7 @@ class _Capture:
             self._rebuilt.add(found.path)
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
         self._folders[found.path] = Folder(
-            found.stamp if is_whole else NO_STAMP,
+            found.stamp if is_whole and not _has_other_rules(found, files) else NO_STAMP,
             found.inherited,
             found.rules_key,
             tree,
@@ -280,3 +280,13 @@ def _last(known: Folder | None, at: int | None) -> _Read | None:
     if stat.S_ISLNK(key.mode):
         return None
     return _Read(Entry(FILE, kept_mode(key.mode), key.size, known.file_hash(at)), key)
+
+
+def _has_other_rules(found: Found, files: Mapping[bytes, _Read]) -> bool:
+    """Whether an ignore file is not the one any more that the scan went by. If its stamps are
+    too young to tell, they prove nothing to the next scan either."""
+    return any(
+        read.key.ctime_ns and read.key != found.key(at)
+        for at, name in enumerate(found.files)
+        if name in names.IGNORE_FILES and (read := files.get(name)) is not None
+    )

@@ -138,6 +138,10 @@ class Walk:
         """False if it has to be listed after all; then nothing of it was noted."""
         if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
             return False
+        if not set(names.IGNORE_FILES).isdisjoint(known.left_out):
+            return (
+                False  # too large to be captured, so no stamp says whether its rules are the same
+            )
         prefix = self._prefix + path + b"/" if path else self._prefix
         try:
             left = [(name, os.lstat(prefix + name)) for name in known.left_out]
@@ -207,12 +211,20 @@ class Walk:
         except OSError as error:
             self._not_readable(path, error)
             return
-        rules.key = rules.made().key + (b"!" if rules.inside_ignored else b"")
         names_of = _Sorted()
+        if path == b"" and b".git" in listed:
+            listed.remove(b".git")  # its position is read by somebody else: no secret omission
+        # Before they are read: if one changes after that, its stamp is not what it was here.
+        sources = {
+            name: self._status(names_of, joined(path, name))
+            for name in names.IGNORE_FILES
+            if name in listed
+        }
         for name in listed:
-            if name == b".git" and not path:
-                continue  # its position is read by somebody else, and is no secret omission
-            self._sort(names_of, path, name, rules)
+            at = sources[name] if name in sources else self._status(names_of, joined(path, name))
+            if at is not None:
+                self._sort(names_of, joined(path, name), name, at, rules)
+        rules.key = rules.made().key + (b"!" if rules.inside_ignored else b"")
         keys = keys_of(names_of.status, names_of.below)
         found = Found(
             path,
@@ -231,17 +243,25 @@ class Walk:
         self._note(path, names_of.files, names_of.status)
         self._add(found, names_of.below, rules)
 
-    def _sort(self, into: "_Sorted", directory: bytes, name: bytes, rules: _Rules) -> None:
-        """Put a name where it belongs."""
-        path = joined(directory, name)
+    def _status(self, into: "_Sorted", path: bytes) -> os.stat_result | None:
         try:
-            at = os.lstat(self._prefix + path)
+            return os.lstat(self._prefix + path)
         except FileNotFoundError:
-            return  # it was there a moment ago
+            return None  # it was there a moment ago
         except OSError as error:
             self._not_readable(path, error)
             into.is_unsure = True
-            return
+            return None
+
+    def _sort(
+        self,
+        into: "_Sorted",
+        path: bytes,
+        name: bytes,
+        at: os.stat_result,
+        rules: _Rules,
+    ) -> None:
+        """Put a name where it belongs."""
         is_dir = stat.S_ISDIR(at.st_mode)
         if self._is_ignored(name, is_dir, rules):
             if not self._exempt.holds(path):
@@ -287,11 +307,13 @@ class Walk:
             descriptor = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
             return b""
-        with os.fdopen(descriptor, "rb") as file:
-            try:
+        try:
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(_MAX_PATTERNS)
-            except OSError:
-                return b""  # a directory of that name
+        except OSError:
+            return b""  # a directory of that name
+        finally:
+            os.close(descriptor)
 
     def _note(self, path: bytes, files: Sequence[bytes], status: Sequence[os.stat_result]) -> None:
         """Count bytes, and remember which names may be one file."""

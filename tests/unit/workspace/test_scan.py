@@ -82,6 +82,38 @@ def test_an_edited_ignore_file_is_heeded_in_directories_that_did_not_change(room
     assert captured(room, room.snapshot()) == {b".gitignore", b"sub", b"sub/one"}
 
 
+def test_a_directory_with_the_name_of_an_ignore_file_is_a_directory(room: Room) -> None:
+    write(room, ".gitignore/a", b"b")
+    write(room, "b")
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    assert captured(room, room.snapshot()) == {b".gitignore", b".gitignore/a", b"b"}
+    assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_ignore_file_that_is_too_large_to_be_captured_is_heeded_all_the_same(
+    room: Room,
+) -> None:
+    policy = Policy(max_file_bytes=3)
+    ignore = write(room, ".gitignore", b"a\n\n\n")
+    for name in "ab":
+        write(room, name)
+    settle(room)
+    assert captured(room, room.snapshot(policy=policy)) == {b"b"}
+    ignore.write_bytes(b"b\n\n\n")
+    assert captured(room, room.snapshot(policy=policy)) == {b"a"}
+
+
+def test_an_ignore_file_that_changes_after_the_scan_is_heeded_by_the_next_one(room: Room) -> None:
+    ignore = write(room, ".gitignore", b"one")
+    for name in ("one", "two"):
+        write(room, name)
+    settle(room)
+    found = scan(room.root, rules=rules, clock=room.clock)
+    ignore.write_bytes(b"two")
+    room.cache = snapshot(found, room.put, clock=room.clock).cache
+    assert captured(room, room.snapshot()) == {b".gitignore", b"one"}
+
+
 def test_ignore_files_are_captured_even_if_they_ignore_themselves(room: Room) -> None:
     write(room, "venv/.gitignore", b".gitignore\nlib")
     write(room, "venv/lib")
