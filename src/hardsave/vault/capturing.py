@@ -6,7 +6,7 @@ ahead of it, under a pin that is given back when the commit has been made or giv
 caller holds the place's lock from before the capture until after the commit.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class Taking:
         self._place = place
         self._pin = Pin(context, "capture")
         self._taken: Taken | None = None
+        self.branches: Iterable[str] = ()  # that the position is to know of besides
 
     def take(self, *, afresh: bool = False) -> Taken:
         """The files as they are now; `afresh` trusts nothing that was seen before."""
@@ -68,7 +69,7 @@ class Taking:
     def look(self) -> tuple[Surroundings, Scan]:
         """What lies there. Reads no content."""
         place = self._place
-        around = surroundings.look(place.path)
+        around = surroundings.look(place.path, branches=self.branches)
         found = scan(
             place.root,
             rules=around.rules,

@@ -21,7 +21,7 @@ from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
-from hardsave.vault import sessions
+from hardsave.vault import repository, sessions
 from hardsave.vault.capturing import Taken, Taking, taking
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
@@ -59,9 +59,11 @@ class FileChanges(NamedTuple):
     """Written, or to be written."""
     kept: tuple[Kept, ...]
     """Left alone: in the way, changed meanwhile, or changed by another session too."""
+    git: bool = False
+    """Whether the repository's position is among what changed."""
 
     def __bool__(self) -> bool:
-        return bool(self.created or self.changed or self.removed)
+        return bool(self.created or self.changed or self.removed or self.git)
 
     def __str__(self) -> str:
         parts = [
@@ -100,17 +102,19 @@ def restore(
 ) -> Done:
     """Restore files; `commit` is called when everything is ready, unless nothing is to do."""
     with settled(context, place) as files:
-        taken = files.take()
         goal = _capture(context, wanted.target)
+        position = repository.wanted(context, wanted.target, goal) if wanted.git else None
+        files.branches = repository.branches(position)
+        taken = files.take()
+        way = None if position is None else repository.way(place, taken.around, position)
+        moves_git = way is not None and not way.is_empty
         paths, kept = _chosen(context, place, wanted, goal)
         plan = _plan(context, place, taken, goal, paths)
-        if dry_run or not plan.steps:
-            return Done(None, _changes(place, plan, kept))
+        if dry_run or not (plan.steps or moves_git):
+            return Done(None, _changes(place, plan, kept, git=moves_git))
         safety = _safety(context, wanted, taken, files)
-        restored = _carry_out(context, place, plan, wanted, safety, commit)
-        kept += [Kept(os.fsdecode(path), why) for path, why in restored.conflicts]
-        kept += [Kept(os.fsdecode(path), "not empty") for path in restored.kept]
-        return Done(safety, _changes(place, plan, kept))
+        kept += _carry_out(context, place, plan, wanted, safety, way, commit)
+        return Done(safety, _changes(place, plan, kept, git=moves_git))
 
 
 def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted:
@@ -237,7 +241,7 @@ def changed_files(fetch: Fetch, old: Hash, new: Hash) -> list[bytes]:
     ]
 
 
-def _changes(place: Place, plan: Plan, kept: Sequence[Kept]) -> FileChanges:
+def _changes(place: Place, plan: Plan, kept: Sequence[Kept], *, git: bool) -> FileChanges:
     created: list[str] = []
     changed: list[str] = []
     removed: list[str] = []
@@ -257,6 +261,7 @@ def _changes(place: Place, plan: Plan, kept: Sequence[Kept]) -> FileChanges:
         tuple(sorted(set(removed) - {*created, *changed})),
         plan.counts.bytes,
         tuple(kept),
+        git and ".git" not in left,
     )
 
 
@@ -287,20 +292,35 @@ def _carry_out(
     plan: Plan,
     wanted: Wanted,
     safety: CheckpointRecord,
+    way: repository.GitWay | None,
     commit: Commit,
-) -> Restored:
+) -> list[Kept]:
+    """Files, then git; what had to be left as it is."""
     entry = context.new_id()
     move = FilesMove(place.root, safety.id, wanted.target.id, wanted.paths, wanted.git)
-    note = context.objects.verbatim.codec.encode([context.user, entry])
-    return checkout.restore(
-        place.root,
-        plan,
-        context.objects.fetch,
-        place.journal,
-        id=entry,
-        note=note,
-        decide=lambda: commit(entry, move),
+    note = _Note(context.user, entry, safety.id, wanted.target.id, wanted.git)
+    data = context.objects.verbatim.codec.encode(list(note))
+    fetch = context.objects.fetch
+    written = checkout.begin(place.root, plan, place.journal, id=entry, note=data)
+    restored = checkout.carry_out(
+        written, fetch, place.journal, is_fresh=True, decide=lambda: commit(entry, move)
     )
+    kept = [Kept(os.fsdecode(path), why) for path, why in restored.conflicts]
+    kept += [Kept(os.fsdecode(path), "not empty") for path in restored.kept]
+    if way is not None and (problem := repository.go(place, way, safety)) is not None:
+        kept.append(Kept(".git", problem))
+    checkout.finish(place.journal)
+    return kept
+
+
+class _Note(NamedTuple):
+    """What the journal says besides the steps: enough to settle what was interrupted."""
+
+    user: str | None
+    entry: Id
+    before: Id
+    after: Id
+    git: bool
 
 
 # Recovering
@@ -319,14 +339,23 @@ def recover(context: Context, place: Place) -> Restored | None:
     written = journal.read(place.journal)
     if written is None:
         return None
-    user, entry = context.objects.verbatim.codec.decode(written.note)
-    if user != context.user:
-        raise Misuse(f"a restore by user {user!r} was interrupted here; open the store as them")
-    back = not _is_committed(context, entry)
-    done = checkout.recover(place.journal, context.objects.fetch, back=back)
+    note = _note(context, written)
+    if note.user != context.user:
+        raise Misuse(f"a restore by user {note.user!r} was interrupted here; open it as them")
+    back = not _is_committed(context, note.entry)
+    done = checkout.carry_out(written, context.objects.fetch, place.journal, back=back)
+    if note.git and not back:
+        problem = repository.again(context, place, note.before, note.after)
+        if problem is not None:
+            _log.error("after a restore of %s that was interrupted: %s", place.path, problem)
+    checkout.finish(place.journal)
     way = "taken back" if back else "finished"
     _log.warning("a restore of %s was interrupted; it is %s now", place.path, way)
     return done
+
+
+def _note(context: Context, written: journal.Journal) -> _Note:
+    return _Note(*context.objects.verbatim.codec.decode(written.note))
 
 
 def _is_committed(context: Context, entry: Id) -> bool:
@@ -351,9 +380,8 @@ def _recover_one(context: Context, path: Path) -> None:
     written = journal.read(path)
     if written is None:
         return
-    user, _ = context.objects.verbatim.codec.decode(written.note)
     place = context.places.at(written.root)
-    if user != context.user or place.journal != path or place.is_busy():
+    if _note(context, written).user != context.user or place.journal != path or place.is_busy():
         return
     with place.locked():
         recover(context, place)
