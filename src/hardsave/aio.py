@@ -498,6 +498,9 @@ class Workspace:
     async def status(self) -> "Status":
         return await self._pool.run(self._sync.status)
 
+    async def dirty_files(self) -> list[str]:
+        return await self._pool.run(self._sync.dirty_files)
+
     async def restore(
         self,
         ref: str,
@@ -552,6 +555,7 @@ class Vault:
         path: "str | os.PathLike[str]" = ".",
         *,
         include: Sequence[str] = (),
+        leave_out: Sequence[str] = (),
         max_file_bytes: int | None = None,
         max_total_bytes: int | None = None,
         sure: bool = False,
@@ -560,6 +564,7 @@ class Vault:
             self._sync.workspace,
             path,
             include=include,
+            leave_out=leave_out,
             max_file_bytes=max_file_bytes,
             max_total_bytes=max_total_bytes,
             sure=sure,

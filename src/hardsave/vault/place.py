@@ -52,6 +52,7 @@ class Place:
         self,
         *,
         include: tuple[str, ...] = (),
+        leave_out: tuple[str, ...] = (),
         max_file_bytes: int | None = None,
         max_total_bytes: int | None = None,
         sure: bool = False,
@@ -61,7 +62,7 @@ class Place:
             self.sure = sure
             self.policy = Policy(
                 include=tuple(os.fsencode(pattern) for pattern in include),
-                own=self._own,
+                own=(*self._own, *(os.fsencode(path) for path in leave_out)),
                 max_file_bytes=DEFAULT.max_file_bytes if max_file_bytes is None else max_file_bytes,
                 max_total_bytes=DEFAULT.max_total_bytes
                 if max_total_bytes is None

@@ -178,13 +178,15 @@ class Vault:
         path: "str | os.PathLike[str]" = ".",
         *,
         include: Sequence[str] = (),
+        leave_out: Sequence[str] = (),
         max_file_bytes: int | None = None,
         max_total_bytes: int | None = None,
         sure: bool = False,
     ) -> "Workspace":
         """A directory whose files are captured and restored.
 
-        `include` names patterns of files to capture although they look secret or are ignored.
+        `include` names patterns of files to capture although they look secret or are ignored,
+        `leave_out` paths that are neither captured nor restored, with all that begin like them.
         `max_file_bytes` and `max_total_bytes` bound what is captured; what goes beyond is
         listed as not captured. `/` and a home directory need `sure=True`.
         """
@@ -193,6 +195,7 @@ class Vault:
         place = self._context.places.at(path)
         place.allow(
             include=tuple(include),
+            leave_out=tuple(leave_out),
             max_file_bytes=max_file_bytes,
             max_total_bytes=max_total_bytes,
             sure=sure,

@@ -17,6 +17,7 @@ from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
 from hardsave.vault.restoring import Scope, settled
 from hardsave.vault.rewind import Rewind
+from hardsave.workspace.dirty import dirty
 from hardsave.workspace.entries import joined
 from hardsave.workspace.found import Scan
 from hardsave.workspace.surroundings import Surroundings
@@ -82,6 +83,16 @@ class Workspace:
             taken = files.take()
             now = Snapshot(taken.address, taken.workspace, objects, taken.objects)
             return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
+
+    def dirty_files(self) -> list[str]:
+        """Files that git tracks and that are not as they are staged, and files that it does not
+        know; none without a repository. Reads every tracked file, so it takes a while."""
+        with settled(self._context, self._place) as files:
+            around, scan = files.look()
+        if around.position is None or not around.is_top:
+            return []
+        captured = [joined(found.path, name) for found in scan.found for name in found.files]
+        return [os.fsdecode(path) for path in dirty(self.path, around.position, captured)]
 
     def restore(
         self,
