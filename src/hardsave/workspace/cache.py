@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
+from hardsave.workspace.changed import Mark
+from hardsave.workspace.entries import NotCaptured
 
 _MAGIC = b"HSSC\x01"
 _HEAD = struct.Struct("<5s20sQQ")  # magic, root, how many directories, bytes of the index
@@ -24,6 +26,7 @@ NO_STAMP = bytes(24)
 
 
 _NO_ROOT = bytes(HASH_BYTES)
+_TREE_AT = 7 * 4 + 24  # in a packed directory: after the lengths and the stamp
 
 
 class Folder(NamedTuple):
@@ -48,12 +51,32 @@ class Folder(NamedTuple):
         return self.hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES]
 
 
+class Linked(NamedTuple):
+    """A file that has further names, here or elsewhere."""
+
+    name: bytes
+    inode: tuple[int, int]  # device and inode
+
+
+class Memory(NamedTuple):
+    """What a scan has to know of directories that it need not look at, because they are
+    watched. It belongs to one watch in one process, and is not written to a file."""
+
+    mark: Mark
+    tracked: frozenset[bytes]
+    total_bytes: int
+    not_captured: Mapping[bytes, tuple[NotCaptured, ...]]  # by directory
+    linked: Mapping[bytes, tuple[Linked, ...]]  # by directory
+    unproven: frozenset[bytes]  # directories to be looked at again, whatever the watch says
+
+
 class Cache(NamedTuple):
     """Directories by path, as bytes until they are asked for."""
 
     folders: Mapping[bytes, Folder]
     packed: Mapping[bytes, bytes]
     root: Hash = _NO_ROOT  # of the snapshot that it goes with
+    memory: Memory | None = None
 
     def get(self, path: bytes) -> Folder | None:
         folder = self.folders.get(path)
@@ -61,6 +84,20 @@ class Cache(NamedTuple):
             return folder
         packed = self.packed.get(path)
         return None if packed is None else _unpack(packed)
+
+    def tree(self, path: bytes) -> Hash | None:
+        """The tree of a directory, without taking the rest apart."""
+        folder = self.folders.get(path)
+        if folder is not None:
+            return folder.tree
+        packed = self.packed.get(path)
+        return None if packed is None else packed[_TREE_AT : _TREE_AT + HASH_BYTES]
+
+    def holding(self, inode: int) -> list[bytes]:
+        """Directories in which a file may have this inode. Some do not have it."""
+        needle = struct.pack("=Q", inode)
+        found = [path for path, each in self.folders.items() if needle in each.keys]
+        return found + [path for path, data in self.packed.items() if needle in data]
 
 
 EMPTY = Cache({}, {})
@@ -127,8 +164,8 @@ def _pack(folder: Folder) -> bytes:
 
 def _unpack(packed: bytes) -> Folder:
     lengths = struct.unpack_from("<7I", packed)
-    stamp, tree = packed[28:52], packed[52 : 52 + HASH_BYTES]
-    at = 52 + HASH_BYTES
+    stamp, tree = packed[28:_TREE_AT], packed[_TREE_AT : _TREE_AT + HASH_BYTES]
+    at = _TREE_AT + HASH_BYTES
     columns = []
     for length in lengths:
         columns.append(packed[at : at + length])

@@ -3,13 +3,14 @@
 import os
 import struct
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from stat import ST_INO, ST_MODE, ST_SIZE
 from typing import NamedTuple
 
 from hardsave.workspace import policy
-from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder
+from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Linked
+from hardsave.workspace.changed import Mark
 from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.policy import Policy
 
@@ -74,7 +75,12 @@ class Found:
 
 @dataclass(frozen=True)
 class Scan:
-    """What lies in a workspace: a pure description. Parents come before their directories."""
+    """What lies in a workspace: a pure description. Parents come before their directories.
+
+    A narrow one has looked only where something may have changed: directories that are not
+    in `found`, and not in `gone`, are as the cache has them. `everything` says why a scan that
+    was told what changed has looked at all of it.
+    """
 
     root: bytes
     start_ns: int
@@ -84,6 +90,13 @@ class Scan:
     not_captured: list[NotCaptured]
     links: list[list[bytes]]  # paths of one inode
     total_bytes: int
+    tracked: frozenset[bytes] = frozenset()
+    linked: Mapping[bytes, tuple[Linked, ...]] = field(default_factory=dict)  # by directory
+    unproven: frozenset[bytes] = frozenset()  # directories that a watch cannot vouch for
+    is_narrow: bool = False
+    everything: str = ""
+    gone: frozenset[bytes] = frozenset()  # directories of the cache that are not there any more
+    mark: Mark | None = None  # None: the next scan has to look at everything, too
 
 
 def stamp_of(status: os.stat_result, start_ns: int) -> bytes:
@@ -108,6 +121,11 @@ def words(values: list[int]) -> bytes:
         return array("Q", values).tobytes()
     except OverflowError:  # a time before 1970
         return array("Q", [value & _WORD for value in values]).tobytes()
+
+
+def bytes_of(keys: bytes, files: int) -> int:
+    """How long the files are together whose stamps stand first in `keys`."""
+    return sum(array("Q", keys[: files * KEY_BYTES])[:: KEY_BYTES // 8])
 
 
 def changed_since(known: Folder, keys: bytes) -> list[int]:

@@ -7,15 +7,21 @@ A scan describes and reads no content. How it goes through the directories is th
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from hardsave.errors import Misuse
 from hardsave.workspace import cache as caches
-from hardsave.workspace import policy
+from hardsave.workspace import narrow, policy
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import Cache
+from hardsave.workspace.changed import Changed
 from hardsave.workspace.found import Scan
+from hardsave.workspace.narrow import NarrowWalk, TooWide
 from hardsave.workspace.policy import Policy, RootRules
-from hardsave.workspace.walk import Walk
+from hardsave.workspace.rules import RulesChanged
+from hardsave.workspace.walk import Given, Walk
+
+_ATTEMPTS = 3  # with rules that keep changing, the last one goes by what it reads
 
 
 def scan(
@@ -27,8 +33,13 @@ def scan(
     policy: Policy = policy.DEFAULT,
     sure: bool = False,
     clock: Callable[[], int] = time.time_ns,
+    changed: Changed | None = None,
 ) -> Scan:
-    """Look at everything beneath `root`. `/` and a home directory need `sure=True`."""
+    """Look at everything beneath `root`. `/` and a home directory need `sure=True`.
+
+    With `changed`, from a watch that was asked about this very cache, only what may have
+    changed is looked at, if that is enough; the outcome is the same.
+    """
     real = os.path.realpath(os.fsencode(root))
     if not sure:
         _refuse(real)
@@ -37,7 +48,37 @@ def scan(
     except OSError as error:
         raise Misuse(f"the workspace {os.fsdecode(real)!r} cannot be opened: {error}") from error
     with beneath:
-        return Walk(beneath, clock(), rules, tracked, cache, policy).run()
+        return _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed))
+
+
+def _walked(given: Given) -> Scan:
+    try:
+        outcome = _narrowly(given)
+    except RulesChanged:
+        outcome = "an ignore file changed while it was relied upon"
+    if isinstance(outcome, Scan):
+        return outcome
+    for _ in range(_ATTEMPTS):
+        try:
+            return Walk(given).run(outcome)
+        except RulesChanged:
+            continue
+    return Walk(replace(given, is_strict=False)).run(outcome)
+
+
+def _narrowly(given: Given) -> Scan | str:
+    """A scan of what may have changed, or why that is not enough."""
+    changed, memory = given.changed, given.cache.memory
+    if changed is None:
+        return ""
+    status = os.fstat(given.beneath.fd)
+    reason = narrow.objection(changed, memory, (status.st_dev, status.st_ino))
+    if reason or memory is None:
+        return reason
+    try:
+        return NarrowWalk(given, changed, memory).run()
+    except TooWide as why:
+        return str(why)
 
 
 def _refuse(root: bytes) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hardsave.objects.hashing import HASH_BYTES, Hash
 from hardsave.workspace import content, directory, names, policy
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.cache import NO_STAMP, Cache, Folder
+from hardsave.workspace.cache import NO_STAMP, Cache, Folder, Memory
 from hardsave.workspace.entries import (
     DIRECTORY,
     FILE,
@@ -25,8 +25,9 @@ from hardsave.workspace.entries import (
     NotCaptured,
     joined,
     kept_mode,
+    parent,
 )
-from hardsave.workspace.found import Found, Key, Scan, taken_apart, words
+from hardsave.workspace.found import Found, Key, Scan, bytes_of, taken_apart, words
 
 BATCH_BYTES = 4 << 20
 _ATTEMPTS = 4
@@ -102,16 +103,20 @@ class _Capture:
         self._rebuilt: set[bytes] = set()  # directories with another tree than last time
         self._folders: dict[bytes, Folder] = {}
         self._packed: dict[bytes, bytes] = {}
+        self._unproven = set(scan.unproven)  # directories to look at again in any case
         self._gone: set[bytes] = set()  # files that are not captured after all
         self._requires: set[Hash] = set()
         self._not_captured = list(scan.not_captured)
+        self._total = scan.total_bytes
         self._files_read = 0
 
     def run(self) -> Snapshot:
         for found in reversed(self._scan.found):  # directories before their parents
             self._directory(found)
         links = tuple(tuple(group) for group in self._links())
-        top = directory.Snapshot(self._trees[b""], links)
+        tree = self._tree(b"")
+        assert tree is not None, "a root that cannot be listed is an error of the scan"
+        top = directory.Snapshot(tree, links)
         root = directory.write_snapshot(top, self._add_root)
         self._batches.flush()
         self._requires |= {root, top.top}
@@ -119,9 +124,48 @@ class _Capture:
             root,
             tuple(sorted(self._not_captured)),
             frozenset(self._requires - self._batches.made),
-            Cache(self._folders, self._packed, root),
+            self._cache(root),
             self._files_read,
         )
+
+    def _tree(self, path: bytes) -> Hash | None:
+        """Of a directory: None if it is not captured."""
+        tree = self._trees.get(path)
+        if tree is None and self._scan.is_narrow and path not in self._scan.gone:
+            return self._scan.cache.tree(path)
+        return tree
+
+    def _cache(self, root: Hash) -> Cache:
+        folders: Mapping[bytes, Folder] = self._folders
+        packed: Mapping[bytes, bytes] = self._packed
+        if self._scan.is_narrow:
+            folders, packed = self._with_what_was_kept()
+        return Cache(folders, packed, root, self._memory())
+
+    def _with_what_was_kept(self) -> tuple[Mapping[bytes, Folder], Mapping[bytes, bytes]]:
+        before, gone = self._scan.cache, self._scan.gone
+        if not gone and not self._folders:
+            return before.folders, before.packed
+        folders = {**before.folders, **self._folders}
+        packed = before.packed
+        if packed:
+            packed = {path: each for path, each in packed.items() if path not in self._folders}
+        if gone:
+            folders = {path: each for path, each in folders.items() if path not in gone}
+            packed = {path: each for path, each in packed.items() if path not in gone}
+        return folders, packed
+
+    def _memory(self) -> Memory | None:
+        """What the next scan has to know of directories that it does not look at."""
+        scan = self._scan
+        if scan.mark is None:
+            return None
+        reasons: dict[bytes, tuple[NotCaptured, ...]] = {}
+        for each in scan.not_captured:
+            above = parent(each.path)
+            reasons[above] = (*reasons.get(above, ()), each)
+        unproven = frozenset(self._unproven)
+        return Memory(scan.mark, scan.tracked, self._total, reasons, scan.linked, unproven)
 
     def _add_root(self, address: Hash, data: bytes) -> None:
         """If nothing changed, nothing is handed out."""
@@ -136,19 +180,23 @@ class _Capture:
         below = {name: joined(found.path, name) for name in found.directories}
         known = found.known
         is_same = found.is_as_known and not any(
-            path in self._rebuilt or path not in self._trees for path in below.values()
+            path in self._rebuilt or self._tree(path) is None for path in below.values()
         )
         if is_same and known is not None:
             self._trees[found.path] = known.tree
-            self._keep(found.path, known)
+            self._keep(found, known)
             return
-        self._write(found, [name for name, path in below.items() if path in self._trees])
+        self._write(found, [name for name, path in below.items() if self._tree(path) is not None])
 
-    def _keep(self, path: bytes, known: Folder) -> None:
-        """What the cache has as bytes stays bytes."""
+    def _keep(self, found: Found, known: Folder) -> None:
+        """What the cache has as bytes stays bytes, unless the way to it was another one."""
+        path = found.path
+        folder = _as_found(known, found)
         packed = self._scan.cache.packed.get(path)
-        if packed is None or path in self._scan.cache.folders:
-            self._folders[path] = known
+        if folder.stamp == NO_STAMP:
+            self._unproven.add(path)
+        if packed is None or path in self._scan.cache.folders or folder is not known:
+            self._folders[path] = folder
         else:
             self._packed[path] = packed
 
@@ -158,7 +206,7 @@ class _Capture:
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
         entries = [(name, read.entry) for name, read in files.items()]
         for name in below:
-            tree = self._trees[joined(found.path, name)]
+            tree = self._tree(joined(found.path, name))
             entries.append((name, Entry(DIRECTORY, kept_mode(modes[name]), 0, tree)))
         entries.sort()
         self._requires.update([entry.hash for _, entry in entries if entry.hash is not None])
@@ -167,7 +215,7 @@ class _Capture:
         if found.known is None or found.known.tree != tree:
             self._rebuilt.add(found.path)
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
-        self._folders[found.path] = Folder(
+        folder = Folder(
             found.stamp if is_whole and not _has_other_rules(found, files) else NO_STAMP,
             found.inherited,
             found.rules_key,
@@ -181,6 +229,11 @@ class _Capture:
             + words([modes[name] for name in below]),
             b"".join([read.entry.hash or _NO_HASH for read in files.values()]),
         )
+        self._folders[found.path] = folder
+        self._total += bytes_of(folder.keys, len(folder.files))
+        self._total -= bytes_of(found.keys, len(found.files))
+        if folder.stamp == NO_STAMP or any(not read.key.ctime_ns for read in files.values()):
+            self._unproven.add(found.path)
 
     # Files
 
@@ -280,6 +333,16 @@ def _last(known: Folder | None, at: int | None) -> _Read | None:
     if stat.S_ISLNK(key.mode):
         return None
     return _Read(Entry(FILE, kept_mode(key.mode), key.size, known.file_hash(at)), key)
+
+
+def _as_found(known: Folder, found: Found) -> Folder:
+    """A directory with the same content, perhaps by other stamps or rules, or with other names
+    that are left out."""
+    now = (found.stamp, found.inherited, found.rules_key)
+    aside = (tuple(found.ignored), tuple(found.exempt), tuple(found.left_out))
+    if now == known[:3] and aside == known[6:9]:
+        return known
+    return Folder(*now, *known[3:6], *aside, *known[9:])
 
 
 def _has_other_rules(found: Found, files: Mapping[bytes, _Read]) -> bool:

@@ -10,14 +10,16 @@ Kept out of here: what is left out and why (`policy`), what the last scan saw (`
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from hardsave.errors import Misuse
 from hardsave.workspace import names
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.cache import NO_STAMP, Cache, Folder
-from hardsave.workspace.entries import NotCaptured, joined
+from hardsave.workspace.cache import NO_STAMP, Cache, Folder, Linked
+from hardsave.workspace.changed import Changed
+from hardsave.workspace.entries import NotCaptured, joined, parent
 from hardsave.workspace.found import (
     Found,
     Scan,
@@ -28,25 +30,23 @@ from hardsave.workspace.found import (
     without,
 )
 from hardsave.workspace.policy import Exempt, Policy, RootRules, Rules
+from hardsave.workspace.rules import DirectoryRules
 
 _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 
 
-class _Rules:
-    """The rules of a directory, put together only if some name has to be matched."""
+@dataclass(frozen=True)
+class Given:
+    """What a walk starts from."""
 
-    __slots__ = ("_made", "_make", "inside_ignored", "key")
-
-    def __init__(self, make: Callable[[], Rules], *, inside_ignored: bool = False) -> None:
-        self._make = make
-        self._made: Rules | None = None
-        self.inside_ignored = inside_ignored
-        self.key = b""
-
-    def made(self) -> Rules:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+    beneath: Beneath
+    start_ns: int
+    rules: RootRules
+    tracked: frozenset[bytes]
+    cache: Cache
+    policy: Policy
+    changed: Changed | None = None
+    is_strict: bool = True  # rules that are not as they were end the walk
 
 
 class _Sorted:
@@ -77,38 +77,33 @@ class _Sorted:
 class Walk:
     """One scan, with an explicit stack: a tree may be deeper than Python's."""
 
-    def __init__(
-        self,
-        beneath: Beneath,
-        start_ns: int,
-        rules: RootRules,
-        tracked: frozenset[bytes],
-        cache: Cache,
-        policy: Policy,
-    ) -> None:
-        self._beneath = beneath
-        self._prefix = beneath.root.rstrip(b"/") + b"/"
-        self._start_ns = start_ns
-        self._rules = rules
-        self._exempt = Exempt(tracked, policy.chosen)
-        self._cache = cache
-        self._policy = policy
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._beneath = given.beneath
+        self._prefix = given.beneath.root.rstrip(b"/") + b"/"
+        self._start_ns = given.start_ns
+        self._rules = given.rules
+        self._exempt = Exempt(given.tracked, given.policy.chosen)
+        self._cache = given.cache
+        self._policy = given.policy
+        self._changed = given.changed
+        self._lookout = None if given.changed is None else given.changed.lookout
         self._found: list[Found] = []
         self._not_captured: list[NotCaptured] = []
-        self._inodes: dict[tuple[int, int], list[bytes]] = {}
+        self._linked: dict[bytes, tuple[Linked, ...]] = {}
+        self._unproven: set[bytes] = set()
         self._total = 0
-        self._stack: list[tuple[bytes, os.stat_result, _Rules, bytes]] = []
+        self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
-    def run(self) -> Scan:
+    def run(self, everything: str = "") -> Scan:
+        """Look at all of it; `everything` says why, if somebody knows what changed."""
         status = os.fstat(self._beneath.fd)
         self._device = status.st_dev
-        root = _Rules(lambda: self._rules(self._patterns(b"")))
-        self._stack.append((b"", status, root, self._rules(()).key + self._policy.key))
-        while self._stack:
-            self._visit(*self._stack.pop())
-        if self._total > self._policy.max_total_bytes:
+        self._stack.append((b"", status, self._top_rules(), self._top_key()))
+        self._walk()
+        is_too_large = self._total > self._policy.max_total_bytes
+        if is_too_large:
             self._drop_the_largest()
-        links = [paths for paths in self._inodes.values() if len(paths) > 1]
         return Scan(
             self._beneath.root,
             self._start_ns,
@@ -116,32 +111,57 @@ class Walk:
             self._cache,
             self._found,
             self._not_captured,
-            links,
+            links_of(self._linked),
             self._total,
+            tracked=self._given.tracked,
+            linked=self._linked,
+            unproven=frozenset(self._unproven),
+            everything=everything,
+            # Which files are the largest is a question about all of them.
+            mark=None if is_too_large or self._changed is None else self._changed.mark,
         )
 
-    def _visit(self, path: bytes, status: os.stat_result, rules: _Rules, inherited: bytes) -> None:
+    def _top_rules(self) -> DirectoryRules:
+        return DirectoryRules(lambda: self._rules(self._patterns(b"")))
+
+    def _top_key(self) -> bytes:
+        return self._rules(()).key + self._policy.key
+
+    def _walk(self) -> None:
+        while self._stack:
+            self._visit(*self._stack.pop())
+
+    def _visit(
+        self, path: bytes, status: os.stat_result, rules: DirectoryRules, inherited: bytes
+    ) -> None:
+        if self._lookout is not None and self._lookout.arm(path):
+            # What happened to it between that look and the watch, nobody will tell.
+            try:
+                status = os.lstat(self._prefix + path) if path else os.fstat(self._beneath.fd)
+            except OSError as error:
+                self._not_readable(path, error)
+                return
         if status.st_dev != self._device:
             self._leave_out(path, "a mount point")
             return
         known = self._cache.get(path)
         stamp = stamp_of(status, self._start_ns)
-        if known is not None and known.stamp == stamp != NO_STAMP and known.inherited == inherited:
-            rules.key = known.key
-            if self._look_again(path, known, rules):
-                return
-        self._list(path, known, stamp, rules, inherited)
+        if (
+            known is None
+            or not known.stamp == stamp != NO_STAMP
+            or known.inherited != inherited
+            or not self._look_again(path, known, rules)
+        ):
+            self._list(path, known, stamp, rules, inherited)
 
     # A directory whose list of names is as it was
 
-    def _look_again(self, path: bytes, known: Folder, rules: _Rules) -> bool:
+    def _look_again(self, path: bytes, known: Folder, rules: DirectoryRules) -> bool:
         """False if it has to be listed after all; then nothing of it was noted."""
         if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
             return False
         if not set(names.IGNORE_FILES).isdisjoint(known.left_out):
-            return (
-                False  # too large to be captured, so no stamp says whether its rules are the same
-            )
+            return False  # too large to be captured: no stamp says whether it is the same
         prefix = self._prefix + path + b"/" if path else self._prefix
         try:
             left = [(name, os.lstat(prefix + name)) for name in known.left_out]
@@ -157,6 +177,8 @@ class Walk:
         ):
             return False
         self._not_captured += [reason for reason in reasons if reason is not None]
+        for _, at in left:
+            self._note_left_out(path, at)
         self._note(path, known.files, status)
         found = Found(
             path,
@@ -172,6 +194,8 @@ class Walk:
             keys,
             changed,
         )
+        if self._given.is_strict:
+            rules.expected = known.key
         self._add(found, below, rules)
         return True
 
@@ -202,7 +226,7 @@ class Walk:
         path: bytes,
         known: Folder | None,
         stamp: bytes,
-        rules: _Rules,
+        rules: DirectoryRules,
         inherited: bytes,
     ) -> None:
         try:
@@ -224,7 +248,6 @@ class Walk:
             at = sources[name] if name in sources else self._status(names_of, joined(path, name))
             if at is not None:
                 self._sort(names_of, joined(path, name), name, at, rules)
-        rules.key = rules.made().key + (b"!" if rules.inside_ignored else b"")
         keys = keys_of(names_of.status, names_of.below)
         found = Found(
             path,
@@ -259,7 +282,7 @@ class Walk:
         path: bytes,
         name: bytes,
         at: os.stat_result,
-        rules: _Rules,
+        rules: DirectoryRules,
     ) -> None:
         """Put a name where it belongs."""
         is_dir = stat.S_ISDIR(at.st_mode)
@@ -272,6 +295,7 @@ class Walk:
         if reason is not None:
             into.left_out.append(name)
             self._leave_out(path, reason)
+            self._note_left_out(parent(path), at)
         elif is_dir:
             into.directories.append(name)
             into.below.append(at)
@@ -279,23 +303,35 @@ class Walk:
             into.files.append(name)
             into.status.append(at)
 
-    def _is_ignored(self, name: bytes, is_dir: bool, rules: _Rules) -> bool:
+    def _is_ignored(self, name: bytes, is_dir: bool, rules: DirectoryRules) -> bool:
         """The files that rules come from are captured whatever they say: so a snapshot tells
         which rules held in it."""
         if name in names.IGNORE_FILES:
             return False
         return rules.inside_ignored or rules.made().match(name, is_dir)
 
-    def _add(self, found: Found, below: list[os.stat_result], rules: _Rules) -> None:
+    def _add(self, found: Found, below: list[os.stat_result], rules: DirectoryRules) -> None:
         self._found.append(found)
-        exempt = found.exempt
+        if self._lookout is not None:
+            self._lookout.looked(found.path, found.ignored)
         for name, at in zip(found.directories, below, strict=True):
             path = joined(found.path, name)
-            inside = rules.inside_ignored or name in exempt
-            child = _Rules(partial(self._enter, rules, name, path), inside_ignored=inside)
-            self._stack.append((path, at, child, found.rules_key + (b"!" if inside else b"")))
+            child = self._rules_below(rules, name, path, found.exempt)
+            inherited = found.rules_key + child.suffix
+            if self._enters(path, at, inherited):
+                self._stack.append((path, at, child, inherited))
 
-    def _enter(self, above: _Rules, name: bytes, path: bytes) -> Rules:
+    def _enters(self, path: bytes, status: os.stat_result, inherited: bytes) -> bool:
+        """Whether to go on into a directory."""
+        return True
+
+    def _rules_below(
+        self, above: DirectoryRules, name: bytes, path: bytes, exempt: Sequence[bytes]
+    ) -> DirectoryRules:
+        inside = above.inside_ignored or name in exempt
+        return DirectoryRules(partial(self._enter, above, name, path), inside_ignored=inside)
+
+    def _enter(self, above: DirectoryRules, name: bytes, path: bytes) -> Rules:
         return above.made().enter(name, self._patterns(path))
 
     def _patterns(self, path: bytes) -> list[bytes]:
@@ -318,11 +354,13 @@ class Walk:
     def _note(self, path: bytes, files: Sequence[bytes], status: Sequence[os.stat_result]) -> None:
         """Count bytes, and remember which names may be one file."""
         self._total += sum([at[stat.ST_SIZE] for at in status])
-        for number in [n for n, at in enumerate(status) if at[stat.ST_NLINK] > 1]:
-            at = status[number]
-            if stat.S_ISREG(at.st_mode):
-                one = self._inodes.setdefault((at.st_dev, at.st_ino), [])
-                one.append(joined(path, files[number]))
+        if linked := linked_of(files, status):
+            self._linked[path] = linked
+
+    def _note_left_out(self, path: bytes, at: os.stat_result) -> None:
+        """One that is too large may shrink under another of its names."""
+        if at.st_nlink > 1 and stat.S_ISREG(at.st_mode):
+            self._unproven.add(path)
 
     def _leave_out(self, path: bytes, reason: str) -> None:
         self._not_captured.append(NotCaptured(path, reason))
@@ -354,3 +392,25 @@ class Walk:
         for found in self._found:
             if id(found) in dropped:
                 without(found, dropped[id(found)])
+                linked = self._linked.pop(found.path, ())
+                self._linked[found.path] = tuple(x for x in linked if x.name in found.files)
+
+
+def linked_of(files: Sequence[bytes], status: Sequence[os.stat_result]) -> tuple[Linked, ...]:
+    """The files of one directory that have more than one name."""
+    return tuple(
+        [
+            Linked(files[number], (at.st_dev, at.st_ino))
+            for number, at in enumerate(status)
+            if at[stat.ST_NLINK] > 1 and stat.S_ISREG(at.st_mode)
+        ]
+    )
+
+
+def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
+    """The paths of each file that was met under more than one name."""
+    paths: dict[tuple[int, int], list[bytes]] = {}
+    for directory, files in linked.items():
+        for file in files:
+            paths.setdefault(file.inode, []).append(joined(directory, file.name))
+    return [each for each in paths.values() if len(each) > 1]

@@ -12,11 +12,15 @@ from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.workspace import cache as caches
 from hardsave.workspace import checkout
+from hardsave.workspace.cache import Cache, Folder
+from hardsave.workspace.changed import Changed
+from hardsave.workspace.found import Scan
 from hardsave.workspace.plan import Plan, plan
 from hardsave.workspace.policy import DEFAULT, Policy
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
 from hardsave.workspace.steps import Restored
+from hardsave.workspace.watch import watch
 
 
 def rules(patterns: Sequence[bytes]) -> "Names":
@@ -88,11 +92,22 @@ class Room:
                 cache=self.cache,
                 policy=policy,
                 clock=self.clock,
+                changed=self.changed(),
             )
+        self.scanned(found)
         made = snapshot(found, self.put, clock=self.clock)
-        self.cache = caches.load(caches.dump(made.cache))
+        self.cache = self.kept(made.cache)
         assert made.requires <= self.objects.keys()
         return made
+
+    def changed(self) -> Changed | None:
+        return None
+
+    def scanned(self, found: Scan) -> None:
+        """For those who want to know."""
+
+    def kept(self, cache: Cache) -> Cache:
+        return caches.load(caches.dump(cache))
 
     # Restoring
 
@@ -127,9 +142,48 @@ class Room:
                 found.add(payload)
         return found
 
-    def anew(self) -> Snapshot:
+    def anew(
+        self, *, tracked: frozenset[bytes] = frozenset(), policy: Policy = DEFAULT
+    ) -> Snapshot:
         """Without any cache: what a snapshot must be equal to."""
-        return Room.snapshot(_with_objects(self.root, self.objects))
+        room = _with_objects(self.root, self.objects)
+        room.now_ns = self.now_ns
+        return room.snapshot(tracked=tracked, policy=policy)
+
+
+class WatchedRoom(Room):
+    """A workspace in a process that stays: it has a watch, and its cache is never written."""
+
+    def __init__(self, root: Path, cookies: Path, **options: Any) -> None:
+        super().__init__(root)
+        self.watch = watch(root, cookies=cookies, **options)
+        self.reasons: list[str] = []  # of scans that looked at everything
+        self.narrow = 0  # scans that did not
+        self.looked_at: list[bytes] = []  # directories, by the last scan
+
+    def __enter__(self) -> "WatchedRoom":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.watch.close()
+
+    def changed(self) -> Changed:
+        return self.watch.changed(self.cache)
+
+    def scanned(self, found: Scan) -> None:
+        self.looked_at = [each.path for each in found.found]
+        if found.is_narrow:
+            self.narrow += 1
+        else:
+            self.reasons.append(found.everything)
+
+    def kept(self, cache: Cache) -> Cache:
+        return cache
+
+    def folders(self, made: Snapshot) -> dict[bytes, Folder | None]:
+        """The cache that comes with a snapshot, without what only says how old it is."""
+        paths = {*made.cache.folders, *made.cache.packed}
+        return {path: made.cache.get(path) for path in paths}
 
 
 def _with_objects(root: Path, objects: dict[Hash, bytes]) -> Room:

@@ -204,6 +204,16 @@ def test_a_snapshot_above_its_cap_goes_without_the_largest_files(room: Room) -> 
     assert b"sub/c" not in paths_of(room.snapshot(policy=Policy(max_total_bytes=26)))
 
 
+def test_a_file_that_the_cap_leaves_out_is_in_no_group_of_hard_links(room: Room) -> None:
+    file = write(room, "a", b"x" * 20)
+    write(room, "b", b"x" * 8)
+    for name in ("sub", "c"):
+        (room.root / name).hardlink_to(file)
+    made = room.snapshot(policy=Policy(max_total_bytes=30))
+    assert paths_of(made) == [b"a", b"c"]
+    assert directory.read_snapshot(made.root, room.fetch).links == ()
+
+
 def test_a_symlink_is_captured_and_never_followed(room: Room, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").write_bytes(b"x")
