@@ -1,85 +1,133 @@
-"""Which objects a repository has: loose, in packs, and in those that it borrows from.
+"""The objects of a repository: loose, in packs, and in the repositories that it borrows from.
 
-Only their names are looked for. A repository that fetches objects when they are needed (a
-partial clone) may lack some by right; that is for the caller to know. One tree can be written:
-a list of contents that must not be lost.
+A repository that fetches objects when they are needed (a partial clone) may lack some by
+right; that is for the caller to know. One kind is made here: a tree that lists contents which
+must not be lost.
 """
 
 import hashlib
 import os
-import struct
 import zlib
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from typing import NamedTuple
 
 from hardsave.workspace.gitdir import GitDirectory
 from hardsave.workspace.gitindex import HASH_BYTES
+from hardsave.workspace.gitpacks import LARGEST, Object, Pack, Unreadable, inflate
 from hardsave.workspace.reading import open_beneath, open_directory, read_beneath
 
 _ALTERNATES = 1024 * 1024
 _MOST_DATABASES = 64
-_FANOUT = struct.Struct(">256I")
-_VERSION_2 = b"\xfftOc\0\0\0\2"
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_MOST_PACKS = 500  # each is an open file
+_HEADER = 64
+_DEEPEST = 50
+
+
+class Objects:
+    """All objects of an open repository."""
+
+    def __init__(self, directory: GitDirectory) -> None:
+        self._stack = ExitStack()
+        self._hash_name = directory.hash_name
+        empty = [Object("blob", b""), Object("tree", b"")]
+        self._known = {object_id(each, directory.hash_name): each for each in empty}
+        try:
+            self._databases = list(_databases(directory.common, self._stack))
+            self._packs = list(self._all_packs())
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __enter__(self) -> "Objects":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def missing(self, ids: Iterable[str]) -> frozenset[str]:
+        """Those that are not there. The empty ones need not be: git knows them by heart.
+
+        With more packs than can be open, nobody knows, and none is called missing.
+        """
+        if len(self._packs) >= _MOST_PACKS:
+            return frozenset()
+        return frozenset(id for id in ids if id not in self._known and not self._has(id))
+
+    def read(self, id: str) -> Object:
+        """An object; `Unreadable` if it is not there, damaged or too large."""
+        found = self._read(id, _DEEPEST)
+        if object_id(found, self._hash_name) != id:
+            raise Unreadable(f"object {id} is damaged")
+        return found
+
+    def _read(self, id: str, depth: int) -> Object:
+        if not depth:
+            raise Unreadable("objects are described by each other")
+        for database in self._databases:
+            path = f"{id[:2]}/{id[2:]}".encode()
+            data = read_beneath(database, path, limit=LARGEST).data
+            if data:
+                return _loose(data)
+        for pack in self._packs:
+            place = pack.find(bytes.fromhex(id))
+            if place is not None:
+                return pack.read(place, lambda base: self._read(base, depth - 1))
+        raise Unreadable(f"there is no object {id}")
+
+    def _has(self, id: str) -> bool:
+        return any(_is_loose(each, id) for each in self._databases) or any(
+            pack.find(bytes.fromhex(id)) is not None for pack in self._packs
+        )
+
+    def _all_packs(self) -> Iterator[Pack]:
+        left = _MOST_PACKS
+        for database in self._databases:
+            try:
+                folder = open_beneath(database, [b"pack"])
+            except OSError:
+                continue
+            self._stack.callback(os.close, folder)
+            names = {*os.listdir(folder)}
+            for name in sorted(name.removesuffix(".idx") for name in names if ".idx" in name):
+                if {name + ".idx", name + ".pack"} <= names and left:
+                    left -= 1
+                    yield self._stack.enter_context(
+                        closing(Pack(folder, name, HASH_BYTES[self._hash_name]))
+                    )
 
 
 def missing(directory: GitDirectory, ids: Iterable[str]) -> frozenset[str]:
-    """Those of the objects that the repository does not have.
-
-    The empty ones need not be there: git knows them by heart.
-    """
-    wanted = {*ids} - {object_id(kind, b"", directory.hash_name) for kind in ("blob", "tree")}
-    with ExitStack() as stack:
-        for objects in _databases(directory.common, stack):
-            wanted = {id for id in wanted if not _is_loose(objects, id)}
-            wanted -= _packed(objects, wanted, HASH_BYTES[directory.hash_name])
-            if not wanted:
-                break
-    return frozenset(wanted)
-
-
-def object_id(kind: str, content: bytes, hash_name: str) -> str:
-    whole = _header(kind, content) + content
-    return hashlib.new(hash_name, whole, usedforsecurity=False).hexdigest()
-
-
-def loose(kind: str, content: bytes) -> bytes:
-    """An object as the file that it is kept in."""
-    return zlib.compress(_header(kind, content) + content, 1)
-
-
-def tree_of(contents: Iterable[tuple[str, bool]]) -> bytes:
-    """A tree that holds objects, each under its own id: so that none of them is collected.
-
-    With each id comes whether it is a tree.
-    """
-    rows = [
-        b"%b %b\0%b" % (b"40000" if is_tree else b"100644", id.encode(), bytes.fromhex(id))
-        for id, is_tree in sorted({*contents})
-    ]
-    return b"".join(rows)
-
-
-def _header(kind: str, content: bytes) -> bytes:
-    return b"%b %d\0" % (kind.encode(), len(content))
+    """Those of the objects that the repository does not have."""
+    wanted = {*ids}
+    if not wanted:
+        return frozenset()
+    with Objects(directory) as objects:
+        return objects.missing(wanted)
 
 
 # Where objects lie
 
 
+class _Place(NamedTuple):
+    parent: int
+    path: bytes
+    is_borrowed: bool
+
+    def open(self) -> int:
+        """Its own is no link; what it borrows from is the user's path, which may lead over one."""
+        if self.is_borrowed:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            return os.open(self.path, flags, dir_fd=self.parent)
+        return open_directory(self.path, parent=self.parent)
+
+
 def _databases(common: int, stack: ExitStack) -> Iterator[int]:
-    """The repository's own objects, then those of the repositories that it borrows from."""
-    todo = [(common, b"objects")]
+    todo = [_Place(common, b"objects", is_borrowed=False)]
     seen: set[tuple[int, int]] = set()
     while todo and len(seen) < _MOST_DATABASES:
-        parent, path = todo.pop(0)
         try:
-            # Its own is no link; what it borrows from is the user's path, which may lead over one.
-            opened = (
-                open_directory(path, parent=parent)
-                if parent == common
-                else os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
-            )
+            opened = todo.pop(0).open()
         except OSError:
             continue  # then it has no objects, as git sees it
         stack.callback(os.close, opened)
@@ -88,71 +136,57 @@ def _databases(common: int, stack: ExitStack) -> Iterator[int]:
             continue
         seen.add((status.st_dev, status.st_ino))
         yield opened
-        text = read_beneath(opened, b"info/alternates", limit=_ALTERNATES).data or b""
-        lines = text.split(b"\n")
-        todo += [(opened, line) for line in lines if line and line[:1] not in (b"#", b'"')]
+        lines = (read_beneath(opened, b"info/alternates", limit=_ALTERNATES).data or b"").split(
+            b"\n"
+        )
+        plain = [line for line in lines if line and line[:1] not in (b"#", b'"')]
+        todo += [_Place(opened, line, is_borrowed=True) for line in plain]
 
 
-def _is_loose(objects: int, id: str) -> bool:
+def _is_loose(database: int, id: str) -> bool:
     try:
-        status = os.stat(f"{id[:2]}/{id[2:]}", dir_fd=objects, follow_symlinks=False)
+        status = os.stat(f"{id[:2]}/{id[2:]}", dir_fd=database, follow_symlinks=False)
     except OSError:
         return False
     return status.st_size > 0  # an empty one is what a power cut left
 
 
-# Packs
+# Objects as bytes
 
 
-def _packed(objects: int, ids: Collection[str], width: int) -> set[str]:
-    found: set[str] = set()
+def _loose(data: bytes) -> Object:
     try:
-        packs = open_beneath(objects, [b"pack"])
-    except OSError:
-        return found
-    try:
-        names = {*os.listdir(packs)}
-        for name in sorted(name for name in names if name.endswith(".idx")):
-            if name.removesuffix("idx") + "pack" in names and len(found) < len(ids):
-                with suppress(OSError), _open_index(packs, name) as index:
-                    found.update(_PackIndex(index, width).those_of(ids))
-    finally:
-        os.close(packs)
-    return found
+        head = zlib.decompressobj().decompress(data, _HEADER)
+        words, end, _ = head.partition(b"\0")
+        kind, size = words.decode("ascii").split(" ")
+        length = len(words) + 1 + int(size)
+    except (zlib.error, ValueError) as error:
+        raise Unreadable("it is no object") from error
+    if not end or length > LARGEST:
+        raise Unreadable("it is no object, or too large")
+    return Object(kind, inflate(data, length)[len(words) + 1 :])
 
 
-@contextmanager
-def _open_index(packs: int, name: str) -> Iterator[int]:
-    opened = os.open(name, _FLAGS, dir_fd=packs)
-    try:
-        yield opened
-    finally:
-        os.close(opened)
+def object_id(given: Object, hash_name: str) -> str:
+    return hashlib.new(hash_name, _whole(given), usedforsecurity=False).hexdigest()
 
 
-class _PackIndex:
-    """The sorted ids of a pack, searched on the disk: there may be millions."""
+def as_file(given: Object) -> bytes:
+    """An object as the file that it is kept in."""
+    return zlib.compress(_whole(given), 1)
 
-    def __init__(self, file: int, width: int) -> None:
-        self._file = file
-        is_new = os.pread(file, len(_VERSION_2), 0) == _VERSION_2
-        start = len(_VERSION_2) if is_new else 0
-        counts = os.pread(file, _FANOUT.size, start)
-        self._counts = _FANOUT.unpack(counts) if len(counts) == _FANOUT.size else (0,) * 256
-        self._width = width
-        self._stride = width if is_new else 4 + width
-        self._first = start + _FANOUT.size + (self._stride - width)
 
-    def those_of(self, ids: Iterable[str]) -> Iterator[str]:
-        return (id for id in ids if self._has(bytes.fromhex(id)))
+def _whole(given: Object) -> bytes:
+    return b"%b %d\0%b" % (given.kind.encode(), len(given.data), given.data)
 
-    def _has(self, id: bytes) -> bool:
-        low = self._counts[id[0] - 1] if id[0] else 0
-        high = self._counts[id[0]]
-        while low < high:
-            middle = (low + high) // 2
-            there = os.pread(self._file, self._width, self._first + middle * self._stride)
-            if there == id:
-                return True
-            low, high = (middle + 1, high) if there < id else (low, middle)
-        return False
+
+def tree_of(contents: Iterable[tuple[str, bool]]) -> Object:
+    """A tree that holds objects, each under its own id: so that none of them is collected.
+
+    With each id comes whether it is a tree.
+    """
+    rows = [
+        b"%b %b\0%b" % (b"40000" if is_tree else b"100644", id.encode(), bytes.fromhex(id))
+        for id, is_tree in sorted({*contents})
+    ]
+    return Object("tree", b"".join(rows))

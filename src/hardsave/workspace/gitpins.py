@@ -56,11 +56,11 @@ def _of_index(directory: GitDirectory, files: GitFiles, plan: GitPlan) -> Iterat
     """The contents that only the index may name, in a tree of their own."""
     lost = gitobjects.missing(directory, [each.id for each in plan.staged])
     tree = gitobjects.tree_of(each for each in plan.staged if each.id not in lost)
-    if not tree:
+    if not tree.data:
         return
-    id = gitobjects.object_id("tree", tree, directory.hash_name)
+    id = gitobjects.object_id(tree, directory.hash_name)
     if gitobjects.missing(directory, [id]):
-        staged = files.stage(gitobjects.loose("tree", tree), mode=0o444)
+        staged = files.stage(gitobjects.as_file(tree), mode=0o444)
         with suppress(FileExistsError):
             files.add(directory.common, f"objects/{id[:2]}/{id[2:]}".encode(), staged)
     yield Pin("index", id)

@@ -76,10 +76,10 @@ def restore_git(
     gitpins.check(id)
     plan = gitplan.plan_git(before, target)
     with repository(root) as directory:
-        _refuse(directory, plan)
         restore = _Restore(directory, plan, id, seconds)
         waiting = Waiting(attempts, sleep)
         try:
+            _refuse(directory, plan)
             return GitRestored(plan, restore.run(before, target, waiting))
         except OSError as error:
             words = _IN_PART if restore.has_begun else _UNCHANGED

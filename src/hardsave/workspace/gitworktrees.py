@@ -1,6 +1,7 @@
 """Which branches the other worktrees of a repository have in use, read from their files."""
 
 import os
+from collections.abc import Iterator
 
 from hardsave.workspace import gitconfig, gitrefs
 from hardsave.workspace.git import REBASED, rebased
@@ -24,10 +25,23 @@ def is_true(value: bytes | None) -> bool:
 def in_use_elsewhere(directory: GitDirectory) -> dict[str, str]:
     """Branches that another worktree has checked out or is rebasing, and where that is."""
     found: dict[str, str] = {}
+    for opened, where in _others(directory):
+        found |= dict.fromkeys(_in_use(opened, directory.hash_name), where)
+    return found
+
+
+def heads(directory: GitDirectory) -> list[str]:
+    """The commits at which other worktrees have detached their HEADs."""
+    found = [_head(opened, directory.hash_name).commit for opened, _ in _others(directory)]
+    return [commit.decode() for commit in found if commit is not None]
+
+
+def _others(directory: GitDirectory) -> Iterator[tuple[int, str]]:
+    """The git directories of the other worktrees, open for a moment, and what they are called."""
     ours = _identity(directory.own)
     is_bare = is_true(gitconfig.last(settings(directory), b"core.bare"))
     if ours != _identity(directory.common) and not is_bare:
-        found |= dict.fromkeys(_in_use(directory.common, directory.hash_name), "the main worktree")
+        yield directory.common, "the main worktree"
     for name in _names(directory.common):
         try:
             opened = open_beneath(directory.common, [b"worktrees", name])
@@ -35,15 +49,17 @@ def in_use_elsewhere(directory: GitDirectory) -> dict[str, str]:
             continue
         try:
             if _identity(opened) != ours:
-                where = _where(opened, name)
-                found |= dict.fromkeys(_in_use(opened, directory.hash_name), where)
+                yield opened, _where(opened, name)
         finally:
             os.close(opened)
-    return found
+
+
+def _head(opened: int, hash_name: str) -> gitrefs.Target:
+    return gitrefs.target(read_beneath(opened, b"HEAD", limit=SMALL).data or b"", hash_name)
 
 
 def _in_use(opened: int, hash_name: str) -> set[str]:
-    head = gitrefs.target(read_beneath(opened, b"HEAD", limit=SMALL).data or b"", hash_name)
+    head = _head(opened, hash_name)
     read = [(path, read_beneath(opened, path.encode(), limit=_CONFIG).data) for path in REBASED]
     notes = [GitFile(path, data or b"") for path, data in read]
     found = {*rebased(notes)} | ({os.fsdecode(head.ref)} if head.ref is not None else set())

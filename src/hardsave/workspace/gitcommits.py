@@ -1,0 +1,132 @@
+"""Which commits a restore leaves behind: those that no branch, tag or remote leads to any more.
+
+For the preview alone, so the walk is bounded: it says if there may be more.
+"""
+
+import heapq
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.workspace import gitrefs
+from hardsave.workspace.gitdir import GitDirectory, repository
+from hardsave.workspace.gitobjects import Objects
+from hardsave.workspace.gitpacks import Unreadable
+from hardsave.workspace.gitpins import PINS
+from hardsave.workspace.gitplan import GitPlan
+from hardsave.workspace.gitworktrees import heads
+
+_MOST_READ = 5000
+_MOST_PEELED = 10
+_CLOCKS_DIFFER_SECONDS = 24 * 60 * 60
+_PARENT = re.compile(rb"^parent ([0-9a-f]+)$", re.MULTILINE)
+_COMMITTER = re.compile(rb"^committer .*> (-?[0-9]{1,15}) ", re.MULTILINE)
+_TAGGED = re.compile(rb"\Aobject ([0-9a-f]+)\n")
+
+
+class Commit(NamedTuple):
+    """A commit, as far as a walk and a person need it."""
+
+    id: str
+    parents: tuple[str, ...]
+    seconds: int
+    subject: str
+
+
+class Left(NamedTuple):
+    """Commits that are left behind, the newest first. Not all: there may be more."""
+
+    commits: tuple[Commit, ...]
+    is_all: bool
+
+
+def left_behind(root: Path, plan: GitPlan) -> Left:
+    """What only the pins will hold when the plan has been carried out."""
+    tips = [move.before for move in plan.logs if move.before is not None]
+    with repository(root) as directory, Objects(directory) as objects:
+        kept = [*_kept(directory, plan), *(m.after for m in plan.logs if m.after is not None)]
+        return walk(tips, kept, lambda id: read(objects, id))
+
+
+def _kept(directory: GitDirectory, plan: GitPlan) -> Iterable[str]:
+    """Where all other refs and worktrees stand."""
+    moved = {os.fsencode(move.ref) for move in plan.refs}
+    for ref in gitrefs.below(directory, b"refs/"):
+        found = gitrefs.resolve(directory, ref).commit
+        if found is not None and ref not in moved and not ref.startswith(PINS.encode()):
+            yield found.decode()
+    yield from heads(directory)
+
+
+# Commits
+
+
+def read(objects: Objects, id: str) -> Commit | None:
+    """A commit, or the one that a tag leads to; None if it is neither or cannot be read."""
+    for _ in range(_MOST_PEELED):
+        try:
+            kind, data = objects.read(id)
+        except Unreadable:
+            return None
+        if kind == "commit":
+            return parse(id, data)
+        tagged = _TAGGED.match(data) if kind == "tag" else None
+        if tagged is None:
+            return None
+        id = tagged[1].decode()
+    return None
+
+
+def parse(id: str, data: bytes) -> Commit:
+    head, _, message = data.partition(b"\n\n")
+    when = _COMMITTER.search(head)
+    subject = message.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    parents = tuple(parent.decode() for parent in _PARENT.findall(head))
+    return Commit(id, parents, int(when[1]) if when else 0, subject)
+
+
+def walk(
+    tips: Iterable[str],
+    kept: Iterable[str],
+    read: Callable[[str], Commit | None],
+    *,
+    most: int = _MOST_READ,
+) -> Left:
+    """From the newest to the oldest, until nothing that is left to see can matter."""
+    is_kept: dict[str, bool] = {}
+    known: dict[str, Commit] = {}
+    queue: list[tuple[int, str]] = []
+
+    def see(id: str, kept: bool) -> None:
+        """Seen anew, or found to be kept after all: then what leads from it is, too."""
+        if id not in is_kept:
+            commit = read(id)
+            if commit is None:
+                return
+            id = commit.id
+            known[id] = commit
+        if is_kept.get(id) in (kept, True):
+            return
+        is_kept[id] = kept
+        heapq.heappush(queue, (-known[id].seconds, id))
+
+    for some, value in ((kept, True), (tips, False)):
+        for id in some:
+            see(id, value)
+    while queue and len(known) < most and not _is_over(queue[0], known, is_kept):
+        _, id = heapq.heappop(queue)
+        for parent in known[id].parents:
+            see(parent, is_kept[id])
+    found = [commit for id, commit in known.items() if not is_kept[id]]
+    is_all = not queue or _is_over(queue[0], known, is_kept)
+    return Left(tuple(sorted(found, key=lambda commit: (-commit.seconds, commit.id))), is_all)
+
+
+def _is_over(
+    newest: tuple[int, str], known: Mapping[str, Commit], is_kept: Mapping[str, bool]
+) -> bool:
+    """Whether all that is left to see is older than all that is not kept, clocks being wrong."""
+    oldest = min((known[id].seconds for id, kept in is_kept.items() if not kept), default=None)
+    return oldest is None or -newest[0] < oldest - _CLOCKS_DIFFER_SECONDS

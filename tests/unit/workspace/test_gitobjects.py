@@ -1,0 +1,129 @@
+"""Objects are what git says that they are, wherever they lie."""
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hardsave.workspace.gitdir import repository as opened
+from hardsave.workspace.gitobjects import Objects, as_file, object_id, tree_of
+from hardsave.workspace.gitpacks import Object, Unreadable
+from tests.unit.workspace.repository import Repository
+
+
+@pytest.fixture(params=["sha1", "sha256"])
+def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
+    """A history whose contents resemble each other, so that packs describe them by differences."""
+    made = Repository(tmp_path / "work").init(f"--object-format={request.param}")
+    rnd = random.Random(1)
+    lines = [f"{rnd.random()}\n" for _ in range(300)]
+    for number in range(12):
+        lines[number * 20 : number * 20 + 2] = [f"changed {number}\n"] * (number % 4)
+        made.commit("large", "".join(lines))
+    made.commit("small", "x\n")
+    made.git("tag", "-am", "t", "t")
+    return made
+
+
+def ids(repository: Repository) -> list[str]:
+    listed = repository.line("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    return listed.splitlines()
+
+
+def same(repository: Repository, root: Path | None = None) -> None:
+    with opened(root or repository.root) as directory, Objects(directory) as objects:
+        for id in ids(repository):
+            kind = repository.line("cat-file", "-t", id)
+            assert objects.read(id) == (kind, repository.git("cat-file", kind, id))
+            assert object_id(objects.read(id), directory.hash_name) == id
+        assert objects.missing(ids(repository)) == frozenset()
+        unknown = "12" * (len(id) // 2)
+        assert objects.missing([unknown]) == {unknown}
+        with pytest.raises(Unreadable):
+            objects.read(unknown)
+
+
+def test_loose_objects(repository: Repository) -> None:
+    assert not list(repository.root.glob(".git/objects/pack/*.pack"))
+    same(repository)
+
+
+@pytest.mark.parametrize("options", [(), ("repack.useDeltaBaseOffset=false",)])
+def test_packed_objects(repository: Repository, options: tuple[str, ...]) -> None:
+    given = [word for option in options for word in ("-c", option)]
+    repository.git(*given, "repack", "-adfq", "--depth=50")
+    repository.git("prune-packed", "-q")
+    (pack,) = repository.root.glob(".git/objects/pack/*.idx")
+    assert b"chain length" in repository.git("verify-pack", "-v", str(pack))
+    same(repository)
+
+
+@pytest.mark.parametrize("version", ["1", "2,0x40"])
+def test_every_version_of_a_packs_index(repository: Repository, version: str) -> None:
+    repository.git("repack", "-adq")
+    (pack,) = repository.root.glob(".git/objects/pack/*.pack")
+    index = pack.with_suffix(".idx")
+    index.unlink()
+    repository.git("index-pack", f"--index-version={version}", "-o", str(index), str(pack))
+    same(repository)
+
+
+def test_borrowed_objects(repository: Repository) -> None:
+    repository.git("repack", "-adq")
+    for number in range(3):
+        repository.git("clone", "-q", "--shared", "--bare", ".", f"../between{number}.git")
+    repository.git("clone", "-q", "--shared", "../between2.git", "../borrower")
+    same(repository, repository.root.parent / "borrower")
+
+
+def test_repositories_that_borrow_from_each_other(repository: Repository) -> None:
+    alternates = repository.root / ".git/objects/info/alternates"
+    alternates.write_text(f"../objects\n# no\n/nowhere/at/all\n{repository.root}/.git/objects\n")
+    same(repository)
+
+
+def test_empty_objects_are_known_by_heart(repository: Repository) -> None:
+    empty = repository.git("hash-object", "-t", "tree", "--stdin").decode().strip()
+    with opened(repository.root) as directory, Objects(directory) as objects:
+        assert objects.missing([empty]) == frozenset()
+
+
+def test_a_tree_that_holds_contents_is_one_that_git_accepts(repository: Repository) -> None:
+    name = repository.line("rev-parse", "--show-object-format")
+    listed = repository.line("rev-parse", "HEAD:small", "HEAD~1:large", "HEAD^{tree}").splitlines()
+    tree = tree_of([(id, at == 2) for at, id in enumerate(listed)])
+    id = object_id(tree, name)
+    path = repository.root / ".git/objects" / id[:2] / id[2:]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(as_file(tree))
+    repository.git("update-ref", "refs/hardsave/x/index", id)
+    assert repository.git("fsck", "--strict", "--no-dangling") == b""
+    assert len(repository.line("ls-tree", id).splitlines()) == 3
+
+
+def test_damaged_objects_are_told_or_right(repository: Repository) -> None:
+    repository.git("repack", "-adfq")
+    rnd = random.Random(2)
+    with opened(repository.root) as directory, Objects(directory) as objects:
+        truth = {id: objects.read(id) for id in ids(repository)}
+    for suffix in ("idx", "pack"):
+        (path,) = repository.root.glob(f".git/objects/pack/*.{suffix}")
+        path.chmod(0o600)
+        good = path.read_bytes()
+        for _ in range(60):
+            damaged = bytearray(good)
+            for _ in range(rnd.randint(1, 30)):
+                damaged[rnd.randrange(len(damaged))] = rnd.randrange(256)
+            path.write_bytes(damaged[: rnd.choice([len(good), rnd.randrange(len(good))])])
+            right_or_told(repository, truth, rnd)
+        path.write_bytes(good)
+    same(repository)
+
+
+def right_or_told(repository: Repository, truth: dict[str, Object], rnd: random.Random) -> None:
+    with opened(repository.root) as directory, Objects(directory) as objects:
+        for id in rnd.sample(sorted(truth), 10):
+            objects.missing([id])
+            with suppress(Unreadable):
+                assert objects.read(id) == truth[id]
