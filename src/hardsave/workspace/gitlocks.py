@@ -82,6 +82,14 @@ class Locks:
                     os.unlink(name, dir_fd=parent)
 
 
+def refuse_held(base: int, path: bytes) -> None:
+    """`Unavailable` if somebody holds the lock of a file right now."""
+    lock = path + b".lock"
+    found = read_beneath(base, lock, limit=_LIMIT)
+    if found != (None, ""):
+        raise Unavailable(_held(found.data, lock))
+
+
 def _held(words: bytes | None, lock: bytes) -> str:
     name = os.fsdecode(lock)
     if words is not None and words.startswith(_WORDS):

@@ -36,7 +36,7 @@ from hardsave.workspace.git import GitPosition, position, position_in
 from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitfiles import GitFiles
 from hardsave.workspace.gitindex import HASH_BYTES
-from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting
+from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting, refuse_held
 from hardsave.workspace.gitplan import FileChange, GitPlan, RefMove
 from hardsave.workspace.gitworktrees import in_use_elsewhere, is_true, settings
 
@@ -55,6 +55,22 @@ class GitRestored(NamedTuple):
 def present(root: Path, target: GitPosition) -> GitPosition | None:
     """Where the repository stands now, with all that a restore of the target would change."""
     return position(root, also=gitplan.branches(target))
+
+
+def check_git(root: Path, before: GitPosition, target: GitPosition) -> GitPlan:
+    """What a restore would do; raises what would stop it. Writes nothing.
+
+    For a preview, and before the files are restored: so that they do not come back alone.
+    """
+    plan = gitplan.plan_git(before, target)
+    with repository(root) as directory:
+        try:
+            for base, path in _to_lock(directory, plan):
+                refuse_held(base, path)
+            _refuse(directory, plan)
+        except OSError as error:
+            raise Unavailable(f"the repository at {str(root)!r} cannot be read: {error}") from error
+    return plan
 
 
 def restore_git(
@@ -150,6 +166,19 @@ def _refuse_in_use(directory: GitDirectory, plan: GitPlan) -> None:
 # Doing it
 
 
+def _to_lock(directory: GitDirectory, plan: GitPlan) -> list[tuple[int, bytes]]:
+    """The files whose locks are held meanwhile, and the directories that they lie beneath."""
+    found = [(directory.own, b"index"), (directory.own, b"HEAD")]
+    found += [(directory.common, _place(directory, move)) for move in plan.refs]
+    removes = any(move.after is None for move in plan.refs)
+    return [*found, (directory.common, _PACKED)] if removes else found
+
+
+def _place(directory: GitDirectory, move: RefMove) -> bytes:
+    """Where a branch is kept: if it is another name of one, then that one's place."""
+    return gitrefs.leads_to(directory, os.fsencode(move.ref))
+
+
 class _Restore:
     """One restore in an open repository. `has_begun`: something may have been changed."""
 
@@ -168,7 +197,8 @@ class _Restore:
             Locks(files.staging, self._id, waiting) as locks,
         ):
             files.stage(locks.words, name=LOCK)
-            self._lock(locks)
+            for base, path in _to_lock(self._directory, self._plan):
+                locks.take(base, path)
             self._look(before, target)
             self._stage(files)
             pins = gitpins.pin(self._directory, files, self._plan, self._id)
@@ -177,17 +207,6 @@ class _Restore:
             self._change(files, target)
             self._verify(target)
         return pins
-
-    def _lock(self, locks: Locks) -> None:
-        for name in (b"index", b"HEAD"):
-            locks.take(self._directory.own, name)
-        for move in self._plan.refs:
-            locks.take(self._directory.common, self._place(move))
-        if any(move.after is None for move in self._plan.refs):
-            locks.take(self._directory.common, _PACKED)
-
-    def _place(self, move: RefMove) -> bytes:
-        return gitrefs.leads_to(self._directory, os.fsencode(move.ref))
 
     def _look(self, before: GitPosition, target: GitPosition) -> None:
         """What is left to do. After a crash that is less than what was planned."""
@@ -233,7 +252,7 @@ class _Restore:
             files.put(self._directory.own, path, self._staged[change.path])
 
     def _move(self, files: GitFiles, move: RefMove) -> None:
-        common, place = self._directory.common, self._place(move)
+        common, place = self._directory.common, _place(self._directory, move)
         if move.after is not None:
             files.put(common, place, self._staged[move.ref])
             return
@@ -252,7 +271,7 @@ class _Restore:
 
     def _write_log(self, files: GitFiles, move: RefMove) -> None:
         base = self._directory.own if move.ref == "HEAD" else self._directory.common
-        path = b"logs/" + (b"HEAD" if move.ref == "HEAD" else self._place(move))
+        path = b"logs/" + (b"HEAD" if move.ref == "HEAD" else _place(self._directory, move))
         if move.ref != "HEAD" and move.after is None:
             files.remove(base, path)  # as git does with a branch that goes
             return

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hardsave.workspace import git, gitindex
 from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitrestore import GitRestored, present, restore_git
+from hardsave.workspace.gitrestore import GitRestored, check_git, present, restore_git
 from hardsave.workspace.ignore import Rules, root_rules
 from hardsave.workspace.plan import plan
 from hardsave.workspace.scan import scan
@@ -45,6 +45,7 @@ class GitRoom(Room):
     def rewind(self, target: Saved) -> tuple[Saved, GitRestored]:
         """As a vault would: a safety checkpoint, the files, then git. What was there before."""
         before = self.save(target.git)
+        check_git(self.root, before.git, target.git)
         self.restore_files(before, target)
         self.safeties += 1
         id = f"chk_{self.safeties}"

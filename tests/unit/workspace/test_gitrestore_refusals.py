@@ -11,7 +11,7 @@ from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, 
 from hardsave.workspace import gitplan
 from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile
-from hardsave.workspace.gitrestore import present, restore_git
+from hardsave.workspace.gitrestore import check_git, present, restore_git
 from tests.unit.workspace.git_room import SECONDS, GitRoom, answers, built
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture
@@ -37,6 +37,8 @@ def refused(
     inside = picture(repository.root / ".git")
     with pytest.raises(error, match=words):
         restore_git(repository.root, before, target, id="chk_x", seconds=SECONDS, attempts=2)
+    with pytest.raises(error, match=words):
+        check_git(repository.root, before, target)
     assert picture(repository.root / ".git") == inside
 
 
