@@ -1,5 +1,6 @@
 """What can be read is saved; what cannot is named; nothing is deleted."""
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.errors import Misuse, NotFound, Unavailable
+from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
+from hardsave.objects.records import Id
 from hardsave.stores.base import Batch, Changes
 from hardsave.stores.sqlite import SqliteStore, connection, packs
 from hardsave.testing.batches import Line, an_entry
@@ -215,3 +217,57 @@ def test_a_header_that_only_the_wal_still_has_is_written_anew(tmp_path: Path) ->
     again = SqliteStore(copy / "store.db")
     assert [record.id for record in again.saved(None, 0, 10)] == saved
     again.close()
+
+
+def lone_wal(tmp_path: Path, saves: int, *, moved: int = 0) -> tuple[Path, list[Id]]:
+    """What is left when the main file of a process that was killed is removed."""
+    path = tmp_path / "store.db"
+    store = SqliteStore(path, backup=False)
+    line = Line(store)
+    saved = []
+    for number in range(saves):
+        if number == moved:
+            store._writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        saved.append(line.save().id)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "store.db-wal").write_bytes(Path(f"{path}-wal").read_bytes())
+    store.close()
+    return copy / "store.db", saved
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_lone_wal_that_holds_everything_gives_everything(tmp_path: Path, is_empty: bool) -> None:
+    path, saved = lone_wal(tmp_path, 40, moved=-1)
+    if is_empty:
+        path.touch()
+    with pytest.raises(Corrupt, match=r"hardsave\.repair"):
+        SqliteStore(path)
+    report = hardsave.repair(url(path))
+    assert (report.checkpoints, report.faults) == (40, ())
+    again = SqliteStore(path)
+    assert [record.id for record in again.saved(None, 0, 50)] == saved
+    assert again.verify() == []
+    again.close()
+    assert not list(path.parent.glob("*-pages*"))
+
+
+def test_a_lone_wal_that_was_cut_gives_what_lies_before(tmp_path: Path) -> None:
+    path, saved = lone_wal(tmp_path, 40, moved=-1)
+    wal = path.with_name("store.db-wal")
+    os.truncate(wal, wal.stat().st_size * 2 // 3)
+    report = hardsave.repair(url(path))
+    assert 0 < report.checkpoints < 40
+    again = SqliteStore(path)
+    found = [record.id for record in again.saved(None, 0, 50)]
+    assert found == saved[: len(found)]
+    again.close()
+
+
+def test_a_lone_wal_without_the_first_pages_is_said_to_hold_nothing(tmp_path: Path) -> None:
+    path, _ = lone_wal(tmp_path, 3, moved=2)
+    before = path.with_name("store.db-wal").read_bytes()
+    with pytest.raises(Corrupt, match="nothing can be read"):
+        hardsave.repair(url(path))
+    assert path.with_name("store.db-wal").read_bytes() == before
+    assert sorted(each.name for each in path.parent.glob("*-pages*")) == []

@@ -115,7 +115,7 @@ def test_a_ruined_store_comes_back_whole(
         beside(path, "-mark").unlink()
     with caplog.at_level(logging.ERROR):
         assert_intact(path)
-    assert "no commit is lost" in caplog.text
+    assert ("no commit is lost" if has_mark else "no commit is known to be lost") in caplog.text
     (entry,) = told(path)
     assert entry["source"] == "backup"
     assert "first_lost" not in entry
@@ -196,6 +196,56 @@ def test_a_wal_that_is_lost_costs_what_it_held_and_says_so(
         assert_intact(half)
     assert f"to {COMMITS + LATER} are lost" in caplog.text
     assert told(half)[0]["source"] == "store"
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_what_only_the_wal_of_a_lost_file_holds_comes_back(
+    tmp_path: Path, is_empty: bool, has_mark: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A young store, all of which is still in its WAL."""
+    store = SqliteStore(tmp_path / "store.db")
+    line = Line(store)
+    saved = [line.save().id for _ in range(5)]
+    assert store._copier is not None
+    store._copier.turn()
+    saved += [line.save().id for _ in range(5)]
+    path = ruins.ruined(tmp_path / "store.db", tmp_path / "killed")
+    store.close()
+    empty(path) if is_empty else path.unlink()
+    if not has_mark:
+        beside(path, "-mark").unlink()
+    with caplog.at_level(logging.ERROR):
+        again = SqliteStore(path)
+    assert [record.id for record in again.saved(None, 0, 50)] == saved
+    assert again.verify() == []
+    again.close()
+    assert ("no commit is lost" in caplog.text) == has_mark
+    assert not list(path.parent.glob("*-pages*"))
+
+
+@pytest.mark.parametrize("ruin", [remove, empty])
+def test_what_a_wal_holds_without_the_pages_that_lead_there_is_named(
+    half: Path, ruin: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    ruin(half)
+    with caplog.at_level(logging.ERROR):
+        assert_intact(half)
+    assert f"commits {COMMITS + 1} to {COMMITS + LATER} are lost" in caplog.text
+
+
+def test_what_is_not_known_to_be_lost_is_not_said_to_be_there(
+    half: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The saves after the last copy are on nobody's record any more."""
+    overwrite(half)
+    overwrite(beside(half, "-wal"))
+    beside(half, "-mark").unlink()
+    with caplog.at_level(logging.ERROR):
+        assert_intact(half)
+    assert "no commit is lost" not in caplog.text
+    assert "no commit is known to be lost" in caplog.text
+    assert f"commits after {COMMITS} may be lost" in " ".join(told(half)[0]["notes"])
 
 
 def test_numbers_that_were_lost_are_not_given_out_again(half: Path) -> None:

@@ -20,6 +20,7 @@
 - `checking`: whether index and packs agree, and store and backup
 - `copier`: who feeds it, and when
 - `presence`: who has the store open
+- `wal`: what a WAL holds by itself
 - `salvage`: a new file from the rows that can still be read
 - `sifting`, `mending`: its objects are checked, and its rows get what they refer to
 - `takeover`: a damaged store is replaced when it is opened

@@ -110,10 +110,10 @@ def _check_is_new(path: str, mark: Mark, known: MarkRecord | None) -> None:
             f"{path} is gone or empty, but {commits} commits were made to it; put it back. If it "
             f"was removed on purpose, delete {mark.path} and {backup.path_of(path)} as well"
         )
-    if not os.path.exists(path) and _is_left(path + "-wal"):
+    if _is_left(path + "-wal"):  # which SQLite would delete
         raise Corrupt(
-            f"{path} is gone, and {path}-wal still holds commits to it; put it back, or delete "
-            "the other as well if it was removed on purpose"
+            f"{path} is gone or empty, and {path}-wal still holds commits to it; put it back. If "
+            "it was removed on purpose, delete the other as well"
         )
     if os.path.exists(backup.path_of(path)) and copied is None:
         raise Corrupt(

@@ -23,7 +23,7 @@ from hardsave.stores.sqlite.sifting import Sieve
 def repair(path: str | os.PathLike[str]) -> Report:
     """Repair the store at `path`, which nobody may have open. A sound one is left as it is."""
     path = real_path(path)
-    if not any(os.path.exists(name) for name in (path, backup.path_of(path))):
+    if not any(os.path.exists(name) for name in (path, path + "-wal", backup.path_of(path))):
         raise NotFound(f"there is no store at {path}, and no backup of one")
     lock, presence = FileLock(path + "-lock"), Presence(path + "-open")
     mark = Mark(path + "-mark")
@@ -99,8 +99,11 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
 def _attach(salvage: Salvage, path: str, marked: int) -> _Sources:
     """What can be opened at all: of store and backup, the one that has come further is first."""
     numbers: dict[str, int] = {}
-    for name, file in (("store", path), ("backup", backup.path_of(path))):
-        if salvage.attach(name, file):
+    for name, is_there in (
+        ("store", salvage.attach_store(path)),
+        ("backup", salvage.attach("backup", backup.path_of(path))),
+    ):
+        if is_there:
             numbers[name] = salvage.last_number(name, max(marked, *numbers.values(), 0))
     names = sorted(numbers, key=lambda name: -numbers[name])
     if salvage.attach("raw", path, is_checked=False):
@@ -148,6 +151,8 @@ def _lost(
 
 def _has_header(path: str) -> bool:
     """What the WAL covers reads well, and still nobody opens a file that does not look like one."""
+    if not os.path.exists(path):
+        return False  # it was read from its WAL
     with open(path, "rb") as file:
         return file.read(16) == b"SQLite format 3\0"
 

@@ -19,8 +19,9 @@ from hardsave.objects.records import Id
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import KEYS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
-from hardsave.stores.sqlite.drafts import create, sync
+from hardsave.stores.sqlite.drafts import create, discard, sync
 from hardsave.stores.sqlite.index import bounds
+from hardsave.stores.sqlite.wal import rebuild
 
 Range = tuple[int, int]
 _SLACK = 4096  # keys looked for past the highest that is known
@@ -42,6 +43,7 @@ class Salvage:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._pages = path + "-pages"  # of a WAL whose file is gone
         self.connection = create(path)
         self._attached: set[str] = set()
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
@@ -51,6 +53,7 @@ class Salvage:
     def abandon(self) -> None:
         self.connection.close()
         os.unlink(self.path)
+        discard(self._pages)
 
     # Sources
 
@@ -70,6 +73,12 @@ class Salvage:
             return True
         except apsw.Error:
             return False
+
+    def attach_store(self, path: str) -> bool:
+        """Make a store a source; if its main file is of no use, what its WAL still has."""
+        if self.attach("store", path):
+            return True
+        return rebuild(path + "-wal", self._pages) and self.attach("store", self._pages)
 
     def is_sound(self, name: str) -> bool:
         """Whether every page of a source can be read, and they agree with each other."""
@@ -244,6 +253,7 @@ class Salvage:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         connection.pragma("journal_mode", "wal")
         connection.close()
+        discard(self._pages)
         sync(self.path)
         os.replace(self.path, name)
         sync(os.path.dirname(name))

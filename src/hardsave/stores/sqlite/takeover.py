@@ -43,6 +43,7 @@ class Witnesses(NamedTuple):
     backup: int | None  # None: there is none that can be used
     store: int | None  # None: nothing can be read in it
     is_sound: bool  # all of it can be read
+    is_mark_current: bool = True  # False: it is missing, or may be older than the last commit
 
 
 class Plan(NamedTuple):
@@ -75,7 +76,9 @@ def take_over(path: str, mark: Mark, wrong: str) -> None:
     with in_our_words(path):
         salvage = Salvage(path + "-takeover-new")
         try:
-            number = _make(salvage, path, remembered.number if remembered else 0, wrong)
+            known = _ask(salvage, path, remembered.number if remembered else 0)
+            is_current = remembered is not None and not mark.may_be_old(remembered)
+            number = _make(salvage, path, known._replace(is_mark_current=is_current), wrong)
         except BaseException:
             salvage.abandon()
             raise
@@ -108,8 +111,7 @@ def _free(name: str) -> str:
     return found
 
 
-def _make(salvage: Salvage, path: str, marked: int, wrong: str) -> int:
-    known = _ask(salvage, path, marked)
+def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     plan = decide(known)
     if plan is None:
         raise Corrupt(f"{wrong}. It has no backup to take over from: {ADVICE}")
@@ -135,11 +137,13 @@ def _make(salvage: Salvage, path: str, marked: int, wrong: str) -> int:
     lost = sorted(set(range(plan.upto + 1, plan.top + 1)) - salvage.numbers(plan.upto, plan.top))
     if lost:
         _refuse_to_lose_what_is_there(salvage, path, wrong, lost)
+    if not known.is_mark_current:
+        notes.append(f"nothing says how far it had come: commits after {plan.top} may be lost")
     changes = [salvage.highest_change(name) for name in ("store", "backup")]
     number = plan.top + 1
     entry = event(number, "takeover", wrong, plan.base, lost, notes)
     salvage.finish(entry, max(changes), path + "-takeover")
-    _report(path, wrong, plan.base, lost, notes)
+    _report(path, f"{wrong}; it was taken over from its {plan.base}", known, lost, notes)
     return number
 
 
@@ -148,7 +152,7 @@ def _ask(salvage: Salvage, path: str, marked: int) -> Witnesses:
     if copied is not None and not salvage.attach("backup", backup.path_of(path)):
         copied = None
     second = None if copied is None else copied.number
-    if not salvage.attach("store", path):
+    if not salvage.attach_store(path):
         return Witnesses(marked, second, None, False)
     last = salvage.last_number("store", max(marked, second or 0))
     return Witnesses(marked, second, last, salvage.is_sound("store"))
@@ -194,8 +198,14 @@ def event(
     return Entry(number, os.urandom(ID_BYTES), kind, moment, _data(wrong, source, lost, notes))
 
 
-def _report(path: str, wrong: str, source: str, lost: list[int], notes: list[str]) -> None:
-    what = f"commits {lost[0]} to {lost[-1]} are lost" if lost else "no commit is lost"
-    _log.error("%s; it was taken over from its %s: %s", wrong, source, what)
+def _report(path: str, what: str, known: Witnesses, lost: list[int], notes: list[str]) -> None:
+    _log.error("%s: %s", what, loss(lost, is_certain=known.is_mark_current))
     for note in notes:
         _log.error("%s: %s", path, note)
+
+
+def loss(lost: list[int], *, is_certain: bool) -> str:
+    """What is gone, and no more than is known about it."""
+    if lost:
+        return f"commits {lost[0]} to {lost[-1]} are lost" + ("" if is_certain else " at least")
+    return "no commit is lost" if is_certain else "no commit is known to be lost"

@@ -1,0 +1,99 @@
+"""What a WAL holds by itself, when the file that it belongs to is gone.
+
+SQLite reads a WAL only together with its main file, and deletes one that lies beside an empty
+file. But a store that is young, or was written to much since it was last moved, is in its WAL
+for the most part: the pages of all commits in it are put together here, and what lies on pages
+that only the main file had reads as damaged.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
+from hardsave.stores.sqlite.drafts import discard
+
+_HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
+_FRAME = struct.Struct(">6I")  # page, pages after a commit or 0, two salts, two sums
+_MAGICS = {0x377F0682: "<", 0x377F0683: ">"}  # with the byte order of the checksums
+
+
+class Pages(NamedTuple):
+    """Where in a WAL the last version of each page lies, and how long the file was."""
+
+    places: dict[int, int]
+    file_pages: int
+
+
+def rebuild(wal: str, path: str) -> bool:
+    """Write what a WAL holds of its file to `path`; False if it holds nothing."""
+    if not os.path.exists(wal):
+        return False
+    with open(wal, "rb") as source:
+        found = pages(source)
+        if not found.places:
+            return False
+        discard(path)
+        with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+            for number, place in found.places.items():
+                source.seek(place)
+                target.seek((number - 1) * PAGE_BYTES)
+                target.write(_with_checksum(source.read(PAGE_BYTES)))
+            target.truncate(found.file_pages * PAGE_BYTES)
+    return True
+
+
+def pages(wal: BinaryIO) -> Pages:
+    """The pages of every commit up to the first frame that is not as it was written."""
+    places: dict[int, int] = {}
+    pending: dict[int, int] = {}
+    count = 0
+    for number, size, place in _frames(wal):
+        pending[number] = place
+        if size:  # the last frame of a commit
+            places |= pending
+            pending.clear()
+            count = size
+    return Pages({page: at for page, at in places.items() if page <= count}, count)
+
+
+def _frames(wal: BinaryIO) -> Iterator[tuple[int, int, int]]:
+    """(page, pages of the file after a commit or 0, where its content lies)."""
+    header = wal.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return
+    magic, _, page_size, _, *salts, first, second = _HEADER.unpack(header)
+    order = _MAGICS.get(magic)
+    if order is None or page_size != PAGE_BYTES:
+        return
+    sums = _summed((0, 0), header[:24], order)
+    if sums != (first, second):
+        return
+    while True:
+        frame = wal.read(_FRAME.size)
+        place = wal.tell()
+        content = wal.read(PAGE_BYTES)
+        if len(content) < PAGE_BYTES:
+            return
+        number, size, *found, first, second = _FRAME.unpack(frame)
+        sums = _summed(_summed(sums, frame[:8], order), content, order)
+        if found != salts or sums != (first, second):
+            return  # of an earlier use of the file, or damaged
+        yield number, size, place
+
+
+def _with_checksum(page: bytes) -> bytes:
+    """A page as it lies in the main file. In a WAL, the frame has the checksum."""
+    content = page[:-CHECKSUM_BYTES]
+    return content + struct.pack("<2I", *_summed((0, 0), content, "<"))
+
+
+def _summed(sums: tuple[int, int], data: bytes, order: str) -> tuple[int, int]:
+    """SQLite's checksum, of a WAL and of a page, continued."""
+    one, two = sums
+    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for word in words:
+        one = (one + word + two) & 0xFFFFFFFF
+        two = (two + next(words) + one) & 0xFFFFFFFF
+    return one, two
