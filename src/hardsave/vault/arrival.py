@@ -186,9 +186,26 @@ class Plan:
             return
         name = line.name
         if self._is_taken(name):
+            if not arriving.has_new_checkpoints and not self._is_leant_on(name):
+                # Cleared elsewhere: nothing of it is to be seen, and nothing needs its places.
+                sql = "UPDATE past SET state = 'left' WHERE line = ? AND state = 'new'"
+                self._scratch.do(sql, name)
+                return
             name = placing.free_name(name, self._is_named)
             self._renamed[line.name] = name
         self._move(line.name, Move(None, placing.created(arriving, name)))
+
+    def _is_leant_on(self, line: str) -> bool:
+        """Whether another timeline of the file leads to what is new of this one."""
+        children = (
+            "SELECT 1 FROM past AS p JOIN past AS c ON c.parent = p.id "
+            "WHERE p.line = ?1 AND p.state = 'new' AND c.line != ?1 LIMIT 1"
+        )
+        forks = (
+            "SELECT 1 FROM past AS p JOIN lines AS l ON p.id IN (l.head, l.origin) "
+            "WHERE p.line = ?1 AND p.state = 'new' AND l.name != ?1 LIMIT 1"
+        )
+        return any(self._scratch.row(sql, line) is not None for sql in (children, forks))
 
     def _move(self, line: str, move: Move) -> None:
         name = move.become.name

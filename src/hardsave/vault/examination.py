@@ -38,7 +38,7 @@ TABLES = """
         data    BLOB NOT NULL,      -- the record
         root    BLOB,
         snapshot BLOB,
-        state   TEXT,               -- new, back or here; gone if hidden here
+        state   TEXT,               -- new, back or here; gone if hidden here; left out
         home    TEXT,               -- where it lies or goes, in this store
         UNIQUE (line, seq)
     );

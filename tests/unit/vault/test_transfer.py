@@ -284,6 +284,41 @@ def test_another_history_under_the_same_name_gets_a_new_one(new: New, file: Path
     assert target.import_file(file).checkpoints == 0
 
 
+@pytest.mark.parametrize("is_cleared_here", [True, False])
+def test_a_timeline_that_was_cleared_brings_no_second_one(
+    new: New, file: Path, is_cleared_here: bool
+) -> None:
+    source, target = new(), new()
+    for vault in (source, target):
+        fill(vault, "main", 3)
+    source.timeline("main").clear()
+    fill(source, "other", 1)
+    if is_cleared_here:
+        target.timeline("main").clear()
+    before = len(target.timeline("main"))
+    for expected in (Imported(("other",), 1, 0, 0, {}), Imported((), 0, 1, 0, {})):
+        assert carried(source, target, file) == expected
+    assert [line.name for line in target.timelines()] == ["main", "other"]
+    assert len(target.timeline("main")) == before
+    empty = new()
+    carried(source, empty, file)
+    assert [line.name for line in empty.timelines()] == ["main", "other"]
+    assert empty.timeline("main").save({}).seq == 4
+
+
+def test_a_timeline_that_was_cleared_comes_if_another_one_is_built_on_it(
+    new: New, file: Path
+) -> None:
+    source, target = new(), new()
+    for vault in (source, target):
+        fill(vault, "main", 3)
+    fork = source.timeline("main").fork(name="fork")
+    fork.save({"turn": 9})
+    source.timeline("main").clear()
+    assert carried(source, target, file).renamed == {"main": "main-2"}
+    assert [each.seq for each in target.timeline("fork").ancestors()] == [3, 2, 1]
+
+
 def test_histories_that_went_apart_share_what_they_have_in_common(new: New, file: Path) -> None:
     source, target = new(), new()
     fill(source, "main", 3)
