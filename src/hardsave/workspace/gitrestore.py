@@ -102,14 +102,6 @@ def restore_git(
             raise Unavailable(f"the repository at {str(root)!r} {words}: {error}") from error
 
 
-def check_git(root: Path, before: GitPosition, target: GitPosition) -> GitPlan:
-    """What a restore would do; raises what speaks against it. Changes nothing."""
-    plan = gitplan.plan_git(before, target)
-    with repository(root) as directory:
-        _refuse(directory, plan)
-    return plan
-
-
 _IN_PART = "is restored in part; see to the disk, then recover"
 _UNCHANGED = "cannot be written; nothing was changed. See to it, then repeat"
 
