@@ -50,6 +50,7 @@ from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     import os
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from hardsave.timeline.diff import Diff
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.workspace import Status
+    from hardsave.workspace.watch import Watch
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -497,6 +499,9 @@ class Workspace:
 
     async def status(self) -> "Status":
         return await self._pool.run(self._sync.status)
+
+    def watch(self) -> "AbstractContextManager[Watch]":
+        return self._sync.watch()
 
     async def dirty_files(self) -> list[str]:
         return await self._pool.run(self._sync.dirty_files)

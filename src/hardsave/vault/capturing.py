@@ -77,6 +77,7 @@ class Taking:
             cache=place.cache,
             policy=place.policy,
             sure=place.sure,
+            changed=None if place.eyes is None else place.eyes.changed(place.cache),
         )
         return around, found
 

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.errors import Unavailable
+from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import cache as caches
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.policy import DEFAULT, Policy
+from hardsave.workspace.watch import Watch, watch
 
 
 class Last(NamedTuple):
@@ -36,6 +37,8 @@ class Place:
         self.policy = Policy(own=own)
         self.sure = False
         self.last: Last | None = None
+        self.eyes: Watch | None = None
+        self.cookies = Path(prefix + "-cookies")
         self._own = own
         self._cache_file = Path(prefix + "-cache")
         self._lock_file = Path(prefix + "-lock")
@@ -106,6 +109,22 @@ class Place:
             raise Unavailable(
                 f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}"
             ) from error
+
+    @contextmanager
+    def watched(self) -> Iterator[Watch]:
+        """Keep an eye on the directory: captures then look only at what may have changed."""
+        if self.eyes is not None:
+            raise Misuse(f"{str(self.path)!r} is watched already; one watch is enough")
+        try:
+            self.cookies.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"{str(self.cookies)!r} cannot be made: {error}") from error
+        with watch(self.root, cookies=self.cookies) as eyes:
+            self.eyes = eyes
+            try:
+                yield eyes
+            finally:
+                self.eyes = None
 
     # The cache of the last scan: lost, it costs time and nothing else
 

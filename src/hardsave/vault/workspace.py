@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from hardsave.workspace.dirty import dirty
 from hardsave.workspace.entries import joined
 from hardsave.workspace.found import Scan
 from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.watch import Watch
 
 
 class Status(NamedTuple):
@@ -83,6 +85,19 @@ class Workspace:
             taken = files.take()
             now = Snapshot(taken.address, taken.workspace, objects, taken.objects)
             return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
+
+    def watch(self) -> AbstractContextManager[Watch]:
+        """Keep an eye on the directory, for a process that stays.
+
+            with workspace.watch() as eyes:
+                while eyes.wait():
+                    line.snapshot(workspace)
+
+        As long as it lasts, every capture of this vault looks only at what may have changed;
+        whenever that cannot be told, at everything. `eyes.wait()` returns after each burst of
+        changes.
+        """
+        return self._place.watched()
 
     def dirty_files(self) -> list[str]:
         """Files that git tracks and that are not as they are staged, and files that it does not

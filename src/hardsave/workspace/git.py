@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -198,9 +199,27 @@ def _tracked(directory: GitDirectory) -> Tracked:
     if index is None:
         return Tracked(frozenset(), problem)  # without an index nothing is tracked yet
     try:
+        return Tracked(_paths_in(index, directory.hash_name))
+    except _SplitIndex:
+        pass
+    except gitindex.BadIndex as error:
+        return Tracked(frozenset(), str(error))
+    try:
         return Tracked(gitindex.paths(index, hash_name=directory.hash_name, base=base))
     except gitindex.BadIndex as error:
         return Tracked(frozenset(), str(error))
+
+
+class _SplitIndex(Exception):
+    """It cannot be told from these bytes alone."""
+
+
+@lru_cache(maxsize=4)  # a process that stays meets the same index again and again
+def _paths_in(index: bytes, hash_name: str) -> frozenset[bytes]:
+    def base(name: str) -> bytes:
+        raise _SplitIndex
+
+    return gitindex.paths(index, hash_name=hash_name, base=base)
 
 
 def info_exclude(root: Path) -> bytes:
