@@ -13,13 +13,20 @@ from hardsave.compat.flowagent.storage import (
     SQLiteCheckpointStorage,
 )
 from hardsave.compat.flowagent.tree import Tree
+from hardsave.runtime.agent import Agents, Message, StandardAgent, Status
+from hardsave.runtime.orchestrator import Orchestrator
 
 __all__ = [
+    "Agents",
     "Checkpoint",
     "CheckpointManager",
     "CheckpointStorage",
     "Comparison",
     "InMemoryCheckpointStorage",
+    "Message",
+    "Orchestrator",
     "SQLiteCheckpointStorage",
+    "StandardAgent",
+    "Status",
     "Tree",
 ]

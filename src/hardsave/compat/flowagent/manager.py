@@ -1,15 +1,19 @@
-"""Listing, comparing and clearing checkpoints, and telling who wants to know."""
+"""Saving and restoring agents; listing, comparing and clearing checkpoints; telling who asked."""
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar, get_args
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from hardsave.compat.flowagent.records import Checkpoint, Comparison, compare
 from hardsave.compat.flowagent.storage import CheckpointStorage, InMemoryCheckpointStorage
 from hardsave.compat.flowagent.tree import Tree
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, NotFound
+from hardsave.runtime.agent import Agent, Agents, AgentState, Message, captured
 
 EventName = Literal["checkpoint_saved", "checkpoint_restored"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -26,11 +30,67 @@ class CheckpointManager:
         self,
         storage: CheckpointStorage | None = None,
         *,
+        agents: Agents | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.storage = InMemoryCheckpointStorage() if storage is None else storage
+        self.agents = Agents() if agents is None else agents
+        """The classes that can be restored, by name."""
         self._clock = clock
+        self._latest: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._handlers: dict[str, list[Callable[..., Any]]] = {}
+
+    async def save(
+        self,
+        agent: Agent,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        parent: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        """Save an agent as it is now; the checkpoint's id.
+
+        Its parent is the checkpoint that this agent was last saved to or restored from, or
+        the one that is named: then it is a branch, which may have a `label`.
+        """
+        state = captured(agent)
+        checkpoint = Checkpoint(
+            id=f"chk_{uuid4().hex[:12]}",
+            parent_checkpoint_id=self._latest.get(agent) if parent is None else parent,
+            timestamp=self._clock(),
+            metadata=dict(metadata or {}),
+            branch_label=label,
+            **vars(state),
+        )
+        saved = await self.save_checkpoint(checkpoint)
+        self._latest[agent] = saved
+        return saved
+
+    async def restore(self, checkpoint_id: str) -> Any:
+        """The agent as it was, its id, history and status too. What it saves goes on from there.
+
+        Its class must be registered: `manager.agents.register(MyAgent)`.
+        """
+        checkpoint = await self.storage.load(checkpoint_id)
+        if checkpoint is None:
+            raise NotFound(f"there is no checkpoint {checkpoint_id!r}")
+        agent: Any = self.agents.revived(_state(checkpoint))
+        if getattr(agent, "checkpoint_manager", self) is None:
+            agent.checkpoint_manager = self
+        self._latest[agent] = checkpoint.id
+        await self._tell("checkpoint_restored", checkpoint, agent)
+        return agent
+
+    async def replay_from(
+        self, checkpoint_id: str, message: Message | str, *, label: str = "replay"
+    ) -> tuple[Any, str]:
+        """Restore an agent, tell it something else, and save what comes of it as a branch.
+
+        The agent and its new checkpoint. What followed the first time is left as it is.
+        """
+        agent = await self.restore(checkpoint_id)
+        await agent.reply(message)
+        return agent, await self.save(agent, parent=checkpoint_id, label=label)
 
     async def save_checkpoint(self, checkpoint: Checkpoint) -> str:
         """Save a record as it is, and tell the handlers of `checkpoint_saved`."""
@@ -103,3 +163,7 @@ class CheckpointManager:
                     await answer
             except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
                 _log.exception("a handler of %s failed: %r", event, handler)
+
+
+def _state(checkpoint: Checkpoint) -> AgentState:
+    return AgentState(**{each.name: getattr(checkpoint, each.name) for each in fields(AgentState)})

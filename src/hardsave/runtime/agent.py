@@ -1,0 +1,311 @@
+"""What an agent is, to whoever saves and restores it.
+
+Any object with these few attributes is one. It is saved as plain data; its class is known by
+a name, and comes back only through a registry that the program has filled: nothing is ever
+imported because a stored byte says so.
+"""
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from hardsave.errors import Misuse, NotFound
+
+_log = logging.getLogger(__name__)
+
+
+class Status(StrEnum):
+    """Where an agent stands. Agents of one's own may use any text instead."""
+
+    IDLE = "IDLE"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+@dataclass
+class Message:
+    """Something that was said."""
+
+    content: Any
+    role: str = "user"
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"content": self.content, "role": self.role, "metadata": self.metadata}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Message":
+        return cls(data["content"], data.get("role", "user"), dict(data.get("metadata", {})))
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """What is needed to save one."""
+
+    agent_id: str
+    user_id: str
+    status: Any
+    """An enum or a text."""
+    collected_fields: dict[str, Any]
+    execution_state: dict[str, Any]
+    context: dict[str, Any]
+
+    def get_message_history(self) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentState:
+    """An agent as plain data: a deep copy, which nothing that the agent does will change."""
+
+    agent_id: str
+    agent_type: str
+    user_id: str
+    status: str
+    collected_fields: dict[str, Any] = field(default_factory=dict)
+    required_fields: list[Any] = field(default_factory=list)
+    context_summary: str = ""
+    execution_state: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+    message: Any = None
+    result: Any = None
+    message_history: list[Any] = field(default_factory=list)
+
+
+def captured(agent: Agent) -> AgentState:
+    """What an agent is right now."""
+    missing = [name for name in _NEEDED if not hasattr(agent, name)]
+    if missing:
+        raise Misuse(f"{type(agent).__name__} is no agent: it has no {', '.join(missing)}")
+    return AgentState(
+        agent_id=agent.agent_id,
+        agent_type=type_name(agent),
+        user_id=agent.user_id,
+        status=status_text(agent.status),
+        collected_fields=deepcopy(dict(agent.collected_fields)),
+        required_fields=deepcopy(list(getattr(agent, "required_fields", ()))),
+        context_summary=str(getattr(agent, "context_summary", "")),
+        execution_state=deepcopy(dict(agent.execution_state)),
+        context=deepcopy(dict(agent.context)),
+        message=plain(getattr(agent, "message", None)),
+        result=plain(getattr(agent, "result", None)),
+        message_history=[plain(message) for message in agent.get_message_history()],
+    )
+
+
+_NEEDED = (
+    "agent_id",
+    "user_id",
+    "status",
+    "collected_fields",
+    "execution_state",
+    "context",
+    "get_message_history",
+)
+
+
+def type_name(agent: Agent) -> str:
+    """The name that a registry knows its class by."""
+    return str(getattr(agent, "agent_type", None) or type(agent).__name__)
+
+
+def status_text(status: Any) -> str:
+    if isinstance(status, Enum):
+        return str(status.value)
+    if isinstance(status, str):
+        return status
+    raise Misuse(f"an agent's status is an enum or a text, not {status!r}")
+
+
+def plain(value: Any) -> Any:
+    """A message as data; anything else as it is, copied."""
+    return deepcopy(value.to_dict()) if hasattr(value, "to_dict") else deepcopy(value)
+
+
+# Coming back
+
+Factory = Callable[[AgentState], Agent]
+
+
+class Agents:
+    """Classes of agents by name: all that a stored name can turn into."""
+
+    def __init__(self, *classes: type) -> None:
+        self._factories: dict[str, Factory] = {}
+        for cls in classes:
+            self.register(cls)
+
+    def register(self, cls: type, *, name: str | None = None) -> type:
+        """Have a class come back. It has a class method `from_state`, or it is made with
+        `agent_id` and `user_id` and gets what was saved. Can be used as a decorator."""
+        made = getattr(cls, "from_state", None) or _by_attributes(cls)
+        self.add(name or cls.__name__, made)
+        return cls
+
+    def add(self, name: str, factory: Factory) -> None:
+        """Have `factory` make the agents that were saved under a name."""
+        if name in self._factories:
+            raise Misuse(f"agents called {name!r} are registered already")
+        self._factories[name] = factory
+
+    def revived(self, state: AgentState) -> Agent:
+        """The agent that was saved."""
+        factory = self._factories.get(state.agent_type)
+        if factory is None:
+            known = ", ".join(sorted(self._factories)) or "none"
+            raise NotFound(
+                f"no agent called {state.agent_type!r} is registered (there are: {known}); "
+                "register its class before you restore it"
+            )
+        return factory(state)
+
+    def names(self) -> list[str]:
+        return sorted(self._factories)
+
+
+def _by_attributes(cls: type) -> Factory:
+    def make(state: AgentState) -> Agent:
+        agent: Any = cls(agent_id=state.agent_id, user_id=state.user_id)
+        put_back(agent, state)
+        return agent  # type: ignore[no-any-return] # the caller registered a class of agents
+
+    return make
+
+
+def put_back(agent: Any, state: AgentState) -> None:
+    """Give an agent what was saved. A status that its class does not know is refused."""
+    agent.status = _status_like(agent.status, state.status)
+    for name in ("collected_fields", "required_fields", "execution_state", "context"):
+        setattr(agent, name, deepcopy(getattr(state, name)))
+    agent.context_summary = state.context_summary
+    agent.message, agent.result = deepcopy(state.message), deepcopy(state.result)
+    restore = getattr(agent, "set_message_history", None)
+    if restore is not None:
+        restore(deepcopy(state.message_history))
+    elif state.message_history:
+        raise Misuse(
+            f"{type(agent).__name__} cannot take its messages back; give it a method "
+            "set_message_history(messages), or a class method from_state(state)"
+        )
+
+
+def _status_like(now: Any, saved: str) -> Any:
+    if not isinstance(now, Enum):
+        return saved
+    try:
+        return type(now)(saved)
+    except ValueError:
+        known = ", ".join(str(each.value) for each in type(now))
+        raise Misuse(f"an agent was saved with status {saved!r}; known are {known}") from None
+
+
+# A base for agents
+
+Observer = Callable[["StandardAgent"], Awaitable[None]]
+
+
+class StandardAgent:
+    """An agent with a life: it is told something, works, and answers.
+
+    Override the hooks. `on_running(message)` does the work and returns the answer; it may set
+    the status itself, to wait for more. Observers are told of every change of status.
+    """
+
+    def __init__(
+        self,
+        agent_id: str | None = None,
+        user_id: str = "",
+        *,
+        required_fields: Sequence[Any] = (),
+        checkpoint_manager: Any = None,
+    ) -> None:
+        self.agent_id = agent_id or f"agent_{uuid.uuid4().hex[:12]}"
+        self.user_id = user_id
+        self.status: Status = Status.IDLE
+        self.collected_fields: dict[str, Any] = {}
+        self.required_fields: list[Any] = list(required_fields)
+        self.execution_state: dict[str, Any] = {}
+        self.context: dict[str, Any] = {}
+        self.context_summary = ""
+        self.message: Any = None
+        self.result: Any = None
+        self.checkpoint_manager = checkpoint_manager
+        self._history: list[Message] = []
+        self._observers: list[Observer] = []
+
+    # Hooks
+
+    async def on_running(self, msg: Message) -> Any:
+        """Do the work. What it returns is the answer."""
+
+    async def on_waiting(self, msg: Message) -> None:
+        """It needs to be told more."""
+
+    async def on_completed(self, result: Any) -> None:
+        """It is done."""
+
+    async def on_error(self, error: BaseException) -> None:
+        """The work has failed; the error goes on to whoever asked."""
+
+    # Life
+
+    async def reply(self, msg: Message | str) -> Message:
+        """Tell it something; its answer."""
+        message = msg if isinstance(msg, Message) else Message(msg)
+        self._history.append(message)
+        self.message = message
+        await self.set_status(Status.RUNNING)
+        try:
+            self.result = plain(answer := await self.on_running(message))
+        except BaseException as error:
+            await self._failed(error)
+            raise
+        if self.status is Status.WAITING:
+            await self.on_waiting(message)
+        else:
+            await self.set_status(Status.COMPLETED)
+            await self.on_completed(self.result)
+        spoken = answer if isinstance(answer, Message) else Message(answer, "assistant")
+        self._history.append(spoken)
+        return spoken
+
+    async def _failed(self, error: BaseException) -> None:
+        self.execution_state["error"] = f"{type(error).__name__}: {error}"
+        await self.set_status(Status.FAILED)
+        await self.on_error(error)
+
+    async def set_status(self, status: Status) -> None:
+        """Change the status, and tell the observers. One that fails breaks nothing."""
+        if not isinstance(status, Status):
+            raise Misuse(f"a status is one of {', '.join(Status.__members__)}, not {status!r}")
+        if status is self.status:
+            return
+        self.status = status
+        for observer in tuple(self._observers):
+            try:
+                await observer(self)
+            except Exception:  # noqa: BLE001 # anything at all: the agent's work goes on
+                _log.exception("an observer of %s failed", self.agent_id)
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Have a coroutine function called at every change of status; the answer ends it."""
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer)
+
+    # History
+
+    def get_message_history(self) -> list[Message]:
+        return list(self._history)
+
+    def set_message_history(self, messages: Sequence[Any]) -> None:
+        self._history = [
+            each if isinstance(each, Message) else Message.from_dict(each) for each in messages
+        ]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.agent_id} {self.status.value}>"
