@@ -13,14 +13,13 @@ knows the path to what nobody can encode.
 """
 
 import datetime
-import decimal
 import enum
 import os
 import re
 import uuid
-import zoneinfo
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 
@@ -28,6 +27,9 @@ from hardsave.errors import Corrupt, Misuse
 from hardsave.objects import slow, wire
 from hardsave.objects.redaction import Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
+
+if TYPE_CHECKING:
+    import zoneinfo
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
@@ -148,7 +150,7 @@ class Codec:
         if isinstance(value, enum.Enum):
             name = self.types.name_of(type(value))
             return wire.ENUM, [name, value.name, _plain(value.value)]
-        for cls, parts in _CONVERSIONS:
+        for cls, parts in _conversions():
             if isinstance(value, cls):
                 return parts(value)
         fields = fields_of(value)
@@ -205,8 +207,16 @@ def _refusal(value: object) -> str:
 
 
 def _datetime_parts(moment: datetime.datetime) -> list[Any]:
-    zone = moment.tzinfo.key if isinstance(moment.tzinfo, zoneinfo.ZoneInfo) else None
-    return [moment.isoformat(), moment.fold, zone]
+    return [moment.isoformat(), moment.fold, _zone_name(moment.tzinfo)]
+
+
+def _zone_name(zone: datetime.tzinfo | None) -> str | None:
+    """What a zone is called in the system's database; None for a bare offset."""
+    if zone is None or zone is datetime.UTC:
+        return None
+    import zoneinfo  # whoever has such a zone has loaded it already
+
+    return zone.key if isinstance(zone, zoneinfo.ZoneInfo) else None
 
 
 def _revive_datetime(parts: list[Any]) -> datetime.datetime:
@@ -216,12 +226,14 @@ def _revive_datetime(parts: list[Any]) -> datetime.datetime:
     return moment if known is None else moment.replace(tzinfo=known)
 
 
-def _zone(name: str) -> zoneinfo.ZoneInfo | None:
+def _zone(name: str) -> "zoneinfo.ZoneInfo | None":
     """A time zone; None if this machine does not know it (an offset is right all the same).
 
     Only those that lie in the system's database: for others `ZoneInfo` would import a package
     by the name that was stored.
     """
+    import zoneinfo
+
     parts = name.split("/")
     if not all(re.fullmatch(r"[A-Za-z0-9_+-]+", part) for part in parts):
         return None
@@ -238,8 +250,7 @@ def _timedelta_parts(span: datetime.timedelta) -> list[int]:
 
 
 def _time_parts(time: datetime.time) -> list[Any]:
-    zone = time.tzinfo.key if isinstance(time.tzinfo, zoneinfo.ZoneInfo) else None
-    return [time.isoformat(), time.fold, zone]
+    return [time.isoformat(), time.fold, _zone_name(time.tzinfo)]
 
 
 def _revive_time(parts: list[Any]) -> datetime.time:
@@ -289,24 +300,41 @@ def _int_parts(number: int) -> tuple[int | None, Any]:
     return (None, number) if -(1 << 63) <= number < 1 << 64 else (wire.INT, _int_bytes(number))
 
 
-# Order matters: datetime is a date, bool and IntEnum are ints (enums were taken out before).
-_CONVERSIONS: tuple[tuple[type, Callable[[Any], tuple[int | None, Any]]], ...] = (
-    (tuple, lambda items: (wire.TUPLE, list(items))),
-    (set, lambda items: (wire.SET, list(items))),
-    (frozenset, lambda items: (wire.FROZENSET, list(items))),
-    (datetime.datetime, lambda moment: (wire.DATETIME, _datetime_parts(moment))),
-    (datetime.date, lambda day: (wire.DATE, day.isoformat().encode())),
-    (datetime.time, lambda time: (wire.TIME, _time_parts(time))),
-    (datetime.timedelta, lambda span: (wire.TIMEDELTA, _timedelta_parts(span))),
-    (uuid.UUID, lambda value: (wire.UUID, value.bytes)),
-    (decimal.Decimal, lambda number: (wire.DECIMAL, str(number).encode())),
-    (int, _int_parts),
-    (str, lambda value: (None, str.__str__(value))),
-    (float, lambda value: (None, float.__float__(value))),
-    (bytes, lambda value: (None, bytes(value))),
-    (list, lambda value: (None, list(value))),
-    (dict, lambda value: (None, dict(value))),
-)
+def _revive_decimal(data: bytes) -> Any:
+    from decimal import Decimal
+
+    return Decimal(str(data, "ascii"))
+
+
+Conversion = tuple[type, Callable[[Any], tuple[int | None, Any]]]
+
+
+@cache
+def _conversions() -> tuple[Conversion, ...]:
+    """What becomes of values that are not plain data, by their class.
+
+    Order matters: datetime is a date, bool and IntEnum are ints (enums were taken out before).
+    """
+    from decimal import Decimal  # most states are plain data, and never ask
+
+    return (
+        (tuple, lambda items: (wire.TUPLE, list(items))),
+        (set, lambda items: (wire.SET, list(items))),
+        (frozenset, lambda items: (wire.FROZENSET, list(items))),
+        (datetime.datetime, lambda moment: (wire.DATETIME, _datetime_parts(moment))),
+        (datetime.date, lambda day: (wire.DATE, day.isoformat().encode())),
+        (datetime.time, lambda time: (wire.TIME, _time_parts(time))),
+        (datetime.timedelta, lambda span: (wire.TIMEDELTA, _timedelta_parts(span))),
+        (uuid.UUID, lambda value: (wire.UUID, value.bytes)),
+        (Decimal, lambda number: (wire.DECIMAL, str(number).encode())),
+        (int, _int_parts),
+        (str, lambda value: (None, str.__str__(value))),
+        (float, lambda value: (None, float.__float__(value))),
+        (bytes, lambda value: (None, bytes(value))),
+        (list, lambda value: (None, list(value))),
+        (dict, lambda value: (None, dict(value))),
+    )
+
 
 _REVIVALS: dict[int, Callable[[Any], Any]] = {
     wire.TUPLE: tuple,
@@ -320,5 +348,5 @@ _REVIVALS: dict[int, Callable[[Any], Any]] = {
     wire.TIME: _revive_time,
     wire.TIMEDELTA: lambda parts: datetime.timedelta(*parts),
     wire.UUID: lambda data: uuid.UUID(bytes=bytes(data)),
-    wire.DECIMAL: lambda data: decimal.Decimal(str(data, "ascii")),
+    wire.DECIMAL: _revive_decimal,
 }

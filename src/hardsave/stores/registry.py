@@ -9,7 +9,6 @@ from typing import Any
 
 from hardsave.errors import Misuse
 from hardsave.stores.base import Durability, Report, Store
-from hardsave.stores.memory import MemoryStore
 
 
 def open_store(url: Any, *, durability: Durability = "power") -> Store:
@@ -19,6 +18,8 @@ def open_store(url: Any, *, durability: Durability = "power") -> Store:
     if not isinstance(url, str):
         raise Misuse(f"a store is named by a URL such as 'sqlite:///runs.db', not {url!r}")
     if url == "memory://":
+        from hardsave.stores.memory import MemoryStore  # each store is loaded where it is used
+
         return MemoryStore()
     scheme = url.partition("://")[0]
     if scheme == "memory":

@@ -1,11 +1,11 @@
 """Handlers that are told what happened. One that fails is reported, and breaks nothing."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from hardsave.errors import Misuse
+from hardsave.logs import log
 
 EventName = Literal[
     "checkpoint_saved",
@@ -23,8 +23,6 @@ EventName = Literal[
 ]
 
 Handler = Callable[..., Any]
-
-_log = logging.getLogger(__name__)
 
 
 def is_async(handler: Any) -> bool:
@@ -68,4 +66,4 @@ class Events:
             try:
                 handler(*about)
             except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
-                _log.exception("a handler of %s failed: %r", event, handler)
+                log(__name__).exception("a handler of %s failed: %r", event, handler)

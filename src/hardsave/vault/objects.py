@@ -1,10 +1,10 @@
 """Objects as the vault reads them: one user's, every byte checked against its hash."""
 
-import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from hardsave.errors import Corrupt
+from hardsave.logs import log
 from hardsave.objects.codec import Codec
 from hardsave.objects.envelope import check
 from hardsave.objects.hashing import Hash
@@ -12,8 +12,6 @@ from hardsave.objects.redaction import Redaction
 from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
-
-_log = logging.getLogger(__name__)
 
 
 class Objects:
@@ -76,7 +74,7 @@ class Objects:
         """Loudly, and once: whoever goes on without a repair knows."""
         if bad and not self._has_reported:
             self._has_reported = True
-            _log.error(
+            log(__name__).error(
                 "object %s is damaged or missing; it was read from the backup. Run repair",
                 bad[0].hex(),
             )

@@ -9,7 +9,6 @@ removing it takes nothing away from under anybody, and no connection crosses a f
 """
 
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from blake3 import blake3
 
 from hardsave.errors import Corrupt, Unavailable
+from hardsave.logs import log
 from hardsave.vault.search_words import TOKENIZER, readable
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 VERSION = 1
 LOCK_SECONDS = 60.0
-
-_log = logging.getLogger(__name__)
 
 _SCHEMA = f"""
     CREATE TABLE progress (
@@ -92,7 +90,7 @@ class SearchIndex:
             try:
                 return self._once(work)
             except Outdated as error:
-                _log.warning("the search index is made anew: %s", error)
+                log(__name__).warning("the search index is made anew: %s", error)
             self._remove()
             try:
                 return self._once(work)

@@ -319,22 +319,14 @@ def test_migrating_twice_changes_nothing(store: SqliteStore) -> None:
 # Network file systems
 
 
-class MountInfo:
-    """Stands in for the kernel's list of mounts."""
-
-    def __init__(self, *mounts: tuple[str, str]) -> None:
-        lines = [
-            f"{n} 1 0:{n} / {point} rw,relatime shared:1 - {kind} source rw"
-            for n, (point, kind) in enumerate(mounts, 20)
-        ]
-        self.text = "\n".join(lines) + "\n"
-
-    def __call__(self, path: str) -> "MountInfo":
-        assert path == "/proc/self/mountinfo"
-        return self
-
-    def read_text(self) -> str:
-        return self.text
+def mount_info(path: Path, mounts: list[tuple[str, str]]) -> str:
+    """A file that stands in for the kernel's list of mounts."""
+    lines = [
+        f"{n} 1 0:{n} / {point} rw,relatime shared:1 - {kind} source rw"
+        for n, (point, kind) in enumerate(mounts, 20)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
 
 
 @pytest.mark.parametrize(
@@ -360,9 +352,8 @@ def test_a_network_file_system_is_refused(
     folder = tmp_path / "a folder"
     folder.mkdir()
     here = str(folder).replace(" ", "\\040")
-    fake = MountInfo(*((point.replace("{here}", here), kind) for point, kind in mounts))
-    connection.load_checksums()
-    monkeypatch.setattr(connection, "Path", fake)
+    placed = [(point.replace("{here}", here), kind) for point, kind in mounts]
+    monkeypatch.setattr(connection, "_MOUNTS", mount_info(tmp_path / "mountinfo", placed))
     if refused:
         with pytest.raises(Misuse, match="network file system"):
             SqliteStore(folder / "store.db")
@@ -374,10 +365,5 @@ def test_a_network_file_system_is_refused(
 def test_without_a_list_of_mounts_any_place_will_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Unreadable(MountInfo):
-        def read_text(self) -> str:
-            raise FileNotFoundError
-
-    connection.load_checksums()
-    monkeypatch.setattr(connection, "Path", Unreadable())
+    monkeypatch.setattr(connection, "_MOUNTS", str(tmp_path / "nothing"))
     SqliteStore(tmp_path / "store.db").close()

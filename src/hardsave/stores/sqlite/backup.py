@@ -6,13 +6,13 @@ packs, without their indexes, and one row that says how far it has come. `feedin
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
-import logging
 import os
 from typing import Any, NamedTuple
 
 import apsw
 
 from hardsave.errors import Corrupt
+from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.connection import CHECKSUM_VFS, in_our_words, load_checksums
@@ -40,7 +40,6 @@ _EVENT = """
     UNION ALL SELECT id FROM {0}.tombstones WHERE number = ?1
     UNION ALL SELECT id FROM {0}.log WHERE number = ?1
 """
-_log = logging.getLogger(__name__)
 
 
 class Copied(NamedTuple):
@@ -111,7 +110,7 @@ def rescue(store: str, user: int, wanted: set[Hash]) -> dict[Hash, bytes]:
             objects = packs.unpack(*row)
             found.update({address: objects[address] for address in wanted & objects.keys()})
     except (apsw.Error, Corrupt):
-        _log.exception("the backup of %s cannot be read in full", store)
+        log(__name__).exception("the backup of %s cannot be read in full", store)
     finally:
         connection.close()
     return found

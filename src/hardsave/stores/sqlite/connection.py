@@ -7,12 +7,10 @@ not know the checksums.
 """
 
 import contextlib
-import logging
 import os
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import apsw
@@ -26,7 +24,6 @@ CHECKSUM_BYTES = 8
 PAGE_BYTES = 4096
 APPLICATION_ID = 0x48534156  # "HSAV"
 
-_log = logging.getLogger(__name__)
 _loading = threading.Lock()
 
 
@@ -88,7 +85,7 @@ def load_checksums() -> None:
         connection = apsw.Connection(":memory:")
         try:
             connection.enable_load_extension(True)
-            connection.load_extension(str(library))
+            connection.load_extension(library)
         except apsw.Error as error:
             raise Unavailable(f"SQLite's checksum VFS at {library} cannot be loaded") from error
         finally:
@@ -96,11 +93,11 @@ def load_checksums() -> None:
         apsw.set_default_vfs(default)
 
 
-def _checksum_library() -> Path:
-    folder = Path(apsw.__file__).parent / "sqlite_extra_binaries"
+def _checksum_library() -> str:
+    folder = os.path.join(os.path.dirname(apsw.__file__), "sqlite_extra_binaries")
     for suffix in (".so", ".dylib", ".dll"):
-        library = folder / f"cksumvfs{suffix}"
-        if library.exists():
+        library = os.path.join(folder, f"cksumvfs{suffix}")
+        if os.path.exists(library):
             return library
     raise Unavailable(
         f"this apsw ({apsw.apsw_version()}) comes without SQLite's checksum VFS; "
@@ -253,13 +250,15 @@ def refuse_network_file_system(path: str) -> None:
         raise Misuse(f"{path} lies on a network file system ({kind}); use a local disk")
 
 
+_MOUNTS = "/proc/self/mountinfo"
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "afpfs", "webdav"}
 
 
 def _file_system(folder: str) -> str | None:
     """The type of the file system under `folder`, where the kernel says (Linux)."""
     try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        with open(_MOUNTS) as file:
+            lines = file.read().splitlines()
     except OSError:
         return None
     real = os.path.realpath(folder)

@@ -7,7 +7,6 @@ another one has it at its next look. Whatever goes wrong here is reported, and f
 
 import contextlib
 import fcntl
-import logging
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ import weakref
 import apsw
 
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
+from hardsave.logs import log
 from hardsave.stores.sqlite import backup, feeding
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words
@@ -27,8 +27,6 @@ RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
-
-_log = logging.getLogger(__name__)
 
 
 class Copier:
@@ -117,7 +115,9 @@ class Copier:
         except (HardsaveError, apsw.Error, OSError) as error:
             self._disconnect()
             if not self._is_failing and not isinstance(error, apsw.InterruptError):
-                _log.error("%s is not backed up for now", self._path, exc_info=True)  # once
+                log(__name__).error(
+                    "%s is not backed up for now", self._path, exc_info=True
+                )  # once
                 self._is_failing = True
 
     def _elect(self) -> bool:
@@ -186,7 +186,7 @@ class Copier:
 
     def _build(self, why: str) -> None:
         self._disconnect()
-        _log.info("the backup of %s is built anew: %s", self._path, why)
+        log(__name__).info("the backup of %s is built anew: %s", self._path, why)
         feeding.build(self._path, self._must_end)
 
     def _must_end(self) -> bool:

@@ -7,16 +7,17 @@ any moment.
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.base import Collected
 from hardsave.stores.sqlite import pins, room
-from hardsave.stores.sqlite.collect import Change, Removed, collect
-from hardsave.stores.sqlite.compact import compact
-from hardsave.stores.sqlite.marking import Refs
+
+if TYPE_CHECKING:
+    from hardsave.stores.sqlite.collect import Change
+    from hardsave.stores.sqlite.marking import Refs
 
 
 class Access(NamedTuple):
@@ -24,7 +25,7 @@ class Access(NamedTuple):
 
     reading: Callable[[], AbstractContextManager[apsw.Connection]]  # a read transaction
     idle: Callable[[], AbstractContextManager[apsw.Connection]]  # a connection without one
-    apply: Callable[[Change], None]
+    apply: "Callable[[Change], None]"
     merge: Callable[[int], None]  # all packs of a user that wait
     renew_backup: Callable[[], None]
 
@@ -37,7 +38,9 @@ class Housekeeper:
         self._access = access
         self._mutex = threading.Lock()
 
-    def collect(self, refs: Refs, *, exact: bool) -> Collected:
+    def collect(self, refs: "Refs", *, exact: bool) -> Collected:
+        from hardsave.stores.sqlite.collect import Removed, collect  # few processes collect
+
         with self._mutex:
             before = room.file_bytes(self._path)
             self._access.apply(pins.forget_the_dead)
@@ -57,6 +60,8 @@ class Housekeeper:
             return Collected(*removed, max(0, before - room.file_bytes(self._path)))
 
     def compact(self) -> None:
+        from hardsave.stores.sqlite.compact import compact
+
         with self._mutex:
             for user in self._users():
                 self._access.merge(user)

@@ -15,7 +15,6 @@ not synced (the store itself is). A store that ends before its mark has lost som
 import os
 import struct
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from blake3 import blake3
@@ -42,7 +41,8 @@ class Mark:
     def read(self) -> MarkRecord | None:
         """What the mark says; None if there is none, or it is itself damaged."""
         try:
-            data = Path(self.path).read_bytes()
+            with open(self.path, "rb") as file:
+                data = file.read()
         except FileNotFoundError:
             return None
         body, check = data[: _LAYOUT.size], data[_LAYOUT.size :]
@@ -79,7 +79,8 @@ class Mark:
 def boot_id() -> bytes:
     """Which boot of the machine this is."""
     try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            text = file.read()
     except OSError:
         return UNKNOWN_BOOT  # every mark seems to be from this boot, the strict reading
     return blake3(text).digest(8)

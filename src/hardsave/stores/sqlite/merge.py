@@ -10,7 +10,6 @@ first pack at or above the id that is known for it: so nothing that was known be
 and an id that was given out never comes to mean something else.
 """
 
-import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from hardsave.errors import HardsaveError
+from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.changes import note
@@ -31,8 +31,6 @@ SINGLE_BYTES = 8 * 1024  # a pack at least this large is not gathered
 ENOUGH_PACKS = 32
 SMALL_BYTES = 64 * 1024  # a pack at least this large is left as it is
 ENOUGH_BYTES = 256 * 1024
-
-_log = logging.getLogger(__name__)
 
 
 class PackRow(NamedTuple):
@@ -130,7 +128,9 @@ class Merger:
                 pass
         except (HardsaveError, apsw.Error):
             # Nothing is lost: the packs stay small, and the next round tries again.
-            _log.warning("small packs of %s could not be merged", self._writer.path, exc_info=True)
+            log(__name__).warning(
+                "small packs of %s could not be merged", self._writer.path, exc_info=True
+            )
 
     def merge(self, connection: apsw.Connection, user: int, *, every: bool = False) -> bool:
         """Merge and index a user's waiting packs, or gather them; False if there were too few."""

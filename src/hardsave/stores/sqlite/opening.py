@@ -6,14 +6,13 @@ lock, so that two processes can begin at once.
 """
 
 import contextlib
-import logging
 import os
-from pathlib import Path
 from typing import Any
 
 import apsw
 
 from hardsave.errors import Corrupt, Misuse
+from hardsave.logs import log
 from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import backup, schema
 from hardsave.stores.sqlite.connection import (
@@ -33,8 +32,6 @@ from hardsave.stores.sqlite.presence import Presence
 
 SUSPECT = "-suspect"
 
-_log = logging.getLogger(__name__)
-
 
 def prepare(
     path: str,
@@ -48,10 +45,10 @@ def prepare(
     """Create, check or take over the file, under the writer's lock, before anybody uses it."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
-    folder = Path(path).parent
-    for parent in reversed([folder, *folder.parents]):
-        if not parent.exists():
-            parent.mkdir(mode=0o700, exist_ok=True)
+    for folder in reversed(_folders(path)):
+        if not os.path.exists(folder):
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                os.mkdir(folder, 0o700)
     refuse_network_file_system(path)
     lock.acquire(BUSY_SECONDS)
     try:
@@ -94,7 +91,7 @@ def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) 
             _compare_with_mark(connection, path, mark, durability)
         if last_number(connection) == 0:
             # Whoever made the folders may have died before they were safe.
-            for created in (Path(path).parent, *Path(path).parent.parents):
+            for created in _folders(path):
                 _sync_folder(created)
     except BaseException:
         connection.close()
@@ -134,7 +131,9 @@ def _finish_takeover(path: str, presence: Presence) -> None:
 
     presence.seize()
     aside = takeover.put_in_place(path)
-    _log.error("%s was damaged; a takeover that was broken off is finished, see %s", path, aside)
+    log(__name__).error(
+        "%s was damaged; a takeover that was broken off is finished, see %s", path, aside
+    )
 
 
 def _take_over(
@@ -167,7 +166,9 @@ def suspect(path: str) -> None:
     try:
         os.close(os.open(path + SUSPECT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
-        _log.exception("%s is damaged, and that cannot be noted for the next who opens it", path)
+        log(__name__).exception(
+            "%s is damaged, and that cannot be noted for the next who opens it", path
+        )
 
 
 def _check_header(path: str, was_ours: bool) -> bool:
@@ -211,7 +212,7 @@ def _compare_with_mark(
                 f"{path} ends at commit {number}, but commit {known.number} was acknowledged: a "
                 "file was damaged, cut or replaced"
             )
-        _log.error(
+        log(__name__).error(
             "%s lost commits %d to %d when the machine went down: it was opened with "
             "durability='process', which gives them up",
             path,
@@ -240,7 +241,15 @@ def last_number(connection: apsw.Connection) -> int:
     return int(found)
 
 
-def _sync_folder(folder: Path) -> None:
+def _folders(path: str) -> list[str]:
+    """The folders that lead to a file, innermost first."""
+    folders = [os.path.dirname(path)]
+    while (above := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    return folders
+
+
+def _sync_folder(folder: str) -> None:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:

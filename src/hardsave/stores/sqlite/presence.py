@@ -7,11 +7,10 @@ happen under the writer's lock, so that two who begin at once do not meet half w
 
 import fcntl
 import os
-from pathlib import Path
 
 from hardsave.errors import Unavailable
 
-_PROC_LOCKS = Path("/proc/locks")
+_PROC_LOCKS = "/proc/locks"
 
 
 class Presence:
@@ -52,7 +51,8 @@ class Presence:
 
 def _holder(file: int) -> str:
     try:
-        text = _PROC_LOCKS.read_text()
+        with open(_PROC_LOCKS) as file_of_locks:
+            text = file_of_locks.read()
     except OSError:
         text = ""  # not on this system
     pid = pid_of_holder(text, os.fstat(file).st_ino)

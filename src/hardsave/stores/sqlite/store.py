@@ -1,7 +1,6 @@
 """The contract of `stores.base` on one SQLite file."""
 
 import contextlib
-import logging
 import os
 import threading
 import weakref
@@ -11,6 +10,7 @@ from typing import Any
 import apsw
 
 from hardsave.errors import Corrupt, Misuse, Unavailable
+from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
@@ -20,7 +20,7 @@ from hardsave.objects.records import (
     Tombstone,
 )
 from hardsave.stores.base import Batch, Collected, Durability, Query, Report, Stats
-from hardsave.stores.sqlite import backup, packs, pins
+from hardsave.stores.sqlite import backup, packs, pins, room
 from hardsave.stores.sqlite.cache import ObjectCache
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import (
@@ -37,10 +37,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
 from hardsave.stores.sqlite.opening import prepare, suspect
 from hardsave.stores.sqlite.presence import Presence
-from hardsave.stores.sqlite.room import file_bytes
 from hardsave.stores.sqlite.writer import Writer
-
-_log = logging.getLogger(__name__)
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
@@ -168,7 +165,7 @@ class SqliteStore:
         try:
             return backup.rescue(self.path, number, set(hashes))
         except Corrupt:
-            _log.exception("the backup of %s cannot be read", self.path)
+            log(__name__).exception("the backup of %s cannot be read", self.path)
             return {}
 
     def _read_left(
@@ -352,7 +349,7 @@ class SqliteStore:
             " WHERE id > ?1 << 40 AND id < (?1 + 1) << 40)"
         )
         row = self._row(sql, user) or (0, 0, 0)
-        size = file_bytes(self.path) + file_bytes(backup.path_of(self.path))
+        size = room.file_bytes(self.path) + room.file_bytes(backup.path_of(self.path))
         return Stats(timelines=row[0], checkpoints=row[1], objects=row[2], disk_bytes=size)
 
     def forget(self) -> None:

@@ -5,7 +5,6 @@ its `Conflict` is its own. If the transaction as a whole fails, nobody in it kno
 it was written: the leader gets the error, and the others repeat, which is harmless.
 """
 
-import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
+from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
 from hardsave.stores.base import (
@@ -437,7 +437,9 @@ class Writer:
         try:
             self._mark.write(max(self._numbers), relaxed=self._relaxed)
         except OSError:
-            _log.warning("the mark at %s cannot be written", self._mark.path, exc_info=True)
+            log(__name__).warning(
+                "the mark at %s cannot be written", self._mark.path, exc_info=True
+            )
 
 
 _DONE = -1
@@ -464,6 +466,3 @@ def _stat(path: str) -> os.stat_result | None:
         return os.stat(path)
     except FileNotFoundError:
         return None
-
-
-_log = logging.getLogger(__name__)
