@@ -21,6 +21,10 @@ from hardsave.stores.sqlite import packs
 USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
 MAX_IN_MIND = 50_000  # hashes a user; past it, the directories are read again
 _IN_LIST = 256
+_PREFIXES = [
+    f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({','.join('?' * (1 << width))})"  # noqa: S608 # question marks
+    for width in range(_IN_LIST.bit_length())
+]
 _SINCE = """
     SELECT id, size, directory, CASE WHEN size < ? THEN body END FROM packs
     WHERE id > ? AND id < ?
@@ -101,13 +105,16 @@ class Index:
         for row in rows:
             self._learn(recent, row.id, packs.hashes(row.directory))
 
-    def learn(self, user: int, pack: int, hashes: Collection[Hash]) -> None:
-        """A pack that this process has just committed."""
+    def learn(self, user: int, pack: int, hashes: Collection[Hash]) -> bool:
+        """Note a pack that this process has just committed; whether it is known now."""
         with self._lock:
             recent = self._recent.get(user)
+            if recent is None:
+                return False
             # With a gap before it, other processes' packs would be taken as known.
-            if recent is not None and pack == recent.upto + 1:
+            if pack == recent.upto + 1:
                 self._learn(recent, pack, hashes)
+            return pack <= recent.upto
 
     def _learn(self, recent: _Recent, pack: int, hashes: Collection[Hash]) -> None:
         recent.packs.update(dict.fromkeys(hashes, pack))
@@ -135,7 +142,8 @@ class Index:
     ) -> list[Hash]:
         """Those of `hashes` that neither a recent pack nor an index row speaks of."""
         recent = self._recent.get(user)
-        left = [h for h in hashes if recent is None or h not in recent.packs]
+        known = {} if recent is None else recent.packs
+        left = [address for address in hashes if address not in known]
         return _not_indexed(connection, user, left) if left else left
 
     def is_stored(self, connection: apsw.Connection, user: int, address: Hash) -> bool:
@@ -174,14 +182,15 @@ def _since(connection: apsw.Connection, user: int, after: int) -> tuple[list[Rec
     return [RecentPack._make(row) for row in made], swept or 0
 
 
-def _not_indexed(connection: apsw.Connection, user: int, hashes: Collection[Hash]) -> list[Hash]:
+def _not_indexed(connection: apsw.Connection, user: int, hashes: list[Hash]) -> list[Hash]:
     wanted = [int.from_bytes(address[:8]) >> 1 for address in hashes]
     found: set[Any] = set()
     for start in range(0, len(wanted), _IN_LIST):
         some = wanted[start : start + _IN_LIST]
         # A list of as many values as a power of two: few statements, prepared once.
-        some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
-        places = ",".join("?" * len(some))
-        sql = f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({places})"  # noqa: S608 # question marks
-        found.update([row[0] for row in connection.execute(sql, (user, *some))])
+        width = (len(some) - 1).bit_length()
+        some += some[-1:] * ((1 << width) - len(some))
+        found.update([row[0] for row in connection.execute(_PREFIXES[width], (user, *some))])
+    if not found:
+        return hashes
     return [address for address in hashes if prefix(address) not in found]

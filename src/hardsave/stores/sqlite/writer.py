@@ -36,6 +36,7 @@ from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.pins import Pin
 
+MAX_TIMELINES = 10_000  # whose rows are kept in mind
 REPEATS = 3  # of a batch whose round failed under another leader
 
 # Errors that end the whole transaction, whichever batch met them first.
@@ -49,38 +50,49 @@ _FATAL = (
     apsw.BusyError,
 )
 
-_NEXT_NUMBER = """
-    1 + max((SELECT coalesce(max(number), 0) FROM checkpoints),
-            (SELECT coalesce(max(number), 0) FROM log))
+_LAST_NUMBER = """
+    SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints),
+               (SELECT coalesce(max(number), 0) FROM log))
 """
-_ADD_CHECKPOINT = f"""
-    INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
-                             name, kind, status, description, metadata, root,
-                             snapshot, workspace)
-    VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
-"""  # noqa: S608 # put together from constants only
-_ADD_LOG = f"""
+_ADD_LOG = """
     INSERT INTO log (number, user, id, timeline, kind, created_at, data)
-    VALUES (coalesce(?, {_NEXT_NUMBER}), ?, ?, ?, ?, ?, ?) RETURNING number
-"""  # noqa: S608 # put together from constants only
-# Above `indexed` too: the newest packs may have been removed, and their ids are not used again.
-_ADD_PACK = """
-    INSERT INTO packs (id, size, directory, body)
-    VALUES (1 + max(?1, (SELECT indexed FROM users WHERE id = ?1 >> 40),
-                    coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), 0)),
-            ?3, ?4, ?5)
-    RETURNING id
+    VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+# Above `indexed` too: the newest packs may have been removed, and their ids are not used again.
+_LAST_PACK = """
+    SELECT max(?1, (SELECT indexed FROM users WHERE id = ?1 >> 40),
+               coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), 0))
+"""
+_ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
 _ADD_TIMELINE = """
     INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted)
-    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
+_TIMELINE_ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
 _MOVE_TIMELINE = """
     UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
-    WHERE user = ? AND name = ? AND head IS ? AND last_seq = ? RETURNING id
+    WHERE id = ? AND head IS ? AND last_seq = ?
 """
 
 Result = TypeVar("Result")
+
+
+class _Standing:
+    """What the file holds, for as long as nobody else writes to it.
+
+    SQLite counts the changes that a connection meets, its own included. While that count is
+    what it was after our last commit, what we know need not be asked again.
+    """
+
+    def __init__(self) -> None:
+        self.version = -1  # the count after our last commit; in the middle of a round none
+        self.users: set[int] = set()  # whose packs the index knows
+        self.forget()
+
+    def forget(self) -> None:
+        """Something was taken back: what was given out for it is free again."""
+        self.number: int | None = None  # the last one given out
+        self.packs: dict[int, int] = {}  # the newest of each user
 
 
 class _WalGone(Unavailable):
@@ -140,7 +152,10 @@ class Writer:
         self._wal_bytes = 0  # how long it was at least, when this process last looked
         self._group: Group[_Item, int] = Group(self._run)
         self._users: dict[str | None, int] = {None: 0}
+        self._timelines: dict[tuple[int, str], int] = {}  # their rows, which stay for good
+        self._met: dict[tuple[int, str], int] = {}  # those of a round, which may be taken back
         self._index = index
+        self._standing = _Standing()
         self._made: list[tuple[int, int, list[Hash]]] = []  # (user, pack, hashes) of a round
         self._numbers: list[int] = []  # given out in a round
 
@@ -195,8 +210,9 @@ class Writer:
                     self._is_doubtful = False
                 self._made.clear()
                 self._numbers.clear()
+                self._met.clear()
                 answers = self._transact_whole(tickets)
-                self._remember()
+                self._remember(tickets)
             finally:
                 self._lock.release()
         except apsw.Error as error:
@@ -221,6 +237,7 @@ class Writer:
             self._wal_bytes = 0  # it was emptied as it should be
             self._made.clear()
             self._numbers.clear()
+            self._met.clear()
             answers = self._transact(tickets)
         self._wal_bytes = wal_bytes(self.path)
         return answers
@@ -270,13 +287,20 @@ class Writer:
 
     def _refresh(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         """Know what is stored before anything of this round is: that may be taken back."""
-        items = [ticket.item for ticket in tickets if not callable(ticket.item)]
-        for name in {item.user for item in items}:
-            user = self._users.get(name)
-            if user is None:
-                user = self._one("SELECT id FROM users WHERE name = ?", (name,))
-            if user is not None:
-                self._index.refresh(self._connection, user)
+        if self._connection.data_version() != self._standing.version:
+            self._standing = _Standing()
+        self._standing.version = -1
+        for ticket in tickets:
+            if not callable(ticket.item):
+                self._learn_packs(ticket.item.user)
+
+    def _learn_packs(self, name: str | None) -> None:
+        user = self._users.get(name)
+        if user is None:
+            user = self._one("SELECT id FROM users WHERE name = ?", (name,))
+        if user is not None and user not in self._standing.users:
+            self._index.refresh(self._connection, user)
+            self._standing.users.add(user)
 
     def _apply_alone(self, item: Any) -> int | HardsaveError:
         """One batch of several: what goes wrong with it does not touch the others."""
@@ -289,6 +313,8 @@ class Writer:
             if isinstance(error, _FATAL) or not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO batch; RELEASE batch")
+            self._standing.forget()
+            self._met.clear()
             del self._made[made:], self._numbers[given:]
             return error if isinstance(error, HardsaveError) else translated(error, self.path)
         connection.execute("RELEASE batch")
@@ -307,8 +333,7 @@ class Writer:
         timeline = self._move(user, batch, batch.move) if batch.move is not None else None
         if timeline == _DONE:
             return self._number_of(user, batch)
-        self._require(user, batch.requires)
-        for made in self._without_known(user, batch.objects, item.packs):
+        for made in self._to_add(user, batch.objects, item.packs, batch.requires):
             self._add_pack(user, made)
         if batch.changes is not NO_CHANGES:
             return self._operate(user, timeline, batch)
@@ -322,7 +347,7 @@ class Writer:
         moved = [timeline] if timeline is not None else []
         moved += [self._move(user, batch, move) for move in operation.moves]
         changes.note(connection, "timelines", moved)
-        number = int(self._one(f"SELECT {_NEXT_NUMBER}", ()))
+        number = self._next_number()
         number = changes.add_checkpoints(connection, user, number, operation.checkpoints)
         number = changes.add_tombstones(connection, user, number, operation.tombstones)
         changes.apply(connection, user, operation, number)
@@ -336,11 +361,15 @@ class Writer:
         """
         expect, become = move
         if expect is None:
-            row = self._one(_ADD_TIMELINE, (user, *become))
+            self._connection.execute(_ADD_TIMELINE, (user, *become))
+            moved = self._connection.changes()
+            row = self._timeline(user, become.name)
         else:
-            row = self._one(_MOVE_TIMELINE, (*become[1:], user, become.name, *expect[1:3]))
-        if row is not None:
-            return int(row)
+            row = self._timeline(user, become.name)
+            self._connection.execute(_MOVE_TIMELINE, (*become[1:], row, *expect[1:3]))
+            moved = self._connection.changes()
+        if moved:
+            return row
         if self._number_of(user, batch):
             return _DONE
         standing = self._connection.execute(
@@ -359,36 +388,60 @@ class Writer:
         )
         return int(found or 0)
 
-    def _require(self, user: int, hashes: Collection[Hash]) -> None:
-        gone = self._index.unknown(self._connection, user, hashes)
-        if gone:
-            raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
+    def _timeline(self, user: int, name: str) -> int:
+        """The row of a timeline; 0 if there is none."""
+        known = self._timelines.get((user, name))
+        if known is not None:
+            return known
+        found = int(self._one(_TIMELINE_ID, (user, name)) or 0)
+        if found:
+            self._met[user, name] = found
+        return found
 
     def _put(self, put: _Put) -> int:
         user = self._user(put.user)
         pins.take(self._connection, user, put.pin)
-        for made in self._without_known(user, put.objects, put.packs):
+        for made in self._to_add(user, put.objects, put.packs):
             self._add_pack(user, made)
         return 0
 
-    def _without_known(
-        self, user: int, objects: Mapping[Hash, bytes], made: list[packs.Pack]
+    def _to_add(
+        self,
+        user: int,
+        objects: Mapping[Hash, bytes],
+        made: list[packs.Pack],
+        requires: Collection[Hash] = (),
     ) -> list[packs.Pack]:
         """The packs that were made of objects, or others without what is stored already."""
-        unknown = self._index.unknown(self._connection, user, objects.keys())
+        fresh = list(objects)
+        unknown = self._index.unknown(self._connection, user, [*requires, *fresh])
+        if unknown == fresh and not self._made:
+            return made  # nearly always: all of it is new, and all that it needs is there
+        gone = set(unknown).intersection(requires)
+        if gone:
+            raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
         in_round = {h for owner, _, hashes in self._made if owner == user for h in hashes}
-        if len(unknown) == len(objects) and in_round.isdisjoint(unknown):
-            return made
         new = set(unknown) - in_round
         for address in objects.keys() - unknown:  # the prefix is known: is it the same hash?
             if not self._index.is_stored(self._connection, user, address):
                 new.add(address)
+        if len(new) == len(objects):
+            return made
         return list(packs.pack(item for item in objects.items() if item[0] in new))
 
     def _add_pack(self, user: int, made: packs.Pack) -> None:
-        low, high = bounds(user)
-        pack = self._one(_ADD_PACK, (low, high, made.size, made.directory, made.body))
-        self._made.append((user, int(pack), packs.hashes(made.directory)))
+        standing = self._standing.packs
+        last = standing.get(user) or int(self._one(_LAST_PACK, bounds(user)))
+        standing[user] = pack = last + 1
+        self._connection.execute(_ADD_PACK, (pack, *made))
+        self._made.append((user, pack, packs.hashes(made.directory)))
+
+    def _next_number(self) -> int:
+        standing = self._standing
+        if standing.number is None:
+            standing.number = int(self._one(_LAST_NUMBER, ()))
+        standing.number += 1
+        return standing.number
 
     def _add_event(
         self,
@@ -398,13 +451,16 @@ class Writer:
         number: int | None = None,
     ) -> int:
         """Add the batch's event under `number`, or the next there is."""
+        if number is None:
+            number = self._next_number()
+        self._standing.number = number
         if isinstance(event, LogRecord):
-            number = int(self._one(_ADD_LOG, (number, user, *event[1:])))
+            self._connection.execute(_ADD_LOG, (number, user, *event[1:]))
         elif timeline is None:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
         else:
             values = (number, user, event.id, timeline, *event[3:-1])
-            number = int(self._one(_ADD_CHECKPOINT, values))
+            self._connection.execute(changes.ADD_CHECKPOINT, values)
         self._numbers.append(number)
         return number
 
@@ -424,14 +480,19 @@ class Writer:
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get
 
-    def _remember(self) -> None:
-        """Move the mark, and learn where the new objects lie.
+    def _remember(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
+        """Move the mark, and keep in mind what the commit has made true.
 
         The commit stands: a mark that cannot be written is reported, not raised. It never
         moves back: a batch that was recognised, or a merge, gives out no number.
         """
-        for user, pack, hashes in self._made:
-            self._index.learn(user, pack, hashes)
+        known = [self._index.learn(*made) for made in self._made]
+        if all(known) and not any(_rearranges(ticket.item) for ticket in tickets):
+            self._standing.version = self._connection.data_version()
+        if self._met:
+            self._timelines |= self._met
+            if len(self._timelines) > MAX_TIMELINES:
+                self._timelines.clear()
         if not self._numbers:
             return
         try:
@@ -443,6 +504,11 @@ class Writer:
 
 
 _DONE = -1
+
+
+def _rearranges(item: _Item) -> bool:
+    """Whether an item may have changed more than it has added."""
+    return callable(item) or (isinstance(item, _Write) and item.batch.changes is not NO_CHANGES)
 
 
 def _moves_on(batch: Batch) -> bool:
