@@ -10,6 +10,8 @@ needs to know no kinds. The high half of the kind byte is the version of the for
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from struct import Struct
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
@@ -50,7 +52,10 @@ def unseal(data: bytes) -> Envelope:
     end = start + count * HASH_BYTES
     if end > len(data):
         raise Corrupt("an object's references run past its end; run verify")
-    refs = tuple([data[at : at + HASH_BYTES] for at in range(start, end, HASH_BYTES)])
+    if count < 0x80:
+        refs = _hashes(count).unpack_from(data, start)
+    else:
+        refs = tuple([data[at : at + HASH_BYTES] for at in range(start, end, HASH_BYTES)])
     return Envelope(data[0], refs, data[end:])
 
 
@@ -70,6 +75,12 @@ def check(objects: Iterable[tuple[Hash, bytes]]) -> None:
     wrong = first_mismatch(objects)
     if wrong is not None:
         raise Corrupt(f"object {wrong.hex()} does not match its hash; run verify")
+
+
+@lru_cache(0x80)
+def _hashes(count: int) -> Struct:
+    """So many hashes in a row, taken apart at once: most objects have few."""
+    return Struct(f"{HASH_BYTES}s" * count)
 
 
 def _varint(number: int) -> bytes:

@@ -43,7 +43,7 @@ class Objects:
         """Objects by hash. Damage and absence are `Corrupt`, unless a second copy helps out."""
         try:
             found = self._store.read(self._user, wanted)
-            check([(address, found[address]) for address in wanted])
+            check(zip(wanted, map(found.__getitem__, wanted), strict=True))
         except (Corrupt, KeyError) as damage:
             return self._rescued(wanted, damage)
         return found

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.errors import Conflict, Misuse, Unavailable
-from hardsave.stores.sqlite import SqliteStore, writer
-from hardsave.stores.sqlite import store as store_module
+from hardsave.stores.sqlite import SqliteStore, gate, writer
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.testing.batches import Line
 from tests.unit.stores.processes import Child, fresh
@@ -97,7 +96,7 @@ def test_processes_write_at_the_same_time_and_lose_nothing(path: Path) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody waits for long."""
     with monkeypatch.context() as patched:
-        for place in (writer, store_module):
+        for place in (writer, gate):
             patched.setattr(place, "BUSY_SECONDS", 0.2)
         yield
 

@@ -31,7 +31,10 @@ class ObjectCache:
     def get(self, user: int, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         """Those of `hashes` that are kept."""
         young = self._young.get(user, {})
-        found = {address: young[address] for address in hashes if address in young}
+        try:
+            return dict(zip(hashes, map(young.__getitem__, hashes), strict=True))  # mostly all
+        except KeyError:
+            found = {address: young[address] for address in hashes if address in young}
         if len(found) < len(hashes) and (old := self._old.get(user)):
             again = {h: old[h] for h in hashes if h in old and h not in found}
             if again:

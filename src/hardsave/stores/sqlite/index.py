@@ -27,9 +27,9 @@ _PREFIXES = [
 ]
 _SINCE = """
     SELECT id, size, directory, CASE WHEN size < ? THEN body END FROM packs
-    WHERE id > ? AND id < ?
-    UNION ALL SELECT -1, (SELECT swept FROM users WHERE id = ?), NULL, NULL
+    WHERE id > ? AND id < ? ORDER BY id
 """
+_STANDING = "SELECT indexed, swept FROM users WHERE id = ?"
 
 
 def prefix(address: Hash) -> int:
@@ -50,12 +50,35 @@ class RecentPack(NamedTuple):
 
 
 class _Recent:
-    """The objects of one user's packs that were not indexed when they were read."""
+    """The objects of one user's packs that were not indexed when they were read.
 
-    def __init__(self, indexed: int) -> None:
-        self.packs: dict[Hash, int] = {}
+    Whoever reads looks for a few objects in a few directories; whoever writes asks again and
+    again. So directories are taken apart when a writer first asks.
+    """
+
+    def __init__(self, indexed: int, swept: int) -> None:
         self.upto = indexed  # the newest pack whose directory is known
-        self.swept = 0  # what was removed after that is still in mind
+        self.swept = swept  # what was removed after that is still in mind
+        self.count = 0  # of objects
+        self._packs: dict[Hash, int] = {}
+        self._whole: list[tuple[int, bytes]] = []  # packs whose directory is not taken apart
+
+    def add(self, pack: int, directory: bytes) -> None:
+        self._whole.append((pack, directory))
+        self.count += packs.count(directory)
+        self.upto = pack
+
+    def pack_of(self, address: Hash) -> int | None:
+        for pack, directory in self._whole:
+            if packs.holds(directory, address):
+                return pack
+        return self._packs.get(address)
+
+    def all(self) -> dict[Hash, int]:
+        for pack, directory in self._whole:
+            self._packs.update(dict.fromkeys(packs.hashes(directory), pack))
+        self._whole.clear()
+        return self._packs
 
 
 class Index:
@@ -78,34 +101,29 @@ class Index:
         """
         with self._lock:
             recent = self._recent.get(user)
-            if recent is None:
-                return self._start_anew(connection, user)
-            rows, swept = _since(connection, user, recent.upto)
-            if swept < recent.swept:
-                # This transaction is older than what another thread has seen meanwhile.
-                # What it has besides is found by asking the file.
-                return []
-            if swept == recent.swept and len(recent.packs) <= MAX_IN_MIND:
-                self._learn_all(recent, rows)
-                return rows
-            if swept > recent.swept:
-                self._on_sweep(user)
-            return self._start_anew(connection, user)
+            indexed, swept = connection.execute(_STANDING, (user,)).fetchone() or (0, 0)
+            if recent is not None:
+                if swept < recent.swept:
+                    # This transaction is older than what another thread has seen meanwhile.
+                    # What it has besides is found by asking the file.
+                    return []
+                if swept == recent.swept and recent.count <= MAX_IN_MIND:
+                    return _read_into(recent, connection, user)
+                if swept > recent.swept:
+                    self._on_sweep(user)
+            return self._start_anew(connection, user, indexed, swept)
 
-    def _start_anew(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
-        fresh = _Recent(indexed_upto(connection, user))
-        rows, fresh.swept = _since(connection, user, fresh.upto)
-        self._learn_all(fresh, rows)
+    def _start_anew(
+        self, connection: apsw.Connection, user: int, indexed: int, swept: int
+    ) -> list[RecentPack]:
+        fresh = _Recent(max(indexed, bounds(user)[0]), swept)
+        rows = _read_into(fresh, connection, user)
         recent = self._recent.get(user)
         if recent is None or (fresh.swept, fresh.upto) >= (recent.swept, recent.upto):
-            self._recent[user] = fresh  # only when it is complete: others look without the lock
+            self._recent[user] = fresh
         return rows
 
-    def _learn_all(self, recent: _Recent, rows: list[RecentPack]) -> None:
-        for row in rows:
-            self._learn(recent, row.id, packs.hashes(row.directory))
-
-    def learn(self, user: int, pack: int, hashes: Collection[Hash]) -> bool:
+    def learn(self, user: int, pack: int, directory: bytes) -> bool:
         """Note a pack that this process has just committed; whether it is known now."""
         with self._lock:
             recent = self._recent.get(user)
@@ -113,17 +131,14 @@ class Index:
                 return False
             # With a gap before it, other processes' packs would be taken as known.
             if pack == recent.upto + 1:
-                self._learn(recent, pack, hashes)
+                recent.add(pack, directory)
             return pack <= recent.upto
-
-    def _learn(self, recent: _Recent, pack: int, hashes: Collection[Hash]) -> None:
-        recent.packs.update(dict.fromkeys(hashes, pack))
-        recent.upto = pack
 
     def packs(self, connection: apsw.Connection, user: int, address: Hash) -> Iterator[int]:
         """Where `address` may lie, most likely first. To be called inside a transaction."""
-        recent = self._recent.get(user)
-        known = None if recent is None else recent.packs.get(address)
+        with self._lock:
+            recent = self._recent.get(user)
+            known = None if recent is None else recent.pack_of(address)
         if known is not None:
             yield known
         rows: list[Any] = connection.execute(
@@ -133,7 +148,7 @@ class Index:
             yield row[0]
         # Another thread may have read the directories at a later moment than this
         # transaction's, when packs that it does not see as indexed were indexed already.
-        for row in _since(connection, user, indexed_upto(connection, user))[0]:
+        for row in _since(connection, user, indexed_upto(connection, user)):
             if packs.holds(row.directory, address):
                 yield row.id
 
@@ -141,8 +156,9 @@ class Index:
         self, connection: apsw.Connection, user: int, hashes: Collection[Hash]
     ) -> list[Hash]:
         """Those of `hashes` that neither a recent pack nor an index row speaks of."""
-        recent = self._recent.get(user)
-        known = {} if recent is None else recent.packs
+        with self._lock:
+            recent = self._recent.get(user)
+            known = {} if recent is None else recent.all()
         left = [address for address in hashes if address not in known]
         return _not_indexed(connection, user, left) if left else left
 
@@ -174,12 +190,18 @@ def add_rows(
     connection.execute("UPDATE users SET indexed = ? WHERE id = ?", (upto, user))
 
 
-def _since(connection: apsw.Connection, user: int, after: int) -> tuple[list[RecentPack], int]:
-    """The packs from `after` on, and `users.swept`, in one query: every read and save asks it."""
-    values = (packs.COMPRESSED_FROM, after, bounds(user)[1], user)
+def _since(connection: apsw.Connection, user: int, after: int) -> list[RecentPack]:
+    """The packs of a user from `after` on."""
+    values = (packs.COMPRESSED_FROM, after, bounds(user)[1])
     rows: list[Any] = connection.execute(_SINCE, values).fetchall()
-    (_, swept, _, _), *made = sorted(rows)
-    return [RecentPack._make(row) for row in made], swept or 0
+    return [RecentPack._make(row) for row in rows]
+
+
+def _read_into(recent: _Recent, connection: apsw.Connection, user: int) -> list[RecentPack]:
+    rows = _since(connection, user, recent.upto)
+    for row in rows:
+        recent.add(row.id, row.directory)
+    return rows
 
 
 def _not_indexed(connection: apsw.Connection, user: int, hashes: list[Hash]) -> list[Hash]:

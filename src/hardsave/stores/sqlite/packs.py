@@ -107,6 +107,11 @@ def _addresses(directory: bytes) -> zstd.ZstdDict:
     return zstd.ZstdDict(directory[: len(directory) // _ENTRY * HASH_BYTES], is_raw=True)
 
 
+def count(directory: bytes) -> int:
+    """How many objects a directory lists."""
+    return len(directory) // _ENTRY
+
+
 def hashes(directory: bytes) -> list[Hash]:
     """The hashes that a directory lists."""
     return list(_pieces(directory, repeat(HASH_BYTES, len(directory) // _ENTRY)))
@@ -127,7 +132,7 @@ def _pieces(data: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
 
 def holds(directory: bytes, address: Hash) -> bool:
     """Whether a pack lists `address`."""
-    end = len(directory) // _ENTRY * HASH_BYTES
+    end = count(directory) * HASH_BYTES
     at = directory.find(address, 0, end)
     while at % HASH_BYTES and at != -1:
         at = directory.find(address, at + 1, end)

@@ -5,11 +5,12 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
+from types import TracebackType
 from typing import Any
 
 import apsw
 
-from hardsave.errors import Corrupt, Misuse, Unavailable
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
@@ -23,13 +24,9 @@ from hardsave.stores.base import Batch, Collected, Durability, Query, Report, St
 from hardsave.stores.sqlite import backup, packs, pins, room
 from hardsave.stores.sqlite.cache import ObjectCache
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
-from hardsave.stores.sqlite.connection import (
-    BUSY_SECONDS,
-    connect,
-    real_path,
-    translated,
-)
+from hardsave.stores.sqlite.connection import connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.gate import Gate
 from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
 from hardsave.stores.sqlite.index import Index, RecentPack, bounds, indexed_upto
 from hardsave.stores.sqlite.lock import FileLock
@@ -72,18 +69,17 @@ class SqliteStore:
         self.path = real_path(path)
         self._durability = durability
         self._has_backup = backup
-        self._closed = False
-        self._gate = threading.Condition()
-        self._active: set[int] = set()  # threads with a call under way
-        self._is_pausing = False  # whoever calls now has to wait
-        self._is_shut = False  # for a fork; the next call opens again
-        with _opening:
-            self._start()
-            _opened.add(self)
+        self._gate = Gate(self._reopen)
+        self._reopen()
+        _opened.add(self)
 
     def has_open(self, path: str) -> bool:
         """Whether this store holds connections to the file at `path`."""
-        return not self._closed and not self._is_shut and _is_same_file(self.path, path)
+        return self._gate.is_open and _is_same_file(self.path, path)
+
+    def _reopen(self) -> None:
+        with _opening:
+            self._start()
 
     def _start(self) -> None:
         """Open the file, and everything that belongs to this process alone."""
@@ -137,9 +133,12 @@ class SqliteStore:
         self._lock.close()
 
     def commit(self, batch: Batch) -> int:
-        with self._using():
-            with self._noting_damage():
+        with self._gate:
+            try:
                 number = self._writer.commit(batch)
+            except (apsw.Error, Corrupt) as error:
+                self._note_damage(error)
+                raise
             if batch.objects:
                 self._saw(batch.user, batch.objects)
             if self._copier is not None:
@@ -151,6 +150,11 @@ class SqliteStore:
         self._merger.saw(self._writer.number_of_user(user), 1 + size // packs.TARGET_BYTES)
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        known = self._users.get(user)
+        if known is not None and self._gate.is_open:
+            found = self._cache.get(known, hashes)
+            if len(found) == len(hashes):
+                return found
         with self._reading() as connection:
             number = self._user(user, connection)
             found = self._cache.get(number, hashes)
@@ -317,12 +321,12 @@ class SqliteStore:
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
-        with self._using():
+        with self._gate:
             self._writer.put(user, objects, pins.Pin(pin, pins.until(seconds)))
             self._saw(user, objects)
 
     def unpin(self, user: str | None, pin: bytes) -> None:
-        with self._using():
+        with self._gate:
             self._writer.apply(lambda connection: pins.give_back(connection, pin))
 
     def collect(
@@ -334,7 +338,7 @@ class SqliteStore:
         self._housekeeper.compact()
 
     def _renew_backup(self) -> None:
-        with self._using():
+        with self._gate:
             if self._copier is not None:
                 self._copier.renew()
 
@@ -353,7 +357,7 @@ class SqliteStore:
         return Stats(timelines=row[0], checkpoints=row[1], objects=row[2], disk_bytes=size)
 
     def forget(self) -> None:
-        with self._using():
+        with self._gate:
             while self._free:
                 self._free.pop().close()
             self._cache = ObjectCache()
@@ -382,54 +386,26 @@ class SqliteStore:
     def repair(self) -> Report:
         from hardsave.stores.sqlite.repair import repair  # only whoever needs it loads it
 
-        with self._gate:
-            if self._closed:
-                raise Misuse("this store is closed; open it again")
-            if not self._is_shut:
-                self._shut()
-                self._is_shut = True  # the next call opens it again
+        self._gate.hold()
+        try:
+            self._gate.check()
+            self._gate.shut(self._shut)
             return repair(self.path)
+        finally:
+            self._gate.let_go()
 
     def close(self) -> None:
-        with self._gate:
-            if not self._closed and not self._is_shut:
-                self._shut()
-            self._closed = True
+        self._gate.hold()
+        try:
+            self._gate.shut(self._shut)
+            self._gate.is_closed = True
+        finally:
+            self._gate.let_go()
 
     # Connections
 
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[None]:
-        """A call under way: connections are open, and stay open until it ends.
-
-        Not to be nested: whoever shuts the store waits for the outer one, and lets no inner
-        one begin.
-        """
-        with self._gate:
-            if self._is_pausing:
-                self._gate.wait_for(lambda: not self._is_pausing)
-            if self._closed:
-                raise Misuse("this store is closed; open it again")
-            if self._is_shut:
-                with _opening:
-                    self._start()
-                    self._is_shut = False
-            self._active.add(threading.get_ident())
-        try:
-            yield
-        finally:
-            with self._gate:
-                self._active.discard(threading.get_ident())
-                if not self._active:
-                    self._gate.notify_all()
-
     def _shut(self) -> None:
-        """Close every connection. The caller holds the gate."""
-        self._is_pausing = True
-        own = {threading.get_ident()}  # left behind by a Ctrl-C: this thread is here
-        self._gate.wait_for(lambda: self._active <= own, BUSY_SECONDS)
-        self._is_pausing = False
-        self._gate.notify_all()
+        """Close every connection. Nobody is using one."""
         self._merger.close()
         if self._copier is not None:
             self._copier.close()
@@ -441,31 +417,16 @@ class SqliteStore:
     def _connect(self) -> apsw.Connection:
         return connect(self.path, self._durability, create=False)
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _reading(self) -> "_Reading":
         """A connection that no other thread is reading with."""
-        with self._using():
-            try:
-                connection = self._free.pop()
-            except IndexError:
-                connection = self._connect()
-            try:
-                with self._noting_damage():
-                    yield connection
-            except apsw.Error as error:
-                raise translated(error, self.path) from error
-            # After an error the connection is left to die: its cursors may still be open.
-            self._free.append(connection)
+        return _Reading(self)
 
-    @contextlib.contextmanager
-    def _noting_damage(self) -> Iterator[None]:
+    def _note_damage(self, error: BaseException) -> None:
         """Whoever opens the store next takes over, if it is damaged indeed."""
-        try:
-            yield
-        except (apsw.Error, Corrupt) as error:
-            if isinstance(error, Corrupt) or isinstance(translated(error, self.path), Corrupt):
-                suspect(self.path)
-            raise
+        if isinstance(error, apsw.Error):
+            error = translated(error, self.path)
+        if isinstance(error, Corrupt):
+            suspect(self.path)
 
     @contextlib.contextmanager
     def _reading_at_once(self) -> Iterator[apsw.Connection]:
@@ -474,7 +435,7 @@ class SqliteStore:
             yield connection
 
     def _apply(self, change: Callable[[apsw.Connection], None]) -> None:
-        with self._using():
+        with self._gate:
             self._writer.apply(change)
 
     def _merge_waiting(self, user: int) -> None:
@@ -515,18 +476,54 @@ class SqliteStore:
     # connection crosses one; parent and child open their own when they next need them.
 
     def _before_fork(self) -> None:
-        self._gate.acquire()
-        if not self._closed and not self._is_shut:
-            self._shut()
-            self._is_shut = True
+        self._gate.hold()
+        self._gate.shut(self._shut)
 
     def _after_fork_in_parent(self) -> None:
-        self._gate.release()
+        self._gate.let_go()
 
     def _after_fork_in_child(self) -> None:
-        self._gate = threading.Condition()  # the old one may be owned by a thread that is gone
-        self._active = set()
-        self._is_pausing = False
+        self._gate.renew()
+
+
+class _Reading:
+    """`with _Reading(store) as connection:` from the free ones, or a new one."""
+
+    __slots__ = ("_connection", "_store")
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+
+    def __enter__(self) -> apsw.Connection:
+        store = self._store
+        store._gate.__enter__()
+        try:
+            try:
+                self._connection = store._free.pop()
+            except IndexError:
+                self._connection = store._connect()
+        except BaseException:
+            store._gate.__exit__()
+            raise
+        return self._connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        store = self._store
+        try:
+            if error is None:
+                store._free.append(self._connection)
+                return
+            # After an error the connection is left to die: its cursors may still be open.
+            store._note_damage(error)
+            if isinstance(error, apsw.Error):
+                raise translated(error, store.path) from error
+        finally:
+            store._gate.__exit__()
 
 
 def _timeline(row: tuple[Any, ...]) -> TimelineRecord:

@@ -156,7 +156,7 @@ class Writer:
         self._met: dict[tuple[int, str], int] = {}  # those of a round, which may be taken back
         self._index = index
         self._standing = _Standing()
-        self._made: list[tuple[int, int, list[Hash]]] = []  # (user, pack, hashes) of a round
+        self._made: list[tuple[int, int, bytes]] = []  # (user, pack, directory) of a round
         self._numbers: list[int] = []  # given out in a round
 
     def commit(self, batch: Batch) -> int:
@@ -420,7 +420,8 @@ class Writer:
         gone = set(unknown).intersection(requires)
         if gone:
             raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
-        in_round = {h for owner, _, hashes in self._made if owner == user for h in hashes}
+        made_here = [directory for owner, _, directory in self._made if owner == user]
+        in_round = {address for each in made_here for address in packs.hashes(each)}
         new = set(unknown) - in_round
         for address in objects.keys() - unknown:  # the prefix is known: is it the same hash?
             if not self._index.is_stored(self._connection, user, address):
@@ -434,7 +435,7 @@ class Writer:
         last = standing.get(user) or int(self._one(_LAST_PACK, bounds(user)))
         standing[user] = pack = last + 1
         self._connection.execute(_ADD_PACK, (pack, *made))
-        self._made.append((user, pack, packs.hashes(made.directory)))
+        self._made.append((user, pack, made.directory))
 
     def _next_number(self) -> int:
         standing = self._standing
