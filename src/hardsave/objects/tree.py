@@ -9,6 +9,7 @@ address, and two states share whatever they have in common.
 import enum
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from hardsave.errors import Corrupt, Unstorable
@@ -274,12 +275,13 @@ class Reader:
         values: list[Any] = []
         for start in range(0, len(objects), _DECODED_AT_ONCE):
             some = objects[start : start + _DECODED_AT_ONCE]
-            if {data[:2] for data in some} == {_PLAIN_VALUE}:
+            if set(map(_KIND, some)) == {envelope.VALUE}:
                 # The two bytes before each value are left in: they read as two numbers.
-                array = b"".join([wire.array_header(3 * len(some)), *some])
-                values += self.codec.decode(array)[2::3]
-            else:
-                values += map(self._value, some)
+                array = self.codec.decode(b"".join([wire.array_header(3 * len(some)), *some]))
+                if not any(array[1::3]):  # no value refers to anything
+                    values += array[2::3]
+                    continue
+            values += map(self._value, some)
         return values
 
     def edges(self, stored: Stored) -> Iterator[tuple[list[int], list[Hash]]]:
@@ -396,5 +398,6 @@ def _placed(
 
 
 _PLAIN_VALUE = bytes((envelope.VALUE, 0))
+_KIND = itemgetter(0)
 _DECODED_AT_ONCE = 64  # values; more would leave the processor's cache
 _ONLY_REFS = {n: wire.array_header(n) + wire.REF_MARK * n for n in range(1, 0x80)}

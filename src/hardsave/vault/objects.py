@@ -12,6 +12,9 @@ from hardsave.objects.redaction import Redaction
 from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
+from hardsave.stores.cache import ObjectCache
+
+_OURS = 0  # a vault has one user
 
 
 class Objects:
@@ -28,6 +31,7 @@ class Objects:
         self._store = store
         self._user = user
         self._has_reported = False
+        self._proven = ObjectCache()
         codec = Codec(types, redaction=redaction)
         self.codec = codec
         self.builder = Builder(codec, max_value_bytes)
@@ -41,14 +45,24 @@ class Objects:
 
     def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
         """Objects by hash. Damage and absence are `Corrupt`, unless a second copy helps out."""
+        proven = self._proven.get(_OURS, wanted)
+        left = [address for address in wanted if address not in proven]
+        if not left:
+            return proven
         try:
-            found = self._store.read(self._user, wanted)
-            check(zip(wanted, map(found.__getitem__, wanted), strict=True))
+            read = self._store.read(self._user, left)
+            found = dict(zip(left, map(read.__getitem__, left), strict=True))
+            check(found.items())
         except (Corrupt, KeyError) as damage:
-            return self._rescued(wanted, damage)
-        return found
+            return proven | self._rescued(left, damage)
+        self._proven.put(_OURS, found)
+        return proven | found if proven else found
 
-    def _rescued(self, wanted: Collection[Hash], damage: Exception) -> Mapping[Hash, bytes]:
+    def forget(self) -> None:
+        """Read everything anew: some of it may be stored no longer."""
+        self._proven = ObjectCache()
+
+    def _rescued(self, wanted: Collection[Hash], damage: Exception) -> dict[Hash, bytes]:
         """The same, one by one: one damaged object does not hide its neighbours."""
         found: dict[Hash, bytes] = {}
         bad: list[Hash] = []

@@ -103,6 +103,7 @@ def _timelines(context: Context) -> Iterator[TimelineRecord]:
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
     search.erase(context)
     gone = context.store.collect(envelope.refs, exact=True)
+    context.objects.forget()
     return Purged(dropped, rewritten, gone.objects)
 
 

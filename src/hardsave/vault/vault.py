@@ -313,7 +313,9 @@ class Vault:
 
         Nobody else may have the store open. What is lost or incomplete is named.
         """
-        return self._context.store.repair()
+        report = self._context.store.repair()
+        self._context.objects.forget()
+        return report
 
     def stats(self) -> Stats:
         """How much this user has stored."""
@@ -325,7 +327,9 @@ class Vault:
         May run beside any number of writers. `Corrupt` if something is damaged: what it may
         still lead to is not removed.
         """
-        return self._told("collected", self._context.store.collect(envelope.refs))
+        gone = self._context.store.collect(envelope.refs)
+        self._context.objects.forget()
+        return self._told("collected", gone)
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""

@@ -1,5 +1,5 @@
 from hardsave.objects.hashing import Hash, digest
-from hardsave.stores.sqlite.cache import ObjectCache
+from hardsave.stores.cache import ObjectCache
 
 
 def some(label: str, size: int = 10) -> dict[Hash, bytes]:

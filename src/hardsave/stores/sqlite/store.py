@@ -21,8 +21,8 @@ from hardsave.objects.records import (
     Tombstone,
 )
 from hardsave.stores.base import Batch, Collected, Durability, Query, Report, Stats
+from hardsave.stores.cache import ObjectCache
 from hardsave.stores.sqlite import backup, packs, pins, room
-from hardsave.stores.sqlite.cache import ObjectCache
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier

@@ -1,8 +1,9 @@
 """Objects read lately, within a bound of bytes.
 
-A pack that is read for one object brings its neighbours along, and they are mostly wanted
-next. An object is named by its content, so what is kept stays right, whatever becomes of
-the pack that it was read from.
+An object is named by its content, so what is kept stays right, whatever becomes of the place
+that it was read from. A store keeps what it has read beside what was asked for: a pack that
+is read for one object brings its neighbours along, and they are mostly wanted next. A vault
+keeps what it has checked against its hash: bytes in memory need no second proof.
 """
 
 import threading
