@@ -138,11 +138,16 @@ def _outdated(log: list[LogRecord], policy: Policy, since: int) -> Iterator[LogR
     """The beginning of the log that nobody needs.
 
     Where a policy is about some timelines only, the other ones' operations are not its
-    business: just the traces of earlier retention go.
+    business: it forgets its own timelines' old ones, up to the first that is not, and the
+    traces of earlier retention.
     """
     for record in log:
-        is_old = policy.timelines is None and record.created_at <= since
-        if not is_old and not (policy.timelines is not None and record.kind == "retain"):
+        is_old = record.created_at <= since
+        if policy.timelines is None:
+            goes = is_old
+        else:
+            goes = record.kind == "retain" or (is_old and record.timeline in policy.timelines)
+        if not goes:
             return
         yield record
 

@@ -161,7 +161,23 @@ def test_timelines_outside_the_policy_are_left_alone(vault: Vault, store: Watche
     assert len(vault.timeline("theirs")) == 5
 
 
-def test_retention_of_some_timelines_forgets_no_operation(
+def test_retention_of_some_timelines_forgets_their_old_operations(
+    vault: Vault, line: Timeline, clock: Clock, store: Watched
+) -> None:
+    policy = Policy(timelines=["main"], max_per_timeline=2)
+    for _ in range(3):
+        fill(line, 3)
+        line.clear()
+    fill(line, 3)
+    vault.apply(vault.plan_retention(policy))
+    assert [entry.kind for entry in store.log(None, 0, 100)].count("clear") == 3
+    clock.now += 31 * DAY
+    fill(line, 3)
+    vault.apply(vault.plan_retention(policy))
+    assert [entry.kind for entry in store.log(None, 0, 100)] == ["retain"]
+
+
+def test_retention_of_some_timelines_forgets_no_operation_of_others(
     vault: Vault, line: Timeline, clock: Clock, store: Watched
 ) -> None:
     policy = Policy(timelines=["main"], max_per_timeline=2, undo_window=timedelta(0))
