@@ -16,6 +16,7 @@ from hardsave.compat.flowagent import (
     InMemoryCheckpointStorage,
     SQLiteCheckpointStorage,
 )
+from hardsave.compat.flowagent.shelf import Owners
 from hardsave.errors import Conflict, Misuse
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -340,14 +341,74 @@ def test_each_user_has_a_vault_and_other_timelines_in_it_are_left_alone(tmp_path
         assert list(vault.timelines()) == []
 
 
-def test_who_owns_an_id_that_was_evicted_is_forgotten(tmp_path: Path) -> None:
+def notes(path: Path) -> dict[str, str]:
+    with hardsave.open(f"sqlite:///{path}", user="~flowagent") as vault:
+        return {key: user for line in vault.timelines() for key, user in line.load().items()}
+
+
+def test_who_owns_an_id_that_was_evicted_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Owners, "_line", lambda owners, _: owners._vault.timeline("owners"))
     storage = SQLiteCheckpointStorage(tmp_path / "a.db", max_checkpoints_per_user=2)
     run(fill(storage, 150, "a"))
     run(storage.close())
+    assert {"chk_a_149", "chk_a_150"} <= notes(tmp_path / "a.db").keys()
+    assert len(notes(tmp_path / "a.db")) <= 6, "what was evicted goes with the next notes"
     with hardsave.open(f"sqlite:///{tmp_path}/a.db", user="~flowagent") as vault:
-        noted = {key for line in vault.timelines() for key in line.load()}
-        assert noted == {"chk_a_149", "chk_a_150"}
-        assert vault.stats().checkpoints < 300, "old lists are let go"
+        assert vault.stats().checkpoints < 80, "old lists are let go"
+
+
+def test_a_save_past_the_limit_takes_hardly_more_than_two_commits(tmp_path: Path) -> None:
+    storage = SQLiteCheckpointStorage(tmp_path / "a.db", max_checkpoints_per_user=40)
+    run(fill(storage, 60))
+    before = commits(storage)
+    for n in range(61, 101):
+        run(storage.save(checkpoint(n)))
+    assert commits(storage) - before <= 2.25 * 40
+    assert len(run(storage.list_by_user("user_123", 99, 0))) == 40
+    run(storage.close())
+
+
+def commits(storage: SQLiteCheckpointStorage) -> int:
+    """The number of the last one."""
+    users = (None, "user_123", "~flowagent")
+    saved = [one.number for user in users for one in storage._store.saved(user, 0, 9_999)]
+    return max(saved + [one.number for user in users for one in storage._store.log(user, 0, 999)])
+
+
+def test_an_id_that_was_evicted_or_cleared_is_free_for_others(tmp_path: Path) -> None:
+    storage = SQLiteCheckpointStorage(tmp_path / "a.db", max_checkpoints_per_user=2)
+    run(fill(storage, 4, "a"))
+    run(storage.clear_user("a"))
+    for n in (1, 4):
+        one = checkpoint(n, "a")
+        one.user_id = "b"
+        run(storage.save(one))
+        assert run(storage.load(one.id)).user_id == "b"
+    run(storage.close())
+
+
+def test_a_note_that_is_taken_out_while_its_checkpoint_is_saved_again_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever removes it looked before the save, and writes after it."""
+    monkeypatch.setattr(Owners, "_line", lambda owners, _: owners._vault.timeline("owners"))
+    storage = SQLiteCheckpointStorage(tmp_path / "a.db", max_checkpoints_per_user=2)
+    run(fill(storage, 4, "a"))
+    left_over = Owners._left_over
+
+    def slowly(owners: Owners, noted: dict[str, str], name: str) -> dict[str, str]:
+        monkeypatch.setattr(Owners, "_left_over", left_over)
+        dropped = left_over(owners, noted, name)
+        assert "chk_a_2" in dropped
+        run(storage.save(checkpoint(2, "a")))
+        return dropped
+
+    monkeypatch.setattr(Owners, "_left_over", slowly)
+    run(storage.save(checkpoint(5, "a")))
+    assert run(storage.load("chk_a_2")) is not None
+    run(storage.close())
 
 
 def test_in_memory_is_also_a_path(tmp_path: Path) -> None:

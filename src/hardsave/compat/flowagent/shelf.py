@@ -1,7 +1,7 @@
 """Agents' checkpoints on a timeline of a vault, and which user an id belongs to. Blocks."""
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import datetime
 
@@ -14,6 +14,8 @@ from hardsave.timeline import names
 
 TIMELINE = "flowagent"
 _PAGE = 1_000
+_SPARE = 8  # one more for each so many that there may be, before they are let go together
+_LOOKED_AT = 4  # old notes of owners, each time that one is added
 _WRITES_BETWEEN = 64  # after so many, old versions of the owners' lists are let go
 
 _log = logging.getLogger(__name__)
@@ -28,7 +30,8 @@ class Shelf:
     """The newest `limit` checkpoints that were put into one vault.
 
     All lie on one timeline, whatever their agents: heads are never let go, and a timeline
-    for each agent would be a head for each.
+    for each agent would be a head for each. Some more than `limit` may lie there, which are
+    let go together; no listing shows them, and who still has an id can load it until then.
     """
 
     def __init__(self, vault: hardsave.Vault, limit: int) -> None:
@@ -41,8 +44,8 @@ class Shelf:
             max_per_timeline=limit,
         )
 
-    def put(self, checkpoint: Checkpoint) -> list[str]:
-        """Save it, in the place of one with its id; the names of those that had to go."""
+    def put(self, checkpoint: Checkpoint) -> None:
+        """Save it, in the place of one with its id, and let the oldest go."""
         line = self._vault.timeline(TIMELINE)
         name = short(checkpoint.id)
         known = self._named(name)
@@ -56,40 +59,54 @@ class Shelf:
             metadata={field: getattr(checkpoint, field) for field in LIGHT},
             expect=hardsave.ANY_HEAD,
         )
-        return self.tidy() if known is not None or len(line) > self._limit else []
+        if len(line) > self._limit + self._limit // _SPARE:
+            self.tidy()
 
     def find(self, checkpoint_id: str) -> Checkpoint | None:
         found = self._named(short(checkpoint_id))
         return None if found is None else _whole(found)
 
+    def has(self, name: str) -> bool:
+        return self._named(name) is not None
+
     def page(self, user_id: str, limit: int, offset: int, *, full: bool) -> list[Checkpoint]:
         """A user's, newest first."""
-        found = [one for one in self._saved() if one.metadata["user_id"] == user_id]
+        found = [one for one in self._shown() if one.metadata["user_id"] == user_id]
         found.sort(key=lambda one: (one.metadata["timestamp"], one.seq), reverse=True)
         return [(_whole if full else _light)(one) for one in found[offset : offset + limit]]
 
     def clear(self, user_id: str) -> int:
         """Delete what is a user's."""
-        return self._delete([one for one in self._saved() if one.metadata["user_id"] == user_id])
+        return self._delete(lambda one: bool(one.metadata["user_id"] == user_id))
 
     def clear_before(self, moment: datetime) -> int:
         """Delete what is older."""
-        return self._delete([one for one in self._saved() if one.metadata["timestamp"] < moment])
+        return self._delete(lambda one: bool(one.metadata["timestamp"] < moment))
 
-    def tidy(self) -> list[str]:
-        """Let go what is too much; the names of those that went."""
+    def remove(self, name: str) -> None:
+        """Delete one by its name."""
+        self._delete(lambda one: one.name == name)
+
+    def tidy(self) -> None:
+        """Let go what is too much, and old versions of what was saved again."""
         try:
-            plan = self._vault.plan_retention(self._policy)
-            self._vault.apply(plan)
+            self._vault.apply(self._vault.plan_retention(self._policy))
         except hardsave.Conflict:  # what was put is saved; the next one tidies up
             _log.warning("user %r: too busy to let old checkpoints go", self._vault.user)
-            return []
-        gone = {choice.row.name for choice in plan.drops if choice.row.name is not None}
-        return [name for name in sorted(gone) if self._named(name) is None]
 
     def _named(self, name: str) -> hardsave.Checkpoint | None:
         page = self._vault.timeline(TIMELINE).checkpoints(name=name, limit=1)
         return page[0] if page else None
+
+    def _shown(self) -> Iterator[hardsave.Checkpoint]:
+        """The newest of each id, as many as there may be."""
+        seen: set[str | None] = set()
+        for one in self._saved():
+            if one.name not in seen:
+                seen.add(one.name)
+                yield one
+            if len(seen) == self._limit:
+                return
 
     def _saved(self) -> Iterator[hardsave.Checkpoint]:
         line = self._vault.timeline(TIMELINE)
@@ -99,12 +116,16 @@ class Shelf:
             page = line.checkpoints(limit=_PAGE, after=page.next)
             yield from page
 
-    def _delete(self, found: list[hardsave.Checkpoint]) -> int:
+    def _delete(self, is_meant: Callable[[hardsave.Checkpoint], bool]) -> int:
+        """Delete these, with their old versions; how many were to be seen."""
+        count = sum(map(is_meant, self._shown()))
+        found = [one for one in self._saved() if is_meant(one)]
         if found and len(found) == len(self._vault.timeline(TIMELINE)):
-            return self._vault.timeline(TIMELINE).clear()
-        for one in found:
-            self._vault.delete(one.id)
-        return len(found)
+            self._vault.timeline(TIMELINE).clear()
+        else:
+            for one in found:
+                self._vault.delete(one.id)
+        return count
 
 
 def _whole(saved: hardsave.Checkpoint) -> Checkpoint:
@@ -122,12 +143,15 @@ def taken(checkpoint_id: str) -> hardsave.Conflict:
 class Owners:
     """Which user a name belongs to: many small dicts, each the state of a timeline.
 
-    It is noted before the checkpoint is saved. What is noted and was never saved is found to
-    be missing when somebody asks for it, and costs a line.
+    It is noted before the checkpoint is saved, and looked at again afterwards. Notes of what
+    is no longer there go along when another one is written to the same list: that costs no
+    commit. Whoever removes a note looks again whether it was needed after all, so of two who
+    meet over a name, one or the other puts it right.
     """
 
-    def __init__(self, vault: hardsave.Vault) -> None:
+    def __init__(self, vault: hardsave.Vault, is_held: Callable[[str, str], bool]) -> None:
         self._vault = vault
+        self._is_held = is_held  # whether a user has something of that name
         self._writes = 0
 
     def claim(self, name: str, user_id: str) -> bool:
@@ -136,13 +160,18 @@ class Owners:
             line = self._line(name)
             head = line.head
             owner = None if head is None else head.state.get(name)
-            if owner is not None:
-                return bool(owner == user_id)
+            if owner == user_id:
+                return True
+            if owner is not None and self._is_held(owner, name):
+                return False
+            noted = {} if head is None else head.read()
+            dropped = self._left_over(noted, name)
             try:
-                line.append({name: user_id})
+                line.save({**noted, name: user_id})
             except hardsave.Conflict:
                 continue  # somebody else noted something: look again
             self._wrote()
+            self._check(dropped)
             return True
 
     def of(self, name: str) -> str | None:
@@ -152,19 +181,20 @@ class Owners:
     def users(self) -> list[str]:
         return sorted({user for line in self._vault.timelines() for user in line.load().values()})
 
-    def release(self, gone: Collection[str]) -> None:
-        for name in gone:
-            self._release(name)
-            self._wrote()
+    def _left_over(self, noted: dict[str, str], name: str) -> dict[str, str]:
+        """Take out some old notes that nobody needs, and put the others last, for next time."""
+        noted.pop(name, None)
+        dropped: dict[str, str] = {}
+        for old in list(noted)[:_LOOKED_AT]:
+            user = noted.pop(old)
+            (noted if self._is_held(user, old) else dropped)[old] = user
+        return dropped
 
-    def _release(self, name: str) -> None:
-        while self.of(name) is not None:
-            line = self._line(name)
-            left = {key: user for key, user in line.load().items() if key != name}
-            try:
-                line.save(left)
-            except hardsave.Conflict:
-                continue
+    def _check(self, dropped: dict[str, str]) -> None:
+        """Note again what was saved while its note was taken out."""
+        for name, user in dropped.items():
+            if self._is_held(user, name):
+                self.claim(name, user)
 
     def _line(self, name: str) -> hardsave.Timeline:
         return self._vault.timeline(f"owners-{blake3(name.encode()).hexdigest(length=1)}")

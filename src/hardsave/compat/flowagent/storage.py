@@ -88,7 +88,8 @@ class SQLiteCheckpointStorage(CheckpointStorage):
         _check_limit("max_checkpoints_per_user", max_checkpoints_per_user)
         self.max_checkpoints_per_user = max_checkpoints_per_user
         self._store = _opened(db_path)
-        self._owners = Owners(hardsave.Vault(self._store, user=_OWNERS))
+        vault = hardsave.Vault(self._store, user=_OWNERS)
+        self._owners = Owners(vault, lambda user_id, name: self._shelf(user_id).has(name))
 
     async def save(self, checkpoint: Checkpoint) -> str:
         await asyncio.to_thread(self._save, checkpoint)
@@ -116,9 +117,13 @@ class SQLiteCheckpointStorage(CheckpointStorage):
         await asyncio.to_thread(self._store.close)
 
     def _save(self, checkpoint: Checkpoint) -> None:
-        if not self._owners.claim(short(checkpoint.id), checkpoint.user_id):
+        name, shelf = short(checkpoint.id), self._shelf(checkpoint.user_id)
+        if not self._owners.claim(name, checkpoint.user_id):
             raise taken(checkpoint.id)
-        self._owners.release(self._shelf(checkpoint.user_id).put(checkpoint))
+        shelf.put(checkpoint)
+        if not self._owners.claim(name, checkpoint.user_id):  # somebody else was faster
+            shelf.remove(name)
+            raise taken(checkpoint.id)
 
     def _load(self, checkpoint_id: str) -> Checkpoint | None:
         owner = self._owners.of(short(checkpoint_id))
@@ -127,9 +132,7 @@ class SQLiteCheckpointStorage(CheckpointStorage):
     def _clear_before(self, moment: datetime) -> int:
         count = 0
         for user_id in self._owners.users():
-            shelf = self._shelf(user_id)
-            count += shelf.clear_before(moment)
-            self._owners.release(shelf.tidy())
+            count += self._shelf(user_id).clear_before(moment)
         return count
 
     def _shelf(self, user_id: str) -> Shelf:
