@@ -30,52 +30,76 @@ class Somebody:
             if target.parent.is_dir() or not target.parent.exists():
                 self.repository.write(path, self.random.choice("xyz") + "\n")
             return f"write {path}"
-        command = self._command()
-        self.repository.git(*command, codes=(0, 1, 2, 3, 4, 128, 129))
-        return " ".join(command)
+        commands = self._commands()
+        for command in commands:
+            self.repository.git(*command, codes=(0, 1, 2, 3, 4, 128, 129))
+        return "; ".join(" ".join(command) for command in commands)
 
-    def _command(self) -> tuple[str, ...]:
-        choose = self.random.choice
-        path, branch = choose(FILES), choose(BRANCHES)
-        commit = choose((*BRANCHES, "HEAD~1", "HEAD~2", "main~1", "side~1"))
-        return choose(
+    def _commands(self) -> tuple[tuple[str, ...], ...]:
+        kind = self.random.choices(("plain", "begin", "end", "rare"), (8, 6, 2, 3))[0]
+        choices = {"plain": self._plain, "begin": self._begin, "end": self._end}
+        return choices.get(kind, self._rare)()
+
+    def _plain(self) -> tuple[tuple[str, ...], ...]:
+        path, branch = self.random.choice(FILES), self.random.choice(BRANCHES)
+        return self.random.choice(
             (
-                ("add", path),
-                ("add", "-A"),
-                ("add", "-N", path),
-                ("rm", "-q", "--cached", path),
-                ("commit", "-qm", self.random.choice("123")),
-                ("commit", "-qam", "all"),
-                ("commit", "-q", "--amend", "--allow-empty", "-m", "amended"),
-                ("reset", "-q", "--hard", commit),
-                ("reset", "-q", commit),
-                ("checkout", "-q", branch),
-                ("checkout", "-q", "-f", "-B", branch),
-                ("checkout", "-q", "--detach", commit),
-                ("checkout", "-q", "--orphan", branch),
-                ("branch", "-D", branch),
-                ("merge", "-q", "--no-edit", commit),
-                ("merge", "--abort"),
-                ("rebase", "-q", commit),
-                ("rebase", "-q", "--apply", commit),
-                ("rebase", "--continue"),
-                ("rebase", "--abort"),
-                ("cherry-pick", commit),
-                ("cherry-pick", "--abort"),
-                ("revert", "--no-edit", commit),
-                ("revert", "--continue"),
-                ("stash",),
-                ("stash", "pop"),
-                ("bisect", "start", "HEAD", "HEAD~2"),
-                ("bisect", "good"),
-                ("bisect", "reset"),
-                ("pack-refs", "--all"),
-                ("update-index", "--split-index"),
-                ("update-index", "--no-split-index"),
-                ("update-index", "--index-version", "4"),
-                ("status",),
+                (("add", path),),
+                (("add", "-A"),),
+                (("add", "-N", path),),
+                (("rm", "-q", "--cached", path),),
+                (("commit", "-qam", "all"),),
+                (("commit", "-q", "--amend", "--allow-empty", "-m", "amended"),),
+                (("reset", "-q", "--hard", self._commit()),),
+                (("reset", "-q", self._commit()),),
+                (("checkout", "-q", branch),),
+                (("checkout", "-q", "-f", "-B", branch),),
+                (("checkout", "-q", "--detach", self._commit()),),
             )
         )
+
+    def _begin(self) -> tuple[tuple[str, ...], ...]:
+        """What may stop halfway; more often if everything is committed before."""
+        begun = self.random.choice(
+            (
+                ("merge", "-q", "--no-edit", self._commit()),
+                ("rebase", "-q", self._commit()),
+                ("rebase", "-q", "--apply", self._commit()),
+                ("rebase", "-q", "--rebase-merges", self._commit()),
+                ("rebase", "-q", "--update-refs", self._commit()),
+                ("rebase", "-q", "--autostash", self._commit()),
+                ("cherry-pick", self._commit()),
+                ("cherry-pick", "main~1", "side"),
+                ("revert", "--no-edit", self._commit()),
+                ("bisect", "start", "HEAD", "HEAD~2"),
+            )
+        )
+        clean = (("add", "-A"), ("commit", "-qm", "before"))
+        return (*clean, begun) if self.random.random() < 0.8 else (begun,)
+
+    def _end(self) -> tuple[tuple[str, ...], ...]:
+        how = self.random.choice(("--continue", "--abort", "--skip", "--quit"))
+        done = [(verb, how) for verb in ("merge", "rebase", "cherry-pick", "revert")]
+        return (("add", "-A"), self.random.choice((*done, ("bisect", "good"), ("bisect", "reset"))))
+
+    def _rare(self) -> tuple[tuple[str, ...], ...]:
+        branch = self.random.choice(BRANCHES)
+        return self.random.choice(
+            (
+                (("checkout", "-q", "--orphan", branch),),
+                (("branch", "-D", branch),),
+                (("stash",),),
+                (("stash", "pop"),),
+                (("pack-refs", "--all"),),
+                (("repack", "-adq"),),
+                (("update-index", "--split-index"),),
+                (("update-index", "--no-split-index"),),
+                (("update-index", "--index-version", "4"),),
+            )
+        )
+
+    def _commit(self) -> str:
+        return self.random.choice((*BRANCHES, "HEAD~1", "HEAD~2", "main~1", "side~1"))
 
 
 def comes_and_goes(root: Path, seed: int) -> int:
