@@ -156,7 +156,8 @@ class NarrowWalk(Walk):
             self._not_readable(path, error)
             self._leave(path)
             return
-        self._stack.append((path, status, self._rules_at(path), known.inherited))
+        inherited = known.inherited if path else self._top_key()
+        self._stack.append((path, status, self._rules_at(path), inherited))
         self._walk()
 
     def _visit(

@@ -317,7 +317,7 @@ class Walk:
         for name, at in zip(found.directories, below, strict=True):
             path = joined(found.path, name)
             child = self._rules_below(rules, name, path, found.exempt)
-            inherited = found.rules_key + child.suffix
+            inherited = found.rules_key + child.suffix + self._policy.key
             if self._enters(path, at, inherited):
                 self._stack.append((path, at, child, inherited))
 

@@ -159,5 +159,7 @@ def refusal(error: OSError) -> str:
                 "no further inotify instance can be opened; "
                 "raise fs.inotify.max_user_instances, or the limit of open files"
             )
+        case errno.ENOENT | errno.ENOTDIR | errno.EACCES:
+            return f"the directory for cookies cannot be watched: {error.strerror}"
         case _:
             return f"inotify cannot be used: {error.strerror}"

@@ -204,6 +204,15 @@ def test_a_snapshot_above_its_cap_goes_without_the_largest_files(room: Room) -> 
     assert b"sub/c" not in paths_of(room.snapshot(policy=Policy(max_total_bytes=26)))
 
 
+def test_a_cap_that_is_lowered_is_heeded_in_directories_that_did_not_change(room: Room) -> None:
+    write(room, "sub/deep/a", b"x" * 11)
+    settle(room)
+    assert room.snapshot().not_captured == ()
+    made = room.snapshot(policy=Policy(max_file_bytes=10))
+    assert paths_of(made) == [b"sub/deep/a"]
+    assert b"sub/deep/a" in captured(room, room.snapshot())
+
+
 def test_a_file_that_the_cap_leaves_out_is_in_no_group_of_hard_links(room: Room) -> None:
     file = write(room, "a", b"x" * 20)
     write(room, "b", b"x" * 8)

@@ -1,6 +1,9 @@
 """Whatever happens to a watched workspace, a narrow scan finds what a full one would."""
 
 import contextlib
+import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.workspace.policy import Policy
+from tests.unit.workspace import churn as churning
 from tests.unit.workspace.churn import Churn
 from tests.unit.workspace.room import WatchedRoom
 
@@ -54,3 +58,48 @@ def test_every_settled_state_is_what_a_full_scan_finds(tmp_path: Path) -> None:
 def test_every_settled_state_of_many_is_what_a_full_scan_finds(tmp_path: Path, seed: int) -> None:
     room = rounds(tmp_path, seed, 400)
     assert room.narrow > 360, room.reasons
+
+
+def test_churn_by_another_process_does_not_lead_a_scan_astray(tmp_path: Path) -> None:
+    busy(tmp_path, seed=1, count=12)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(200, 210))
+def test_long_churn_by_another_process_does_not_lead_a_scan_astray(
+    tmp_path: Path, seed: int
+) -> None:
+    busy(tmp_path, seed=seed, count=300)
+
+
+def busy(base: Path, *, seed: int, count: int) -> None:
+    """Scan while it goes on at full speed; then stop it wherever it is, and compare."""
+    roots = set()
+    with watched(base) as room:
+        arguments = [str(room.root), str(base / "outside"), str(seed)]
+        with subprocess.Popen(
+            [sys.executable, churning.__file__, *arguments], stdin=subprocess.PIPE
+        ) as process:
+            try:
+                wait_for_the_first_file(room.root)
+                for number in range(count):
+                    process.send_signal(signal.SIGCONT)
+                    for _ in range(3):
+                        room.snapshot(policy=POLICY)
+                        time.sleep(0.005)
+                    process.send_signal(signal.SIGSTOP)
+                    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+                    made = room.snapshot(policy=POLICY)
+                    anew = room.anew(policy=POLICY)
+                    assert (made.root, made.not_captured) == (anew.root, anew.not_captured), number
+                    roots.add(made.root)
+            finally:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+        assert room.narrow > 3 * count, room.reasons
+        assert len(roots) > count / 2, "there was churn"
+
+
+def wait_for_the_first_file(root: Path) -> None:
+    while not list(root.iterdir()):
+        time.sleep(0.01)
