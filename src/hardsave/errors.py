@@ -5,10 +5,13 @@ The branches say what the caller can do about it:
     HardsaveError
     ├── NotFound       the thing named is not there: look it up, then call again
     ├── Conflict       somebody else moved first: read again, then repeat
+    │   └── LeaseLost  a task is not this attempt's any more: stop working on it
+    ├── StepUnknown    a step began and its end was not recorded: look what it did, then decide
     ├── Corrupt        stored bytes are damaged or missing: stop, and verify
     ├── Unavailable    the store cannot be used right now: free it, then repeat
     └── Misuse         the call itself is wrong: fix it
-        └── Unstorable a value that cannot be kept as data; names its path
+        ├── Unstorable a value that cannot be kept as data; names its path
+        └── StepsChanged a task asks for other steps than it has recorded
 
 A message names the thing and the next step.
 """
@@ -24,6 +27,14 @@ class NotFound(HardsaveError):
 
 class Conflict(HardsaveError):
     """A precondition of a write no longer holds; nothing was written."""
+
+
+class LeaseLost(Conflict):
+    """A task was taken over, cancelled or finished meanwhile; nothing was written."""
+
+
+class StepUnknown(HardsaveError):
+    """A step was begun, its process died, and the policy says not to guess what it did."""
 
 
 class Corrupt(HardsaveError):
@@ -52,3 +63,7 @@ class Unstorable(Misuse):
         Paths are put together only when something is wrong, one step a level.
         """
         return Unstorable(parent + step + self.path.removeprefix(parent), self.reason)
+
+
+class StepsChanged(Misuse):
+    """The code asks for other steps, or the same with other arguments, than were recorded."""

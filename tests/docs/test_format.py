@@ -373,6 +373,7 @@ def test_the_backup_is_as_the_page_says(saved: Saved, file: StoreFile) -> None:
     assert copy.execute("PRAGMA user_version").fetchone() == (65536 + version,)
     names = {row[0] for row in copy.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     tables = {"users", "timelines", "checkpoints", "tombstones", "log", "packs"}
+    tables |= {"tasks", "ledger"}
     assert names - {"sqlite_sequence"} == {*tables, "marks"}
     (shown,) = [block for block in blocks(PAGE, "sql") if "marks" in block]
     assert re.sub(r"--.*|[\s;]", "", shown) == re.sub(r"\s", "", _schema(copy, "marks"))

@@ -72,3 +72,59 @@ class TimelineRecord(NamedTuple):
     created_at: int
     origin: Id | None  # the checkpoint it was forked from
     is_deleted: bool = False  # not listed, until something is saved on it again
+
+
+class TaskRecord(NamedTuple):
+    """Where a unit of work stands. What happened to it is in its entries."""
+
+    name: str  # the id that people gave it
+    text: str
+    key: bytes  # what makes two tasks the same work; one task a key
+    state: str  # pending, in_progress, completed, failed, rolled_back
+    priority: int  # higher ones first
+    created_at: int
+    epoch: int  # raised by every claim, and by whoever takes it away from its owner
+    generation: int  # raised when it starts over with an empty journal
+    attempts: int  # of this generation
+    max_attempts: int
+    not_before: int  # microseconds since 1970; 0: at once
+    due: int | None  # pending: 0 now, above 0 from that moment, None if it waits for something
+    after: tuple[str, ...]  # names of tasks that have to be completed first
+    waits_for: str | None  # the first of them that is not; the store fills it in
+    owner: Id | None  # while it is in progress
+    started_at: int | None  # of the latest attempt
+    ended_at: int | None
+    done: int  # progress: so many
+    total: int  # of so many; 0: nothing was said
+    error: str | None  # of the latest attempt, if it failed
+    result: bytes | None
+    question: bytes | None  # what a person has to answer before it goes on
+    metadata: bytes
+
+
+class EntryRecord(NamedTuple):
+    """Something that happened to a task, or to the ledger as a whole. Never changed."""
+
+    number: int  # the commit that wrote it; the store fills it in
+    id: Id
+    task: str | None
+    kind: str
+    generation: int
+    epoch: int
+    created_at: int
+    step: str | None  # the path of a step, in its journal
+    data: bytes
+
+
+class OwnerRecord(NamedTuple):
+    """A process that runs tasks, and until when it may be taken to be alive."""
+
+    id: Id
+    session: str
+    host: str
+    boot: bytes  # which boot of the machine
+    space: int  # which numbering of processes (a container has its own)
+    pid: int
+    pid_started: int  # tells two processes of one number apart; 0: not known here
+    since: int  # microseconds since 1970, UTC
+    until: int  # the lease: microseconds since that boot

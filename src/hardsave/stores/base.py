@@ -1,7 +1,7 @@
 """The contract of a store: one way to write, a handful of reads.
 
-A store keeps, for each user separately: objects by hash, checkpoints, timelines and the
-log. `user=None` is a user like any other, not all of them.
+A store keeps, for each user separately: objects by hash, checkpoints, timelines, the log and
+the ledger of tasks (see `stores.ledger`). `user=None` is a user like any other, not all of them.
 
 Writing
     `commit(batch)` is all or nothing. When it returns, the batch is durable to the degree
@@ -13,6 +13,7 @@ Raised
     `Conflict`     a timeline is no longer where the batch expects it: nothing was written
     `ObjectsGone`  (a Conflict) an object that the batch points at is not stored any more
     `CheckpointGone` (a Conflict) a checkpoint that it relies on was dropped
+    `LeaseLost`    (a Conflict) a task is not at the epoch that it names; see `stores.ledger`
     `Unavailable`  the store cannot be used now. Whether the batch was written is *unknown*
                    to the caller, who repeats it or gives up
     `Corrupt`      stored bytes are damaged
@@ -42,11 +43,13 @@ from hardsave.errors import Conflict
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
+    EntryRecord,
     Id,
     LogRecord,
     TimelineRecord,
     Tombstone,
 )
+from hardsave.stores.ledger import NO_WORK, LedgerStore, Work
 
 Durability = Literal["power", "process"]
 """What a commit that has returned survives: a power loss, or only the death of its process."""
@@ -93,16 +96,17 @@ NO_CHANGES = Changes()
 class Batch(NamedTuple):
     """What one commit writes, and what must still hold for it to be written.
 
-    `event` is the checkpoint saved, or the log entry of what was done; its id is the id of
-    the batch. `move` holds if head and last number of its timeline are as expected.
+    `event` is the checkpoint saved, or the entry of log or ledger for what was done; its id is
+    the id of the batch. `move` holds if head and last number of its timeline are as expected.
     """
 
     user: str | None
-    event: CheckpointRecord | LogRecord
+    event: CheckpointRecord | LogRecord | EntryRecord
     move: Move | None = None
     objects: Mapping[Hash, bytes] = MappingProxyType({})
     requires: Collection[Hash] = ()
     changes: Changes = NO_CHANGES
+    work: Work = NO_WORK
 
 
 class Query(NamedTuple):
@@ -150,7 +154,7 @@ class Collected(NamedTuple):
     freed_bytes: int  # of the store's files
 
 
-class Store(Protocol):
+class Store(LedgerStore, Protocol):
     """See the module's docstring for what every method promises."""
 
     def commit(self, batch: Batch) -> int:

@@ -9,8 +9,11 @@ from hardsave.errors import Conflict, Corrupt, Misuse
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import (
     CheckpointRecord,
+    EntryRecord,
     Id,
     LogRecord,
+    OwnerRecord,
+    TaskRecord,
     TimelineRecord,
     Tombstone,
 )
@@ -27,6 +30,9 @@ from hardsave.stores.base import (
     conflict_message,
     position,
 )
+from hardsave.stores.boot import boot_id, since_boot
+from hardsave.stores.ledger import Moment, TaskQuery
+from hardsave.stores.memory_ledger import MemoryLedger
 
 
 class _Tenant:
@@ -38,6 +44,7 @@ class _Tenant:
         self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
         self.tombstones: dict[Id, Tombstone] = {}
         self.log: dict[Id, LogRecord] = {}
+        self.ledger = MemoryLedger()
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def move(self, moves: Iterable[Move]) -> None:
@@ -103,9 +110,9 @@ class MemoryStore:
     def commit(self, batch: Batch) -> int:
         with self._lock:
             tenant = self._tenant(batch.user)
-            done = tenant.checkpoints.get(batch.event.id) or tenant.log.get(batch.event.id)
+            done = _number_of(tenant, batch)
             if done is not None:
-                return done.number
+                return done
             _check(tenant, batch)
             for address, data in batch.objects.items():
                 tenant.objects.setdefault(address, data)
@@ -115,10 +122,13 @@ class MemoryStore:
                 self._number += 1
                 tenant.add(record._replace(number=self._number, hidden=0))
             self._number += len(batch.changes.tombstones) + 1
+            self._number = tenant.ledger.apply(batch.work, self._number - 1) + 1
             tenant.change(batch.changes, self._number)
             event = batch.event._replace(number=self._number)
             if isinstance(event, LogRecord):
                 tenant.log[event.id] = event
+            elif isinstance(event, EntryRecord):
+                tenant.ledger.add(event)
             else:
                 tenant.add(event)
             return self._number
@@ -222,6 +232,64 @@ class MemoryStore:
             entries = list(self._tenant(user).log.values())
         found = [entry for entry in entries if before is None or entry.number < before]
         return found[::-1][:limit]
+
+    # The ledger
+
+    def moment(self) -> Moment:
+        return Moment(boot_id(), since_boot())
+
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        with self._lock:
+            owners = self._tenant(user).ledger.owners
+            if owner.id not in owners and not is_new:
+                return False
+            owners[owner.id] = owner
+            return True
+
+    def let_go(self, user: str | None, owner: Id) -> None:
+        with self._lock:
+            self._tenant(user).ledger.owners.pop(owner, None)
+
+    def owners(self, user: str | None) -> list[OwnerRecord]:
+        with self._lock:
+            owners = self._tenant(user).ledger.owners.values()
+        return sorted(owners, key=lambda owner: (owner.since, owner.id))
+
+    def task(self, user: str | None, name: str) -> TaskRecord | None:
+        with self._lock:
+            return self._tenant(user).ledger.task(name)
+
+    def task_by_key(self, user: str | None, key: bytes) -> TaskRecord | None:
+        with self._lock:
+            return self._tenant(user).ledger.task_by_key(key)
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        with self._lock:
+            return self._tenant(user).ledger.tasks(query)
+
+    def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
+        with self._lock:
+            return self._tenant(user).ledger.due(now, limit)
+
+    def task_counts(self, user: str | None) -> dict[str, int]:
+        with self._lock:
+            return self._tenant(user).ledger.counts()
+
+    def entries(
+        self, user: str | None, task: str | None, after: int = 0, limit: int = 1_000
+    ) -> list[EntryRecord]:
+        with self._lock:
+            return self._tenant(user).ledger.entries(task, after, limit)
+
+    def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
+        with self._lock:
+            return self._tenant(user).ledger.latest(kind)
+
+    def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
+        with self._lock:
+            return self._tenant(user).ledger.journal(task, generation)
+
+    # Objects ahead of their batch, and those that nobody needs
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
@@ -331,8 +399,17 @@ def _replaced(
     )
 
 
+def _number_of(tenant: _Tenant, batch: Batch) -> int | None:
+    """The number of a batch that was committed before."""
+    if isinstance(batch.event, EntryRecord):
+        return tenant.ledger.number_of(batch.event)
+    done = tenant.checkpoints.get(batch.event.id) or tenant.log.get(batch.event.id)
+    return None if done is None else done.number
+
+
 def _check(tenant: _Tenant, batch: Batch) -> None:
     changes = batch.changes
+    tenant.ledger.check(batch.work)
     if changes.latest is not None and any(
         entry.number > changes.latest for entry in tenant.log.values()
     ):

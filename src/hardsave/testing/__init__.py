@@ -13,7 +13,7 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"hardsave.testing.{room}"
-        for room in ("batches", "lasting", "reading", "threads", "users", "writing")
+        for room in ("batches", "lasting", "reading", "threads", "users", "working", "writing")
     )
 )
 

@@ -16,6 +16,7 @@ users      nobody sees what is somebody else's
 threads    many writers at once
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
+working    tasks, their epochs and entries, and who may write them
 lasting    large things, closing, opening again
 """
 
@@ -31,10 +32,11 @@ from hardsave.testing.operating import Operating
 from hardsave.testing.reading import Reading
 from hardsave.testing.threads import Threads
 from hardsave.testing.users import Users
+from hardsave.testing.working import Working
 from hardsave.testing.writing import Writing
 
 
-class StoreContract(Writing, Reading, Operating, Collecting, Users, Threads, Lasting):
+class StoreContract(Writing, Reading, Operating, Collecting, Working, Users, Threads, Lasting):
     """Subclass it as `Test…`, and define `open_store`."""
 
     def open_store(self, folder: Path) -> Store:

@@ -125,6 +125,8 @@ def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
     path = tmp_path / "store.db"
     payload = Conversation(TURNS)
     with hardsave.open(f"sqlite:///{path}", durability="process") as vault:
+        vault.compact()
+        tables = path.stat().st_size  # each takes a page before anything is in it
         line = vault.timeline("main")
         for turn in range(1, TURNS + 1):
             if way == "save":
@@ -132,6 +134,6 @@ def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
             else:
                 line.append(payload.delta(turn))
         vault.compact()
-        assert path.stat().st_size <= 1.05 * payload.size
+        assert path.stat().st_size - tables <= 1.03 * payload.size
         assert line.load() == payload.state(TURNS)
         assert vault.verify().ok

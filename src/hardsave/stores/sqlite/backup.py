@@ -1,7 +1,8 @@
 """The live backup: a second file beside the store, as it is read.
 
-It has the tables that cannot be made again: users, timelines, checkpoints, tombstones, log and
-packs, without their indexes, and one row that says how far it has come. `feeding` makes it.
+It has the tables that cannot be made again: users, timelines, checkpoints, tombstones, log,
+tasks, ledger and packs, without their indexes, and one row that says how far it has come.
+`feeding` makes it.
 """
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
@@ -26,20 +27,25 @@ KEYS = {
     "checkpoints": "number",
     "tombstones": "number",
     "log": "number",
+    "tasks": "id",
+    "ledger": "number",
     "packs": "id",
 }
 """The tables that are copied, each with the integer that its rows go by."""
 
-NUMBERED = ("checkpoints", "tombstones", "log")
+NUMBERED = ("checkpoints", "tombstones", "log", "ledger")
 _LAST_NUMBER = """
     SELECT max((SELECT coalesce(max(number), 0) FROM {0}.checkpoints),
-               (SELECT coalesce(max(number), 0) FROM {0}.log))
+               (SELECT coalesce(max(number), 0) FROM {0}.log),
+               (SELECT coalesce(max(number), 0) FROM {0}.ledger))
 """
 _EVENT = """
     SELECT id FROM {0}.checkpoints WHERE number = ?1
     UNION ALL SELECT id FROM {0}.tombstones WHERE number = ?1
     UNION ALL SELECT id FROM {0}.log WHERE number = ?1
+    UNION ALL SELECT id FROM {0}.ledger WHERE number = ?1
 """
+CHANGED_TASKS = "SELECT task FROM {0}.ledger WHERE number > ?1"
 
 
 class Copied(NamedTuple):

@@ -12,6 +12,7 @@ rows, is damaged, or belongs to another history, is built anew.
 
 import contextlib
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,14 @@ import apsw
 
 from hardsave.errors import Corrupt
 from hardsave.stores.sqlite import backup, drafts, schema
-from hardsave.stores.sqlite.backup import KEYS, NUMBERED, Copied, copy_rows, path_of
+from hardsave.stores.sqlite.backup import (
+    CHANGED_TASKS,
+    KEYS,
+    NUMBERED,
+    Copied,
+    copy_rows,
+    path_of,
+)
 from hardsave.stores.sqlite.connection import connect, in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT
 
@@ -31,6 +39,8 @@ _CHANGED = {
     "checkpoints": ("checkpoints", "tombstones"),
     "timelines": ("timelines",),
     "log": ("log",),
+    "tasks": ("tasks",),
+    "ledger": ("ledger",),
 }
 _NEW_TIMELINES = """
     SELECT timeline FROM store.checkpoints WHERE number > ?1
@@ -144,6 +154,8 @@ def _copy_additions(connection: apsw.Connection, before: Copied) -> None:
     sql = f"DELETE FROM main.timelines WHERE {where}"
     connection.execute(sql, after)
     copy_rows(connection, "timelines", "store", where, after)
+    where = f"id IN ({CHANGED_TASKS.format('store')})"
+    copy_rows(connection, "tasks", "store", where, after)
     connection.execute(
         "INSERT OR REPLACE INTO main.packs SELECT p.* FROM temp.highest AS h CROSS JOIN "
         f"store.packs AS p WHERE p.id > h.pack AND p.id < (h.user + 1) << {USER_SHIFT}"
@@ -174,19 +186,24 @@ def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
 
 
 def _make_tables(connection: apsw.Connection) -> None:
-    """The store's own tables as they came to be, without what can be made again."""
+    """The store's own tables as they came to be, without what can be made again.
+
+    Without comments too, and put together: what they are lies in one page then, and no other
+    page takes all of them along when it is damaged.
+    """
+    connection.execute("CREATE TABLE marks (number INTEGER NOT NULL, change INTEGER NOT NULL)")
     for migration in schema.MIGRATIONS:
-        connection.execute(migration)
+        connection.execute(re.sub(r"\s*--[^\n]*|\s+", " ", migration))
     sql = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     made: list[Any] = connection.execute(sql).fetchall()
     for kind, name in made:
         if kind == "index":
             connection.execute(f"DROP INDEX {name}")
     for kind, name in made:
-        if kind == "table" and name not in KEYS:
+        if kind == "table" and name not in KEYS and name != "marks":
             connection.execute(f"DROP TABLE {name}")
-    connection.execute("CREATE TABLE marks (number INTEGER NOT NULL, change INTEGER NOT NULL)")
     connection.execute("DELETE FROM users")
+    connection.execute("VACUUM")
     connection.pragma("application_id", backup.APPLICATION_ID)
     connection.pragma("user_version", _version())
 

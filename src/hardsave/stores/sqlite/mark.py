@@ -14,14 +14,14 @@ not synced (the store itself is). A store that ends before its mark has lost som
 
 import os
 import struct
-from functools import cache
 from typing import NamedTuple
 
 from blake3 import blake3
 
+from hardsave.stores.boot import UNKNOWN_BOOT, boot_id
+
 _LAYOUT = struct.Struct(">4sBBQ8s")
 _CHECK_BYTES = 8
-UNKNOWN_BOOT = bytes(8)
 
 
 class MarkRecord(NamedTuple):
@@ -73,14 +73,3 @@ class Mark:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-
-
-@cache
-def boot_id() -> bytes:
-    """Which boot of the machine this is."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            text = file.read()
-    except OSError:
-        return UNKNOWN_BOOT  # every mark seems to be from this boot, the strict reading
-    return blake3(text).digest(8)

@@ -60,7 +60,13 @@ class Mender:
         ).fetchall()
         for row in rows:
             lines += self._mend_timeline(_Row(*row), bad)
-        return lines
+        return lines + self._mend_tasks()
+
+    def _mend_tasks(self) -> list[str]:
+        """What happened to a task whose row is gone belongs to nothing any more."""
+        rows: list[Any] = self._connection.execute(_HOMELESS_ENTRIES).fetchall()
+        count = len({row[0] for row in rows})
+        return [f"{count} tasks are gone, with all that happened to them"] if count else []
 
     def _name_the_nameless(self) -> list[str]:
         connection = self._connection
@@ -144,10 +150,15 @@ _ORPHANS = """
         UNION ALL SELECT timeline, user, NULL FROM main.tombstones)
     WHERE timeline NOT IN (SELECT id FROM main.timelines) GROUP BY timeline
 """
+_HOMELESS_ENTRIES = """
+    DELETE FROM main.ledger WHERE task != 0 AND task NOT IN (SELECT id FROM main.tasks)
+    RETURNING task
+"""
 _HOMELESS = """
     SELECT DISTINCT user FROM (
         SELECT user FROM main.timelines UNION SELECT user FROM main.checkpoints
-        UNION SELECT user FROM main.log)
+        UNION SELECT user FROM main.log UNION SELECT user FROM main.tasks
+        UNION SELECT user FROM main.ledger)
     WHERE user NOT IN (SELECT id FROM main.users)
 """
 

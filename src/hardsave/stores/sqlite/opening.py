@@ -236,7 +236,8 @@ def _compare_with_backup(path: str, number: int) -> None:
 def last_number(connection: apsw.Connection) -> int:
     found = connection.execute(
         "SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints), "
-        "(SELECT coalesce(max(number), 0) FROM log))"
+        "(SELECT coalesce(max(number), 0) FROM log), "
+        "(SELECT coalesce(max(number), 0) FROM ledger))"
     ).get
     return int(found)
 

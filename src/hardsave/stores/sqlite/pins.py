@@ -4,14 +4,11 @@ A pin counts in time since the machine booted, which no clock change moves; one 
 boot belongs to a process that is gone.
 """
 
-import time
 from typing import NamedTuple
 
 import apsw
 
-from hardsave.stores.sqlite.mark import boot_id
-
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
+from hardsave.stores.boot import boot_id, since_boot
 
 
 class Pin(NamedTuple):
@@ -20,7 +17,7 @@ class Pin(NamedTuple):
 
 
 def now() -> int:
-    return time.clock_gettime_ns(_CLOCK) // 1_000
+    return since_boot()
 
 
 def until(seconds: float) -> int:

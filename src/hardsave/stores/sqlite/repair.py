@@ -144,7 +144,7 @@ def _lost(
     """Commits that were there once: past the end of every source, or on a page that is gone."""
     reached = max(sources.numbers.values())
     there = salvage.numbers(0, top)
-    ranges = unread["checkpoints"] + unread["log"]
+    ranges = unread["checkpoints"] + unread["log"] + unread["ledger"]
     gone = {n for low, high in ranges for n in range(low, min(high, top) + 1)}
     return sorted((gone | set(range(reached + 1, top + 1))) - there - {0})
 

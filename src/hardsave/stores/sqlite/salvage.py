@@ -17,13 +17,15 @@ import apsw
 
 from hardsave.objects.records import Id
 from hardsave.stores.sqlite import schema
-from hardsave.stores.sqlite.backup import KEYS, columns, insert
+from hardsave.stores.sqlite.backup import CHANGED_TASKS, KEYS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
 from hardsave.stores.sqlite.drafts import create, discard, sync
 from hardsave.stores.sqlite.index import bounds
 from hardsave.stores.sqlite.wal import rebuild
 
 Range = tuple[int, int]
+_EVENTS = ("checkpoints", "log", "ledger")  # whose rows are the events of commits
+_NEWER = {"tasks", "ledger"}  # a file of an older version does not have them
 _SLACK = 4096  # keys looked for past the highest that is known
 _CHANGES_GAP = 1_000_000  # after it, no backup of the old file can be taken for one of the new
 
@@ -46,6 +48,7 @@ class Salvage:
         self._pages = path + "-pages"  # of a WAL whose file is gone
         self.connection = create(path)
         self._attached: set[str] = set()
+        self._lacking: dict[str, set[str]] = {}  # tables, by source
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
         schema.migrate(self.connection)
         self.connection.execute("DELETE FROM users")
@@ -67,8 +70,10 @@ class Salvage:
         try:
             self.connection.execute("ATTACH ? AS " + name, (f"file:{quote(path)}{vfs}",))
             tables = self.connection.execute(f"SELECT name FROM {name}.sqlite_schema").fetchall()
-            if not set(KEYS) <= {row[0] for row in tables}:
+            lacking = set(KEYS) - {row[0] for row in tables}
+            if not lacking <= _NEWER:
                 return False
+            self._lacking[name] = lacking
             self._attached.add(name)
             return True
         except apsw.Error:
@@ -93,11 +98,11 @@ class Salvage:
 
     def last_number(self, name: str, top: int) -> int:
         """The last commit that can be read in a source; `top` is the highest ever heard of."""
-        found = [self._highest(name, table, 0, 1 << 62) for table in ("checkpoints", "log")]
+        found = [self._highest(name, table, 0, 1 << 62) for table in _EVENTS]
         if None not in found:
             return max(number for number in found if number is not None)
         for number in range(top + _SLACK, 0, -1):
-            for table in ("checkpoints", "log"):
+            for table in _EVENTS:
                 if self._highest(name, table, number, number):
                     return number
         return 0
@@ -117,7 +122,7 @@ class Salvage:
 
     def event(self, name: str, number: int) -> Id | None:
         """The id of a commit's event."""
-        for table in ("checkpoints", "tombstones", "log"):
+        for table in ("checkpoints", "tombstones", "log", "ledger"):
             try:
                 found: Id | None = self._one(
                     f"SELECT id FROM {name}.{table} WHERE number = ?", (number,)
@@ -151,9 +156,10 @@ class Salvage:
         their checkpoints."""
         unread = {
             table: self.copy(name, table, (after + 1, top + _SLACK))
-            for table in ("checkpoints", "tombstones", "log")
+            for table in ("checkpoints", "tombstones", "log", "ledger")
         }
-        for table in ("users", "timelines"):
+        self._copy_changed_tasks(name, after)
+        for table in ("users", "timelines", "tasks"):
             unread[table] = self.copy_table(name, table, top)
         unread["packs"] = []
         for user in self._users():
@@ -163,6 +169,17 @@ class Salvage:
                 unread["packs"] += self.copy(name, "packs", (max(known + 1, span[0]), span[1]))
         return unread
 
+    def _copy_changed_tasks(self, name: str, after: int) -> None:
+        """Rows of tasks that something happened to since: they replace what is there."""
+        if "tasks" in self._lacking.get(name, ()):
+            return
+        names = columns(self.connection, "tasks", name)
+        where = f"id IN ({CHANGED_TASKS.format(name)})"
+        try:
+            insert(self.connection, "REPLACE", "tasks", names, name, where, (after,))
+        except apsw.Error as error:
+            _raise_if_ours(error)
+
     def copy(self, name: str, table: str, span: Range) -> list[Range]:
         """Rows with keys in a range; the ranges that cannot be read, as small as can be.
 
@@ -170,7 +187,7 @@ class Salvage:
         transaction back that has met it.
         """
         unread: list[Range] = []
-        left = [span]
+        left = [] if table in self._lacking.get(name, ()) else [span]
         where = f"{KEYS[table]} BETWEEN ? AND ?"
         names = columns(self.connection, table, name)
         while left:
@@ -206,6 +223,8 @@ class Salvage:
         yield low + 1, highest
 
     def _highest(self, name: str, table: str, low: int, high: int) -> int | None:
+        if table in self._lacking.get(name, ()):
+            return 0
         key = KEYS[table]
         try:
             sql = f"SELECT max({key}) FROM {name}.{table} WHERE {key} BETWEEN ? AND ?"
@@ -223,15 +242,17 @@ class Salvage:
         sql = (
             "SELECT number FROM main.checkpoints WHERE number BETWEEN ?1 AND ?2 UNION "
             "SELECT number FROM main.log WHERE number BETWEEN ?1 AND ?2 UNION "
+            "SELECT number FROM main.ledger WHERE number BETWEEN ?1 AND ?2 UNION "
             "SELECT number FROM main.tombstones WHERE number BETWEEN ?1 AND ?2"
         )
         return {row[0] for row in self.connection.execute(sql, (after + 1, upto))}
 
     def counts(self) -> tuple[int, int]:
-        """How many checkpoints and how many log entries there are."""
+        """How many checkpoints and how many entries of log and ledger there are."""
         return (
             int(self._one("SELECT count(*) FROM main.checkpoints")),
-            int(self._one("SELECT count(*) FROM main.log")),
+            int(self._one("SELECT count(*) FROM main.log"))
+            + int(self._one("SELECT count(*) FROM main.ledger")),
         )
 
     # Finishing

@@ -107,6 +107,33 @@ MIGRATIONS = (
     CREATE INDEX checkpoints_by_workspace ON checkpoints (user, workspace, number)
         WHERE workspace IS NOT NULL;
     """,
+    # Short, and explained in docs/format.md: SQLite keeps every byte of this in the schema, and
+    # the loss of one of its pages is the loss of all. One entry a task and step; `task` 0 stands
+    # for the ledger as a whole, `due` 0 for now, NULL for a task that waits for something.
+    """
+    CREATE TABLE tasks (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
+        name TEXT NOT NULL, text TEXT NOT NULL, key BLOB NOT NULL, state TEXT NOT NULL,
+        priority INTEGER NOT NULL, created_at INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        generation INTEGER NOT NULL, attempts INTEGER NOT NULL, max_attempts INTEGER NOT NULL,
+        not_before INTEGER NOT NULL, due INTEGER, after TEXT NOT NULL, waits_for TEXT,
+        owner BLOB, started_at INTEGER, ended_at INTEGER, done INTEGER NOT NULL,
+        total INTEGER NOT NULL, error TEXT, result BLOB, question BLOB, metadata BLOB NOT NULL);
+    CREATE UNIQUE INDEX tasks_by_name ON tasks (user, name);
+    CREATE UNIQUE INDEX tasks_by_key ON tasks (user, key);
+    CREATE INDEX tasks_by_state ON tasks (user, state, id);
+    CREATE INDEX tasks_due ON tasks (user, due, priority DESC, id)
+        WHERE state = 'pending' AND due IS NOT NULL;
+    CREATE INDEX tasks_waiting ON tasks (user, waits_for) WHERE waits_for IS NOT NULL;
+    CREATE TABLE ledger (number INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
+        id BLOB NOT NULL, task INTEGER NOT NULL, kind TEXT NOT NULL, generation INTEGER NOT NULL,
+        epoch INTEGER NOT NULL, created_at INTEGER NOT NULL, step TEXT, data BLOB NOT NULL);
+    CREATE UNIQUE INDEX ledger_by_task ON ledger (task, user, id);
+    CREATE INDEX ledger_itself ON ledger (user, kind, number) WHERE task = 0;
+    CREATE TABLE owners (id BLOB NOT NULL, user INTEGER NOT NULL REFERENCES users (id),
+        session TEXT NOT NULL, host TEXT NOT NULL, boot BLOB NOT NULL, space INTEGER NOT NULL,
+        pid INTEGER NOT NULL, pid_started INTEGER NOT NULL, since INTEGER NOT NULL,
+        until INTEGER NOT NULL, PRIMARY KEY (user, id)) WITHOUT ROWID;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

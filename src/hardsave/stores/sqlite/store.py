@@ -15,14 +15,19 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
+    EntryRecord,
     Id,
     LogRecord,
+    OwnerRecord,
+    TaskRecord,
     TimelineRecord,
     Tombstone,
 )
 from hardsave.stores.base import Batch, Collected, Durability, Query, Report, Stats
+from hardsave.stores.boot import boot_id, since_boot
 from hardsave.stores.cache import ObjectCache
-from hardsave.stores.sqlite import backup, packs, pins, room
+from hardsave.stores.ledger import Moment, TaskQuery
+from hardsave.stores.sqlite import backup, ledger, packs, pins, room
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
@@ -54,6 +59,8 @@ _TOMBSTONE = """
     FROM tombstones AS s JOIN timelines AS t ON t.id = s.timeline
 """
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
+_TASK = f"SELECT {ledger.COLUMNS} FROM tasks"  # noqa: S608 # put together from constants only
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
 
 
 class SqliteStore:
@@ -317,6 +324,60 @@ class SqliteStore:
     def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
         sql = f"{_LOG} WHERE user = ? AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3"
         return [LogRecord(*row) for row in self._rows(sql, user, before, limit)]
+
+    # The ledger
+
+    def moment(self) -> Moment:
+        return Moment(boot_id(), since_boot())
+
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        with self._using():
+            return self._writer.hold(user, owner, is_new=is_new)
+
+    def let_go(self, user: str | None, owner: Id) -> None:
+        number = self._user(user)
+        with self._using():
+            self._writer.apply(lambda connection: ledger.let_go(connection, number, owner))
+
+    def owners(self, user: str | None) -> list[OwnerRecord]:
+        sql = f"{_OWNER} WHERE user = ? ORDER BY since, id"
+        return [OwnerRecord(*row) for row in self._rows(sql, user)]
+
+    def task(self, user: str | None, name: str) -> TaskRecord | None:
+        row = self._row(f"{_TASK} WHERE user = ? AND name = ?", user, name)
+        return None if row is None else ledger.task_of(row)
+
+    def task_by_key(self, user: str | None, key: bytes) -> TaskRecord | None:
+        row = self._row(f"{_TASK} WHERE user = ? AND key = ?", user, key)
+        return None if row is None else ledger.task_of(row)
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        sql, values = ledger.listing(query)
+        return [ledger.task_of(row) for row in self._rows(sql, user, *values)]
+
+    def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
+        return [ledger.task_of(row) for row in self._rows(ledger.DUE, user, now, limit)]
+
+    def task_counts(self, user: str | None) -> dict[str, int]:
+        sql = "SELECT state, count(*) FROM tasks WHERE user = ? GROUP BY state"
+        return {row[0]: row[1] for row in self._rows(sql, user)}
+
+    def entries(
+        self, user: str | None, task: str | None, after: int = 0, limit: int = 1_000
+    ) -> list[EntryRecord]:
+        sql = ledger.ENTRIES if task is not None else ledger.ENTRIES_ITSELF
+        rows = self._rows(sql, user, task, after, limit)
+        return [EntryRecord(*row) for row in rows]
+
+    def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
+        row = self._row(ledger.LATEST, user, kind)
+        return None if row is None else EntryRecord(*row)
+
+    def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
+        rows = self._rows(ledger.JOURNAL, user, task, generation)
+        return [EntryRecord(*row) for row in rows]
+
+    # Objects ahead of their batch, and those that nobody needs
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float

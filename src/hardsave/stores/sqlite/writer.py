@@ -14,7 +14,13 @@ import apsw
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    LogRecord,
+    OwnerRecord,
+    TimelineRecord,
+)
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -23,7 +29,8 @@ from hardsave.stores.base import (
     conflict_message,
     position,
 )
-from hardsave.stores.sqlite import changes, packs, pins
+from hardsave.stores.ledger import NO_WORK
+from hardsave.stores.sqlite import changes, ledger, packs, pins
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     check_wal,
@@ -52,7 +59,8 @@ _FATAL = (
 
 _LAST_NUMBER = """
     SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints),
-               (SELECT coalesce(max(number), 0) FROM log))
+               (SELECT coalesce(max(number), 0) FROM log),
+               (SELECT coalesce(max(number), 0) FROM ledger))
 """
 _ADD_LOG = """
     INSERT INTO log (number, user, id, timeline, kind, created_at, data)
@@ -174,6 +182,16 @@ class Writer:
         began, and a change may remove objects.
         """
         self._submit(change)
+
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool) -> bool:
+        """Renew or take a lease; False if it was buried."""
+        held: list[bool] = []
+
+        def change(connection: apsw.Connection) -> None:
+            held.append(ledger.hold(connection, self._user(user), owner, is_new=is_new))
+
+        self._submit(change)
+        return held[-1]
 
     def close(self) -> None:
         self._connection.close()
@@ -335,12 +353,15 @@ class Writer:
             return self._number_of(user, batch)
         for made in self._to_add(user, batch.objects, item.packs, batch.requires):
             self._add_pack(user, made)
+        number: int | None = None  # whichever is next
         if batch.changes is not NO_CHANGES:
-            return self._operate(user, timeline, batch)
-        return self._add_event(user, timeline, batch.event)
+            number = self._operate(user, timeline, batch)
+        if batch.work is not NO_WORK:
+            number = ledger.apply(self._connection, user, batch.work, number)
+        return self._add_event(user, timeline, batch.event, number)
 
     def _operate(self, user: int, timeline: int | None, batch: Batch) -> int:
-        """What an operation changes, and its event, whose number is above all of it."""
+        """What an operation changes; the number for its event, above all of it."""
         connection = self._connection
         operation = batch.changes
         changes.check(connection, user, operation)
@@ -351,7 +372,7 @@ class Writer:
         number = changes.add_checkpoints(connection, user, number, operation.checkpoints)
         number = changes.add_tombstones(connection, user, number, operation.tombstones)
         changes.apply(connection, user, operation, number)
-        return self._add_event(user, timeline, batch.event, number)
+        return number
 
     def _move(self, user: int, batch: Batch, move: Move) -> int:
         """Move a timeline; its row id, or `_DONE` if the batch was committed before.
@@ -381,6 +402,8 @@ class Writer:
         raise Conflict(conflict_message(become.name, known, expect))
 
     def _number_of(self, user: int, batch: Batch) -> int:
+        if isinstance(batch.event, EntryRecord):
+            return ledger.number_of(self._connection, user, batch.event)
         table = "log" if isinstance(batch.event, LogRecord) else "checkpoints"
         found = self._one(
             f"SELECT number FROM {table} WHERE user = ? AND id = ?",  # noqa: S608 # one of two names
@@ -448,14 +471,16 @@ class Writer:
         self,
         user: int,
         timeline: int | None,
-        event: CheckpointRecord | LogRecord,
-        number: int | None = None,
+        event: CheckpointRecord | LogRecord | EntryRecord,
+        number: int | None,
     ) -> int:
         """Add the batch's event under `number`, or the next there is."""
         if number is None:
             number = self._next_number()
         self._standing.number = number
-        if isinstance(event, LogRecord):
+        if isinstance(event, EntryRecord):
+            ledger.add_entry(self._connection, user, event, number)
+        elif isinstance(event, LogRecord):
             self._connection.execute(_ADD_LOG, (number, user, *event[1:]))
         elif timeline is None:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")

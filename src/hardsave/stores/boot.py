@@ -1,0 +1,26 @@
+"""Time that no change of the clock moves: which boot of the machine, and how long ago that was."""
+
+import time
+from functools import cache
+from pathlib import Path
+
+from blake3 import blake3
+
+UNKNOWN_BOOT = bytes(8)
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
+
+
+@cache
+def boot_id() -> bytes:
+    """Which boot of the machine this is."""
+    try:
+        text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        return UNKNOWN_BOOT  # every mark seems to be from this boot, the strict reading
+    return blake3(text).digest(8)
+
+
+def since_boot() -> int:
+    """Microseconds."""
+    return time.clock_gettime_ns(_CLOCK) // 1_000

@@ -1,0 +1,129 @@
+"""The part of the contract that is about tasks: the ledger.
+
+A task has a row that says where it stands, and entries that say what happened to it; both
+are written by `commit`, in one batch with whatever else belongs to them. An entry is never
+changed, and its number is a commit's, so that it can be copied and followed like a save.
+
+Epochs
+    A move or a fence names the epoch that a task must be at. Whoever takes a task raises it,
+    so of two who hold the same task only one can write: the other gets `LeaseLost`.
+
+Owners
+    A process that runs tasks holds a lease, in time since the machine booted: no change of
+    its clock moves it. `hold` renews it; it takes no number, and need not survive a power
+    loss, after which the process is gone too. A batch that buries an owner holds only if
+    that owner has not renewed its lease since it was looked at; one that names an owner as
+    `alive` only if nobody has buried it (`LeaseLost`).
+
+Waiting
+    A pending task that names others in `after` waits for the first that is not completed:
+    the store fills in `waits_for`, sets `due` to None, and looks again whenever a task is
+    completed, inside the same commit.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
+
+
+class Fence(NamedTuple):
+    """A task must be at this epoch."""
+
+    task: str
+    epoch: int
+
+
+class TaskMove(NamedTuple):
+    """A task goes from epoch `expect` (None: neither its name nor its key exist) to `become`."""
+
+    expect: int | None
+    become: TaskRecord
+
+
+class Work(NamedTuple):
+    """What a batch does to the ledger, and what must hold for it."""
+
+    fences: Sequence[Fence] = ()
+    moves: Sequence[TaskMove] = ()
+    entries: Sequence[EntryRecord] = ()  # added before the batch's event
+    alive: Collection[Id] = ()  # owners that nobody has buried
+    bury: Sequence[OwnerRecord] = ()  # removed, if their leases are as they are here
+    forget: Collection[str] = ()  # tasks that go for good, with all their entries
+
+
+NO_WORK = Work()
+BURIED = "this process was taken for dead: its lease had passed, and others have its tasks now"
+
+
+class TaskQuery(NamedTuple):
+    """Tasks in the order in which they were added. Every condition narrows; None does not."""
+
+    limit: int
+    after: str | None = None  # the cursor: the name of a task
+    state: str | None = None
+    owner: Id | None = None
+
+
+class Moment(NamedTuple):
+    """The time that leases count in: which boot of the machine, and microseconds since."""
+
+    boot: bytes
+    at: int
+
+
+class LedgerStore(Protocol):
+    """See the module's docstring for what every method promises."""
+
+    def moment(self) -> Moment:
+        """The time that leases are measured by."""
+
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        """Renew a lease, or take one; False if it was buried and is not to be had any more."""
+
+    def let_go(self, user: str | None, owner: Id) -> None:
+        """Give a lease back. One that is gone is fine."""
+
+    def owners(self, user: str | None) -> list[OwnerRecord]:
+        """Everybody who holds a lease, by when they came."""
+
+    def task(self, user: str | None, name: str) -> TaskRecord | None:
+        """One task by its name."""
+
+    def task_by_key(self, user: str | None, key: bytes) -> TaskRecord | None:
+        """One task by its key."""
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        """A page of tasks."""
+
+    def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
+        """Pending tasks that are due, by priority and then in the order they were added."""
+
+    def task_counts(self, user: str | None) -> dict[str, int]:
+        """How many tasks are in which state."""
+
+    def entries(
+        self, user: str | None, task: str | None, after: int = 0, limit: int = 1_000
+    ) -> list[EntryRecord]:
+        """What happened to a task, steps left out, in order; None: to the ledger as a whole."""
+
+    def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
+        """The latest entry of a kind about the ledger as a whole."""
+
+    def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
+        """The steps of one generation of a task, in the order of their commits."""
+
+
+def first_unmet(after: Sequence[str], is_completed: Callable[[str], bool]) -> str | None:
+    """What a task has to wait for."""
+    return next((name for name in after if not is_completed(name)), None)
+
+
+def lost_message(task: str, standing: int | None, epoch: int) -> str:
+    """What to say when a task is not at the epoch that a batch expects."""
+    if standing is None:
+        return f"task {task!r} does not exist any more"
+    return (
+        f"task {task!r} is not this attempt's any more: it was claimed anew, handed back, "
+        f"cancelled or finished (epoch {standing}, not {epoch})"
+    )

@@ -1,0 +1,142 @@
+"""The ledger of one user in memory; see `stores.ledger` for the contract."""
+
+from hardsave.errors import Conflict, LeaseLost
+from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
+from hardsave.stores.ledger import (
+    BURIED,
+    Fence,
+    TaskMove,
+    TaskQuery,
+    Work,
+    first_unmet,
+    lost_message,
+)
+
+
+class MemoryLedger:
+    """Tasks, entries and owners. Its store holds the lock."""
+
+    def __init__(self) -> None:
+        self.owners: dict[Id, OwnerRecord] = {}
+        self._tasks: dict[str, TaskRecord] = {}  # in the order they were added
+        self._by_key: dict[bytes, str] = {}
+        self._entries: dict[str | None, dict[Id, EntryRecord]] = {}
+
+    # Writing
+
+    def number_of(self, entry: EntryRecord) -> int | None:
+        """The number of an entry that is there already."""
+        found = self._entries.get(entry.task, {}).get(entry.id)
+        return None if found is None else found.number
+
+    def check(self, work: Work) -> None:
+        for fence in work.fences:
+            self._check_epoch(fence)
+        for expect, become in work.moves:
+            if expect is not None:
+                self._check_epoch(Fence(become.name, expect))
+            elif become.name in self._tasks or become.key in self._by_key:
+                raise Conflict(f"task {become.name!r} exists already, or one with its key")
+        for id in work.alive:
+            if id not in self.owners:
+                raise LeaseLost(BURIED)
+        for owner in work.bury:
+            standing = self.owners.get(owner.id)
+            if standing is not None and standing.until != owner.until:
+                raise Conflict(f"session {owner.session!r} is alive: it has renewed its lease")
+
+    def _check_epoch(self, fence: Fence) -> None:
+        standing = self._tasks.get(fence.task)
+        if standing is None or standing.epoch != fence.epoch:
+            epoch = None if standing is None else standing.epoch
+            raise LeaseLost(lost_message(fence.task, epoch, fence.epoch))
+
+    def apply(self, work: Work, number: int) -> int:
+        """Do what was checked; the number of the last entry, or the one before."""
+        for move in work.moves:
+            self._move(move)
+        for entry in work.entries:
+            number += 1
+            self.add(entry._replace(number=number))
+        for owner in work.bury:
+            self.owners.pop(owner.id, None)
+        for name in work.forget:
+            task = self._tasks.pop(name, None)
+            self._entries.pop(name, None)
+            if task is not None:
+                del self._by_key[task.key]
+                self._release(name)
+        return number
+
+    def add(self, entry: EntryRecord) -> None:
+        self._entries.setdefault(entry.task, {})[entry.id] = entry
+
+    def _move(self, move: TaskMove) -> None:
+        task = self._waiting(move.become)
+        self._tasks[task.name] = task
+        self._by_key[task.key] = task.name
+        if task.state == "completed":
+            self._release(task.name)
+
+    def _waiting(self, task: TaskRecord) -> TaskRecord:
+        """A pending task as it stands, given what it has to wait for."""
+        if task.state != "pending" or not task.after:
+            return task
+        unmet = first_unmet(task.after, self._is_completed)
+        return task if unmet is None else task._replace(waits_for=unmet, due=None)
+
+    def _is_completed(self, name: str) -> bool:
+        """One that was forgotten had been completed."""
+        return name not in self._tasks or self._tasks[name].state == "completed"
+
+    def _release(self, name: str) -> None:
+        for task in [task for task in self._tasks.values() if task.waits_for == name]:
+            free = task._replace(waits_for=None, due=task.not_before)
+            self._tasks[task.name] = self._waiting(free)
+
+    # Reading
+
+    def task(self, name: str) -> TaskRecord | None:
+        return self._tasks.get(name)
+
+    def task_by_key(self, key: bytes) -> TaskRecord | None:
+        name = self._by_key.get(key)
+        return None if name is None else self._tasks[name]
+
+    def tasks(self, query: TaskQuery) -> list[TaskRecord]:
+        names = list(self._tasks)
+        first = 0
+        if query.after is not None:
+            first = names.index(query.after) + 1 if query.after in self._tasks else len(names)
+        found = [
+            task
+            for task in map(self._tasks.__getitem__, names[first:])
+            if query.state in (None, task.state) and query.owner in (None, task.owner)
+        ]
+        return found[: query.limit]
+
+    def due(self, now: int, limit: int) -> list[TaskRecord]:
+        found = [
+            task
+            for task in self._tasks.values()
+            if task.state == "pending" and task.due is not None and task.due <= now
+        ]
+        return sorted(found, key=lambda task: -task.priority)[:limit]
+
+    def counts(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for task in self._tasks.values():
+            found[task.state] = found.get(task.state, 0) + 1
+        return found
+
+    def entries(self, task: str | None, after: int, limit: int) -> list[EntryRecord]:
+        entries = self._entries.get(task, {}).values()
+        return [e for e in entries if e.step is None and e.number > after][:limit]
+
+    def latest(self, kind: str) -> EntryRecord | None:
+        entries = self._entries.get(None, {}).values()
+        return next((entry for entry in reversed(entries) if entry.kind == kind), None)
+
+    def journal(self, task: str, generation: int) -> list[EntryRecord]:
+        entries = self._entries.get(task, {}).values()
+        return [e for e in entries if e.step is not None and e.generation == generation]

@@ -1,0 +1,244 @@
+"""The ledger in SQLite: what a batch does to tasks, inside the writer's transaction.
+
+A task's row is changed in place; the backup learns of it by the entry that goes with every
+change, or, where there is none, by a note in the table `changes`.
+"""
+
+from typing import Any
+
+import apsw
+
+from hardsave.errors import Conflict, LeaseLost, NotFound
+from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
+from hardsave.stores.ledger import (
+    BURIED,
+    Fence,
+    TaskMove,
+    TaskQuery,
+    Work,
+    first_unmet,
+    lost_message,
+)
+from hardsave.stores.sqlite.changes import note
+
+LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
+
+COLUMNS = (
+    "name, text, key, state, priority, created_at, epoch, generation, attempts, max_attempts, "
+    "not_before, due, after, waits_for, owner, started_at, ended_at, done, total, error, result, "
+    "question, metadata"
+)
+_COUNT = len(TaskRecord._fields)
+NEXT_NUMBER = """
+    1 + max((SELECT coalesce(max(number), 0) FROM checkpoints),
+            (SELECT coalesce(max(number), 0) FROM log),
+            (SELECT coalesce(max(number), 0) FROM ledger))
+"""
+_ADD_TASK = f"""
+    INSERT INTO tasks (user, {COLUMNS}) VALUES (?{", ?" * _COUNT})
+    ON CONFLICT DO NOTHING RETURNING id
+"""  # noqa: S608 # put together from constants only
+_MOVE_TASK = """
+    UPDATE tasks SET state = ?, epoch = ?, generation = ?, attempts = ?, max_attempts = ?,
+        not_before = ?, due = ?, waits_for = ?, owner = ?, started_at = ?, ended_at = ?,
+        done = ?, total = ?, error = ?, result = ?, question = ?
+    WHERE user = ? AND name = ? AND epoch = ? RETURNING id
+"""  # what never changes is left out: every column named costs its indexes
+_ADD_ENTRY = f"""
+    INSERT INTO ledger (number, user, id, task, kind, generation, epoch, created_at, step, data)
+    VALUES (coalesce(?, {NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
+"""  # noqa: S608 # put together from constants only
+_HOLD = """
+    INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (user, id) DO UPDATE SET until = excluded.until
+"""
+_RENEW = "UPDATE owners SET until = ? WHERE user = ? AND id = ? RETURNING 1"
+_WAITING = f"SELECT id, {COLUMNS} FROM tasks WHERE user = ? AND waits_for = ?"  # noqa: S608
+_ENTRY = "number, id, ?2, kind, generation, epoch, created_at, step, data"
+_OF_TASK = "task = (SELECT id FROM tasks WHERE user = ?1 AND name = ?2)"
+# Two short ranges of one index, instead of all that is pending.
+DUE = f"""
+    SELECT {COLUMNS} FROM (
+        SELECT id, {COLUMNS} FROM (SELECT id, {COLUMNS} FROM tasks
+            WHERE user = ?1 AND state = 'pending' AND due = 0
+            ORDER BY priority DESC, id LIMIT ?3)
+        UNION ALL
+        SELECT id, {COLUMNS} FROM (SELECT id, {COLUMNS} FROM tasks
+            WHERE user = ?1 AND state = 'pending' AND due > 0 AND due <= ?2
+            ORDER BY due LIMIT 64 + ?3))
+    ORDER BY priority DESC, id LIMIT ?3
+"""  # noqa: S608 # put together from constants only
+ENTRIES = f"""
+    SELECT {_ENTRY} FROM ledger
+    WHERE {_OF_TASK} AND step IS NULL AND number > ?3 ORDER BY number LIMIT ?4
+"""  # noqa: S608 # put together from constants only
+ENTRIES_ITSELF = f"""
+    SELECT {_ENTRY} FROM ledger
+    WHERE task = 0 AND user = ?1 AND number > ?3 ORDER BY number LIMIT ?4
+"""  # noqa: S608 # put together from constants only
+LATEST = f"""
+    SELECT {_ENTRY.replace("?2", "NULL")} FROM ledger
+    WHERE task = 0 AND user = ?1 AND kind = ?2 ORDER BY number DESC LIMIT 1
+"""  # noqa: S608 # put together from constants only
+JOURNAL = f"""
+    SELECT {_ENTRY} FROM ledger
+    WHERE {_OF_TASK} AND step IS NOT NULL AND generation = ?3 ORDER BY number
+"""  # noqa: S608 # put together from constants only
+
+
+def listing(query: TaskQuery) -> tuple[str, list[Any]]:
+    """A page of tasks, as SQL and its values; the user comes first."""
+    conditions = ["user = ?1"]
+    values: list[Any] = []
+    for column, value in (
+        ("id > (SELECT id FROM tasks WHERE user = ?1 AND name = {})", query.after),
+        ("state = {}", query.state),
+        ("owner = {}", query.owner),
+    ):
+        if value is not None:
+            values.append(value)
+            conditions.append(column.format(f"?{len(values) + 1}"))
+    values.append(query.limit)
+    where = " AND ".join(conditions)
+    order = f"ORDER BY id LIMIT ?{len(values) + 1}"
+    return f"SELECT {COLUMNS} FROM tasks WHERE {where} {order}", values  # noqa: S608
+
+
+def task_of(row: tuple[Any, ...]) -> TaskRecord:
+    """A row of `COLUMNS`."""
+    task = TaskRecord._make(row)
+    return task._replace(after=tuple(row[12].split("\n")) if row[12] else ())
+
+
+def row_of(task: TaskRecord) -> tuple[Any, ...]:
+    return (*task[:12], "\n".join(task.after), *task[13:])
+
+
+# Inside a transaction
+
+
+def number_of(connection: apsw.Connection, user: int, entry: EntryRecord) -> int:
+    """The number of an entry that is there already, or 0."""
+    task = _id_of(connection, user, entry.task)
+    sql = "SELECT number FROM ledger WHERE task = ? AND user = ? AND id = ?"
+    return int(connection.execute(sql, (task, user, entry.id)).get or 0)
+
+
+def apply(connection: apsw.Connection, user: int, work: Work, number: int | None) -> int | None:
+    """Check and do it; the number for the next entry, None: whichever is next."""
+    for fence in work.fences:
+        _check(connection, user, fence)
+    for id in work.alive:
+        if _one(connection, "SELECT 1 FROM owners WHERE user = ? AND id = ?", (user, id)) is None:
+            raise LeaseLost(BURIED)
+    for owner in work.bury:
+        _bury(connection, user, owner)
+    for move in work.moves:
+        _move(connection, user, move)
+    for entry in work.entries:
+        number = add_entry(connection, user, entry, number) + 1
+    for name in work.forget:
+        _forget(connection, user, name)
+    return number
+
+
+def add_entry(
+    connection: apsw.Connection, user: int, entry: EntryRecord, number: int | None
+) -> int:
+    """Its number: the one given, or the next there is."""
+    task = _id_of(connection, user, entry.task)
+    if task is None:
+        raise NotFound(f"task {entry.task!r} does not exist")
+    return int(_one(connection, _ADD_ENTRY, (number, user, entry.id, task, *entry[3:])))
+
+
+def _check(connection: apsw.Connection, user: int, fence: Fence) -> None:
+    sql = "SELECT epoch FROM tasks WHERE user = ? AND name = ?"
+    standing = _one(connection, sql, (user, fence.task))
+    if standing != fence.epoch:
+        raise LeaseLost(lost_message(fence.task, standing, fence.epoch))
+
+
+def _bury(connection: apsw.Connection, user: int, owner: OwnerRecord) -> None:
+    sql = "DELETE FROM owners WHERE user = ? AND id = ? RETURNING until"
+    until = _one(connection, sql, (user, owner.id))
+    if until is not None and until != owner.until:
+        raise Conflict(f"session {owner.session!r} is alive: it has renewed its lease")
+
+
+def _move(connection: apsw.Connection, user: int, move: TaskMove) -> None:
+    expect, become = move
+    become = _waiting(connection, user, become)
+    if expect is None:
+        if _one(connection, _ADD_TASK, (user, *row_of(become))) is None:
+            raise Conflict(f"task {become.name!r} exists already, or one with its key")
+    elif _one(connection, _MOVE_TASK, (*_moving(become), user, become.name, expect)) is None:
+        _check(connection, user, Fence(become.name, expect))
+    if become.state == "completed":
+        _release(connection, user, become.name)
+
+
+def _moving(task: TaskRecord) -> tuple[Any, ...]:
+    return (task.state, *task[6:12], *task[13:-1])
+
+
+def _waiting(connection: apsw.Connection, user: int, task: TaskRecord) -> TaskRecord:
+    """A pending task as it stands, given what it has to wait for."""
+    if task.state != "pending" or not task.after:
+        return task
+
+    def is_completed(name: str) -> bool:
+        sql = "SELECT state FROM tasks WHERE user = ? AND name = ?"
+        return _one(connection, sql, (user, name)) in (None, "completed")
+
+    unmet = first_unmet(task.after, is_completed)
+    return task if unmet is None else task._replace(waits_for=unmet, due=None)
+
+
+def _release(connection: apsw.Connection, user: int, name: str) -> None:
+    """Let go what has waited for a task."""
+    rows: list[Any] = connection.execute(_WAITING, (user, name)).fetchall()
+    for id, *row in rows:
+        task = task_of(tuple(row))
+        free = _waiting(connection, user, task._replace(waits_for=None, due=task.not_before))
+        sql = "UPDATE tasks SET waits_for = ?, due = ? WHERE id = ?"
+        connection.execute(sql, (free.waits_for, free.due, id))
+        note(connection, "tasks", [id])
+
+
+def _forget(connection: apsw.Connection, user: int, name: str) -> None:
+    sql = "DELETE FROM tasks WHERE user = ? AND name = ? RETURNING id"
+    task = _one(connection, sql, (user, name))
+    if task is None:
+        return
+    sql = "DELETE FROM ledger WHERE task = ? RETURNING number"
+    rows: list[Any] = connection.execute(sql, (task,)).fetchall()
+    note(connection, "tasks", [task])
+    note(connection, "ledger", [row[0] for row in rows])
+    _release(connection, user, name)
+
+
+def _id_of(connection: apsw.Connection, user: int, task: str | None) -> int | None:
+    if task is None:
+        return LEDGER_ITSELF
+    found = _one(connection, "SELECT id FROM tasks WHERE user = ? AND name = ?", (user, task))
+    return None if found is None else int(found)
+
+
+# Leases
+
+
+def hold(connection: apsw.Connection, user: int, owner: OwnerRecord, *, is_new: bool) -> bool:
+    if not is_new:
+        return _one(connection, _RENEW, (owner.until, user, owner.id)) is not None
+    connection.execute(_HOLD, (owner.id, user, *owner[1:]))
+    return True
+
+
+def let_go(connection: apsw.Connection, user: int, owner: Id) -> None:
+    connection.execute("DELETE FROM owners WHERE user = ? AND id = ?", (user, owner))
+
+
+def _one(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> Any:
+    return connection.execute(sql, values).get
