@@ -15,8 +15,11 @@ from hardsave.errors import (
     Conflict,
     Corrupt,
     HardsaveError,
+    LeaseLost,
     Misuse,
     NotFound,
+    StepsChanged,
+    StepUnknown,
     Unavailable,
     Unstorable,
 )
@@ -35,19 +38,34 @@ from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     import hardsave.aio as aio
+    from hardsave.tasks.attempt import Attempt
+    from hardsave.tasks.retry import Retry
+    from hardsave.tasks.task import Task
     from hardsave.timeline.policy import Policy, Thin
     from hardsave.vault.files import Snapshot
     from hardsave.vault.workspace import Workspace
 
 register = DEFAULT_TYPES.register
 
+_LAZY = {
+    "Attempt": "hardsave.tasks.attempt",
+    "Policy": "hardsave.timeline.policy",
+    "Retry": "hardsave.tasks.retry",
+    "Snapshot": "hardsave.vault.files",
+    "Task": "hardsave.tasks.task",
+    "Thin": "hardsave.timeline.policy",
+    "Workspace": "hardsave.vault.workspace",
+}
+
 __all__ = [
     "ANY_HEAD",
+    "Attempt",
     "Checkpoint",
     "Collected",
     "Conflict",
     "Corrupt",
     "HardsaveError",
+    "LeaseLost",
     "Misuse",
     "NotFound",
     "Operation",
@@ -55,10 +73,14 @@ __all__ = [
     "Policy",
     "Redaction",
     "Report",
+    "Retry",
     "Rewind",
     "Rule",
     "Snapshot",
     "Stats",
+    "StepUnknown",
+    "StepsChanged",
+    "Task",
     "Thin",
     "Timeline",
     "Unavailable",
@@ -79,14 +101,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("hardsave.aio")
-    if name in ("Policy", "Thin"):
-        from hardsave.timeline import policy
+    if name in _LAZY:
+        import importlib
 
-        return getattr(policy, name)
-    if name in ("Snapshot", "Workspace"):
-        from hardsave.vault import files, workspace
-
-        return files.Snapshot if name == "Snapshot" else workspace.Workspace
+        return getattr(importlib.import_module(_LAZY[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 

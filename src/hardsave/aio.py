@@ -12,7 +12,8 @@ belongs to the vault. What differs, and why:
 - a checkpoint's state is read with `await checkpoint.read(…)`, never lazily; its files, like
   all that may block, through `checkpoint.sync`;
 - handlers may be coroutine functions; they are awaited before the call that caused the
-  event returns.
+  event returns;
+- steps and handlers of tasks may be coroutine functions, awaited on the caller's loop.
 
 A call that is cancelled goes on in its thread: whether a save was written is unknown, and
 the next look at the head tells.
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from hardsave.tasks.awaited import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
@@ -547,6 +549,12 @@ class Vault:
     @property
     def user(self) -> str | None:
         return self._sync.user
+
+    @property
+    def tasks(self) -> "Tasks":
+        from hardsave.tasks.awaited import Tasks  # many programs only save
+
+        return Tasks(self._sync.tasks, self._pool)
 
     async def timeline(self, name: str) -> Timeline:
         return Timeline(await self._pool.run(self._sync.timeline, name), self._pool)

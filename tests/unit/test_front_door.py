@@ -9,11 +9,13 @@ import hardsave
 
 NAMES = [
     "ANY_HEAD",
+    "Attempt",
     "Checkpoint",
     "Collected",
     "Conflict",
     "Corrupt",
     "HardsaveError",
+    "LeaseLost",
     "Misuse",
     "NotFound",
     "Operation",
@@ -21,10 +23,14 @@ NAMES = [
     "Policy",
     "Redaction",
     "Report",
+    "Retry",
     "Rewind",
     "Rule",
     "Snapshot",
     "Stats",
+    "StepUnknown",
+    "StepsChanged",
+    "Task",
     "Thin",
     "Timeline",
     "Unavailable",
@@ -57,7 +63,7 @@ def test_the_exported_names_are_these() -> None:
 def test_no_other_name_looks_like_an_export() -> None:
     public = {name for name in vars(hardsave) if not name.startswith("_")}
     rooms = {"aio", "compat", "config", "errors", "logs", "objects", "stores", "testing"}
-    rooms |= {"timeline", "vault", "workspace"}
+    rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING", "Any", "DEFAULT_TYPES"}
     assert public - rooms - typing_only <= set(NAMES)
 

@@ -29,6 +29,7 @@ from hardsave.vault.undo import Operation
 from hardsave.vault.verify import Verification, verify
 
 if TYPE_CHECKING:
+    from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
@@ -119,6 +120,8 @@ class Vault:
     ) -> None:
         _check_cap(max_value_bytes)
         self._closing = threading.Event()
+        self._opening = threading.Lock()
+        self._tasks: Tasks | None = None
         self._context = Context(
             store=store,
             user=user,
@@ -143,6 +146,16 @@ class Vault:
     @property
     def user(self) -> str | None:
         return self._context.user
+
+    @property
+    def tasks(self) -> "Tasks":
+        """The ledger of tasks: work that survives its process."""
+        with self._opening:
+            if self._tasks is None:
+                from hardsave.vault.tasks import open_tasks  # many programs only save
+
+                self._tasks = open_tasks(self._context)
+            return self._tasks
 
     def timeline(self, name: str) -> Timeline:
         """A handle on a timeline. One that does not exist begins with its first save."""
@@ -360,6 +373,8 @@ class Vault:
     def close(self) -> None:
         """Release the store. A second call does nothing."""
         self._closing.set()
+        if self._tasks is not None:
+            self._tasks.close()
         self._context.places.close()
         self._context.store.close()
 

@@ -331,12 +331,12 @@ class SqliteStore:
         return Moment(boot_id(), since_boot())
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
-        with self._using():
+        with self._gate:
             return self._writer.hold(user, owner, is_new=is_new)
 
     def let_go(self, user: str | None, owner: Id) -> None:
         number = self._user(user)
-        with self._using():
+        with self._gate:
             self._writer.apply(lambda connection: ledger.let_go(connection, number, owner))
 
     def owners(self, user: str | None) -> list[OwnerRecord]:

@@ -1,0 +1,1 @@
+"""Work that survives its process: tasks, attempts, durable steps, recovery."""

@@ -1,0 +1,332 @@
+"""One attempt at a task: what its handler holds while it works.
+
+Every write names the epoch of the attempt. If somebody else has taken the task meanwhile, the
+write is refused with `LeaseLost`, and so is everything after it: the attempt is over, whatever
+its body still does.
+"""
+
+import contextlib
+import inspect
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from hardsave.errors import LeaseLost, Misuse
+from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.stores.ledger import Fence, TaskMove, Work
+from hardsave.tasks import names, retry, states
+from hardsave.tasks.calls import Call, Calls, Paused, check_policy, said
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.lease import Lease, Listener
+from hardsave.tasks.retry import Retry
+from hardsave.tasks.steps import Journal, UnknownPolicy
+from hardsave.tasks.task import Task, view
+
+__all__ = ["Attempt", "Paused", "begin", "check_policy", "journal_of"]
+
+T = TypeVar("T")
+
+
+class Attempt(Listener):
+    """An attempt under way. As a context manager it is completed at the end of its block, and
+    failed by an exception; what interrupts the program hands it back."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        record: TaskRecord,
+        journal: Journal,
+        *,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = retry.DEFAULT,
+    ) -> None:
+        self._desk = desk
+        self._record = record
+        self._calls = Calls(desk, record, journal, _Holder(self), unknown)
+        self._retry = retry
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        self._is_over = False
+        self._is_lost = threading.Event()
+
+    # Looking
+
+    @property
+    def id(self) -> str:
+        """The task's."""
+        return self._record.name
+
+    @property
+    def task(self) -> Task:
+        """The task, as this attempt last wrote it."""
+        return view(self._record, self._desk.codec)
+
+    @property
+    def number(self) -> int:
+        """Which attempt this is, from 1."""
+        return self._record.attempts
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or was taken away: nothing more can be written."""
+        return self._is_over or self._is_lost.is_set()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether somebody else has the task now. A long computation may look at this."""
+        return self._is_lost.is_set()
+
+    def lost(self) -> None:
+        """Know that the task is somebody else's now."""
+        self._is_lost.set()
+
+    def __repr__(self) -> str:
+        return f"<attempt {self.number} at task {self.id!r}>"
+
+    # Working
+
+    def step(
+        self,
+        name: str,
+        fn: Callable[..., T],
+        *args: Any,
+        key: str | None = None,
+        unknown: UnknownPolicy | None = None,
+        retry: Retry | None = None,
+    ) -> T:
+        """What `fn(*args)` gives, called once and returned from the record ever after.
+
+        If the process dies inside, whether it happened is unknown, and the policy decides:
+        `retry` calls again, `skip` goes on with None, `fail` fails the task, `ask` waits for
+        `tasks.answer`. All but `retry` cost a second commit, which records the start.
+        """
+        enclosing = self._calls.enclosing
+        call = begin_step(
+            self, name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+        )
+        if call.is_recorded:
+            return call.value  # type: ignore[no-any-return] # it was a T when it was stored
+        with call.running():
+            while True:
+                try:
+                    return call.done(_called(fn, args))  # type: ignore[no-any-return] # as above
+                except Exception as error:
+                    seconds = call.again(error)
+                    if seconds is None:
+                        raise
+                    self._is_lost.wait(seconds)
+
+    def progress(self, done: int, total: int = 0) -> None:
+        """So many of so many are done. Kept for the next attempt, if there has to be one."""
+        if done < 0 or total < 0 or (total and done > total):
+            raise Misuse(f"progress is so many of so many, not {done} of {total}")
+        with self._mutex:
+            if (done, total) != (self._record.done, self._record.total):
+                self._move("progressed", states.progressed(self._record, done, total))
+
+    def ask(self, question: str) -> Any:
+        """What a person answers. Until then the task waits, for days if need be: this attempt
+        ends here, and another one begins when `tasks.answer` was called."""
+        names.check_text("a question", question)
+        call = begin_step(self, "ask", (question,), enclosing=self._calls.enclosing)
+        if call.is_recorded:
+            return call.value
+        call.leave()
+        raise self._paused(question, call)
+
+    def _paused(self, question: str, call: Call) -> Paused:
+        about = {
+            "question": self._desk.redacted(question),
+            "step": call.asked.path,
+            "place": call.asked.place,
+            "arguments": call.arguments,
+            "is_unknown": call.is_unknown,
+        }
+        data = self._desk.codec.encode(about, "question")
+        with self._mutex:
+            record = states.asked(self._record, data, self._desk.clock())
+            around = self._calls.around(call.asked.path)
+            asked = {"question": about["question"]}
+            self._move("asked", record, asked, entries=around, ends=True)
+        return Paused(f"task {self.id!r} asks: {question}")
+
+    # Ending
+
+    def complete(self, result: Any = None) -> None:
+        """It is done, with this result."""
+        data = self._desk.codec.encode(result, "result")
+        with self._mutex:
+            record = states.completed(self._record, data, self._desk.clock())
+            self._move("completed", record, ends=True)
+
+    def fail(self, error: BaseException | str) -> None:
+        """It has failed. It is tried again if it has attempts left and the error may pass."""
+        now = self._desk.clock()
+        again_at = self._again_at(error, now)
+        line = self._desk.redacted(said(error))
+        about = {"error": line, "again_at": again_at}
+        if isinstance(error, BaseException):
+            about["traceback"] = self._desk.redacted("".join(traceback.format_exception(error)))
+        with self._mutex:
+            record = states.failed(self._record, line, now, again_at=again_at)
+            self._move("failed", record, about, ends=True)
+
+    def _again_at(self, error: BaseException | str, now: int) -> int | None:
+        """When to try again; None if that is not worth it."""
+        is_worth_it = isinstance(error, str) or retry.is_worth_it(self._retry, error)
+        if self._record.attempts >= self._record.max_attempts or not is_worth_it:
+            return None
+        seconds = retry.wait_seconds(self._retry, self._record.attempts, self._desk.random)
+        return now + int(seconds * 1_000_000) if seconds else 0
+
+    def hand_back(self) -> None:
+        """Give it up before its end: somebody else may take it. The attempt does not count."""
+        with self._mutex:
+            record = states.handed_back(self._record, self._desk.clock())
+            self._move("handed_back", record, ends=True)
+        self.lost()
+
+    def __enter__(self) -> "Attempt":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, Paused):
+            return True
+        if self._is_over or isinstance(error, LeaseLost):
+            return False
+        if error is None:
+            self.complete()
+        elif isinstance(error, Exception):
+            self.fail(error)
+        else:  # Ctrl-C, or the end of the program
+            self.hand_back()
+        return False
+
+    # Writing
+
+    def _move(
+        self,
+        what: str,
+        record: TaskRecord,
+        about: Any = None,
+        *,
+        entries: Sequence[EntryRecord] = (),
+        ends: bool = False,
+    ) -> None:
+        """Write where the task stands now. The caller holds the mutex."""
+        move = TaskMove(self._record.epoch, record)
+        with self._writing():
+            event = self._desk.entry(what, record, about)
+            self._desk.commit(event, Work(moves=(move,), entries=entries))
+        self._record = record
+        self._is_over = ends
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Only for as long as the task is this attempt's, and in the process that began it."""
+        if self._pid != os.getpid():
+            raise Misuse(f"{self!r} belongs to process {self._pid}; a forked one cannot write it")
+        if self._is_lost.is_set():
+            raise LeaseLost(f"task {self.id!r} is not this attempt's any more")
+        if self._is_over:
+            raise Misuse(f"{self!r} is over")
+        try:
+            yield
+        except LeaseLost:
+            self.lost()
+            raise
+
+
+class _Holder:
+    """The attempt, as its steps see it."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+
+    @property
+    def is_over(self) -> bool:
+        return self._attempt.is_over
+
+    def write(self, entry: EntryRecord) -> None:
+        attempt = self._attempt
+        fence = Fence(attempt._record.name, attempt._record.epoch)
+        with attempt._writing():
+            attempt._desk.commit(entry, Work(fences=(fence,)))
+
+    def paused(self, question: str, call: Call) -> Paused:
+        return self._attempt._paused(question, call)
+
+
+def begin_step(
+    attempt: Attempt,
+    name: str,
+    args: tuple[Any, ...],
+    *,
+    enclosing: str,
+    key: str | None = None,
+    unknown: UnknownPolicy | None = None,
+    retry: Retry | None = None,
+) -> Call:
+    """A step as its parts, for whoever calls its function by himself: see `Attempt.step`."""
+    with attempt._writing():
+        return attempt._calls.begin(
+            name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+        )
+
+
+def enclosing_step(attempt: Attempt) -> str:
+    """The path of the step that this is called in; empty outside of any."""
+    return attempt._calls.enclosing
+
+
+def _called(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    result = fn(*args)
+    if inspect.iscoroutine(result):
+        result.close()
+        raise Misuse("a step of the synchronous vault is a plain function; see hardsave.aio")
+    return result
+
+
+def begin(
+    desk: Desk,
+    lease: Lease,
+    record: TaskRecord,
+    *,
+    force: bool = False,
+    unknown: UnknownPolicy = "retry",
+    retry: Retry = retry.DEFAULT,
+) -> Attempt:
+    """Claim a task as it was read; `Conflict` if it cannot be had."""
+    claimed = _claimed(desk, lease, record, force=force)
+    is_first = record.started_at is None  # nobody can have written steps
+    journal = Journal() if is_first else journal_of(desk, claimed)
+    attempt = Attempt(desk, claimed, journal, unknown=unknown, retry=retry)
+    lease.listen(attempt)
+    return attempt
+
+
+def journal_of(desk: Desk, task: TaskRecord) -> Journal:
+    return Journal(desk.store.journal(desk.user, task.name, task.generation))
+
+
+def _claimed(desk: Desk, lease: Lease, record: TaskRecord, *, force: bool) -> TaskRecord:
+    for _ in range(2):
+        owner = lease.take()
+        claimed = states.claimed(record, owner, desk.clock(), force=force)
+        event = desk.entry("claimed", claimed, {"session": lease.session, "pid": os.getpid()})
+        try:
+            desk.commit(event, Work(moves=(TaskMove(record.epoch, claimed),), alive=(owner,)))
+            return claimed
+        except LeaseLost:
+            if owner in {each.id for each in desk.store.owners(desk.user)}:
+                raise
+            lease.lose(owner)  # it was stopped for so long that others took it for dead
+    raise LeaseLost(f"task {record.name!r} could not be claimed: the lease is lost again and again")

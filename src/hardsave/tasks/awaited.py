@@ -1,0 +1,360 @@
+"""The same ledger for coroutines: what `hardsave.aio` gives as `vault.tasks`.
+
+Every method is one line over the synchronous class, run in the threads of its vault. The
+exceptions are steps and handlers: they may be coroutine functions, and are awaited on the
+caller's own loop; only what they write goes through a thread.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from hardsave.tasks import attempt as sync_attempt
+from hardsave.tasks import executor as sync_executor
+from hardsave.tasks import ledger as sync_ledger
+from hardsave.tasks.calls import Call, Paused
+from hardsave.tasks.executor import GRACE_SECONDS, SIGNALS, SWEEP_SECONDS
+from hardsave.tasks.lease import LEASE_SECONDS
+from hardsave.tasks.ledger import MAX_ATTEMPTS
+from hardsave.tasks.recovery import RecoveryReport
+from hardsave.tasks.retry import DEFAULT, Retry
+from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms
+from hardsave.tasks.stats import Happening, TaskStats
+from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.task import Task
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Threads(Protocol):
+    """Where calls that block are run."""
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+class Attempt:
+    """See `hardsave.tasks.attempt.Attempt`. To be used with `async with`."""
+
+    def __init__(self, sync: sync_attempt.Attempt, threads: Threads) -> None:
+        self._sync = sync
+        self._threads = threads
+
+    @property
+    def id(self) -> str:
+        return self._sync.id
+
+    @property
+    def task(self) -> Task:
+        return self._sync.task
+
+    @property
+    def number(self) -> int:
+        return self._sync.number
+
+    @property
+    def is_over(self) -> bool:
+        return self._sync.is_over
+
+    @property
+    def is_lost(self) -> bool:
+        return self._sync.is_lost
+
+    def lost(self) -> None:
+        self._sync.lost()
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
+
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *args: Any,
+        key: str | None = None,
+        unknown: UnknownPolicy | None = None,
+        retry: Retry | None = None,
+    ) -> Any:
+        enclosing = sync_attempt.enclosing_step(self._sync)
+        call = await self._threads.run(
+            lambda: sync_attempt.begin_step(
+                self._sync, name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+            )
+        )
+        if call.is_recorded:
+            return call.value
+        with call.running():
+            return await self._run(call, fn, args)
+
+    async def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        while True:
+            try:
+                value = await self._called(fn, args)
+                return await self._threads.run(call.done, value)
+            except Exception as error:
+                seconds = await self._threads.run(call.again, error)
+                if seconds is None:
+                    raise
+                await asyncio.sleep(seconds)
+
+    async def _called(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Coroutines here, plain functions in a thread: they may block."""
+        if inspect.iscoroutinefunction(fn):
+            return await fn(*args)
+        context = contextvars.copy_context()
+        value = await self._threads.run(lambda: context.run(fn, *args))
+        return await value if inspect.isawaitable(value) else value
+
+    async def progress(self, done: int, total: int = 0) -> None:
+        await self._threads.run(self._sync.progress, done, total)
+
+    async def ask(self, question: str) -> Any:
+        context = contextvars.copy_context()  # it knows in which step it is
+        return await self._threads.run(lambda: context.run(self._sync.ask, question))
+
+    async def complete(self, result: Any = None) -> None:
+        await self._threads.run(self._sync.complete, result)
+
+    async def fail(self, error: BaseException | str) -> None:
+        await self._threads.run(self._sync.fail, error)
+
+    async def hand_back(self) -> None:
+        await self._threads.run(self._sync.hand_back)
+
+    async def __aenter__(self) -> "Attempt":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        return await self._threads.run(self._sync.__exit__, kind, error, trace)
+
+
+Handler = Callable[[Attempt], Awaitable[Any]]
+
+
+class Runner:
+    """See `hardsave.tasks.executor.Runner`. To be used with `async with`."""
+
+    def __init__(self, sync: sync_executor.Runner, threads: Threads) -> None:
+        self._sync = sync
+        self._threads = threads
+
+    @property
+    def report(self) -> RecoveryReport:
+        return self._sync.report
+
+    async def recover(self) -> list[Task]:
+        return await self._threads.run(self._sync.recover)
+
+    def stop(self) -> None:
+        self._sync.stop()
+
+    async def run(
+        self,
+        handler: Handler,
+        *,
+        concurrency: int = 1,
+        until_idle: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        """See the synchronous one; `handler` is a coroutine function, called in so many tasks."""
+        shift = sync_executor.begin_shift(self._sync, Terms(concurrency, unknown, retry))
+        crew = [
+            asyncio.create_task(self._work(shift, handler, until_idle=until_idle))
+            for _ in range(concurrency)
+        ]
+        try:
+            with _signals(shift):
+                await self._look_after(shift, crew)
+                shift.stop.set()
+                await asyncio.wait(crew, timeout=grace_seconds)
+        finally:
+            shift.stop.set()
+            await self._threads.run(shift.hand_back_all)
+            for each in crew:
+                each.cancel()
+            ended = await asyncio.gather(*crew, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
+                raise error
+
+    async def _look_after(self, shift: Shift, crew: "list[asyncio.Task[None]]") -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + SWEEP_SECONDS
+        while not shift.stop.is_set() and not all(each.done() for each in crew):
+            await asyncio.wait(crew, timeout=POLL_SECONDS)
+            if loop.time() >= due:
+                await self._threads.run(sync_executor.sweep, self._sync)
+                due = loop.time() + SWEEP_SECONDS
+
+    async def _work(self, shift: Shift, handler: Handler, *, until_idle: bool) -> None:
+        try:
+            while not shift.stop.is_set():
+                attempt = await self._threads.run(shift.next)
+                if attempt is not None:
+                    outcome = await _outcome(Attempt(attempt, self._threads), handler)
+                    await self._threads.run(shift.end, attempt, outcome)
+                elif until_idle and await self._threads.run(shift.is_idle):
+                    return
+                else:
+                    await asyncio.sleep(POLL_SECONDS)
+        except BaseException:
+            shift.stop.set()
+            raise
+
+    async def __aenter__(self) -> "Runner":
+        await self._threads.run(self._sync.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._threads.run(self._sync.__exit__, kind, error, trace)
+
+
+async def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
+    try:
+        return Outcome(await handler(attempt))
+    except Paused:
+        return Outcome()
+    except asyncio.CancelledError as error:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise  # it is we who are cancelled: the task is handed back
+        return Outcome(error=error)
+    except BaseException as error:  # noqa: BLE001 # whatever it is, it is the task's end
+        return Outcome(error=error)
+
+
+@contextlib.contextmanager
+def _signals(shift: Shift) -> Iterator[None]:
+    """Stop cleanly on SIGINT and SIGTERM, if this loop can be told of them."""
+    loop = asyncio.get_running_loop()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    for number in SIGNALS:
+        loop.add_signal_handler(number, shift.stop.set)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+class Tasks:
+    """See `hardsave.tasks.ledger.Tasks`."""
+
+    def __init__(self, sync: sync_ledger.Tasks, threads: Threads) -> None:
+        self._sync = sync
+        self._threads = threads
+
+    async def add(
+        self,
+        id: str,
+        text: str = "",
+        *,
+        key: str | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
+        priority: int = 0,
+        not_before: datetime | None = None,
+        after: Iterable[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Task:
+        return await self._threads.run(
+            self._sync.add,
+            id,
+            text,
+            key=key,
+            max_attempts=max_attempts,
+            priority=priority,
+            not_before=not_before,
+            after=after,
+            metadata=metadata,
+        )
+
+    async def get(self, id: str) -> Task:
+        return await self._threads.run(self._sync.get, id)
+
+    async def find(
+        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+    ) -> list[Task]:
+        return await self._threads.run(self._sync.find, state=state, limit=limit, after=after)
+
+    async def history(self, id: str) -> list[Happening]:
+        return await self._threads.run(self._sync.history, id)
+
+    async def stats(self) -> TaskStats:
+        return await self._threads.run(self._sync.stats)
+
+    async def retry(self, id: str, *, unknown: UnknownPolicy | None = None) -> Task:
+        return await self._threads.run(self._sync.retry, id, unknown=unknown)
+
+    async def cancel(self, id: str) -> Task:
+        return await self._threads.run(self._sync.cancel, id)
+
+    async def roll_back(self, id: str) -> Task:
+        return await self._threads.run(self._sync.roll_back, id)
+
+    async def answer(self, id: str, answer: Any) -> Task:
+        return await self._threads.run(self._sync.answer, id, answer)
+
+    async def forget(self, *, keep_completed: int = 100) -> int:
+        return await self._threads.run(self._sync.forget, keep_completed=keep_completed)
+
+    @property
+    def iterations(self) -> Awaitable[int]:
+        return self._threads.run(lambda: self._sync.iterations)
+
+    async def iterate(self) -> int:
+        return await self._threads.run(self._sync.iterate)
+
+    @contextlib.asynccontextmanager
+    async def attempt(
+        self,
+        id: str,
+        *,
+        force: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+    ) -> AsyncIterator[Attempt]:
+        claimed = await self.claim(id, force=force, unknown=unknown, retry=retry)
+        async with claimed as attempt:
+            yield attempt
+
+    async def claim(
+        self,
+        id: str,
+        *,
+        force: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+    ) -> Attempt:
+        claimed = await self._threads.run(
+            self._sync.claim, id, force=force, unknown=unknown, retry=retry
+        )
+        return Attempt(claimed, self._threads)
+
+    def runner(
+        self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False
+    ) -> Runner:
+        runner = self._sync.runner(session, lease_seconds=lease_seconds, take_over=take_over)
+        return Runner(runner, self._threads)
+
+    async def close(self) -> None:
+        await self._threads.run(self._sync.close)

@@ -1,0 +1,247 @@
+"""The steps of one attempt as they are called: looked up in the journal, run, recorded."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol
+
+from hardsave.errors import Misuse, StepUnknown
+from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.tasks import names, retry, steps
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.retry import Retry
+from hardsave.tasks.steps import POLICIES, Asked, Body, Journal, Scope, UnknownPolicy
+
+_PLAIN = (type(None), bool, int, float, str, bytes)  # come back from the journal as they went in
+
+
+class Paused(BaseException):
+    """The task waits for an answer: its body ends here, and begins again when there is one.
+
+    Not an `Exception`: a handler that catches those is not meant to catch this.
+    """
+
+
+class Holder(Protocol):
+    """The attempt, as its steps see it."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def write(self, entry: EntryRecord) -> None:
+        """Add an entry to the journal, if the task is still this attempt's."""
+
+    def paused(self, question: str, call: "Call") -> Paused:
+        """End the attempt with a question; what to leave its body with."""
+
+
+class _Enclosing(NamedTuple):
+    calls: int
+    path: str
+
+
+_enclosing: ContextVar[_Enclosing | None] = ContextVar("hardsave_step", default=None)
+
+
+class Calls:
+    """All steps of one attempt. Threads share it."""
+
+    def __init__(
+        self, desk: Desk, task: TaskRecord, journal: Journal, holder: Holder, unknown: UnknownPolicy
+    ) -> None:
+        check_policy(unknown)
+        self.desk = desk
+        self.task = task
+        self.journal = journal
+        self.holder = holder
+        self._unknown = unknown
+        self._mutex = threading.Lock()
+        self._scopes: dict[str, Scope] = {}
+        self._started: dict[str, Call] = {}  # under way, with their start recorded
+
+    @property
+    def enclosing(self) -> str:
+        """The path of the step that this is called in; empty outside of any."""
+        inside = _enclosing.get()
+        return inside.path if inside is not None and inside.calls == id(self) else ""
+
+    def begin(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        *,
+        enclosing: str,
+        key: str | None = None,
+        unknown: UnknownPolicy | None = None,
+        retry: Retry | None = None,
+    ) -> "Call":
+        """Ask for a step. What comes back has its result, or is to be run."""
+        names.check("the name of a step", name)
+        if key is not None:
+            names.check("the key of a step", key)
+        policy = self._unknown if unknown is None else unknown
+        check_policy(policy)
+        with self._mutex:
+            scope = self._scopes.setdefault(enclosing, Scope())
+            asked = scope.enter(enclosing, name, key)
+        call = Call(self, scope, asked, steps.arguments_hash(self.desk.codec, args), policy, retry)
+        try:
+            call.look()
+        except BaseException:
+            call.leave()
+            raise
+        return call
+
+    def entry(self, kind: str, asked: Asked, body: Body) -> EntryRecord:
+        task, desk = self.task, self.desk
+        return EntryRecord(
+            0,
+            desk.new_id(),
+            task.name,
+            kind,
+            task.generation,
+            task.epoch,
+            desk.clock(),
+            asked.path,
+            steps.pack(body),
+        )
+
+    def write(self, kind: str, asked: Asked, body: Body) -> None:
+        entry = self.entry(kind, asked, body)
+        self.holder.write(entry)
+        self.journal.add(entry)
+
+    def around(self, path: str) -> list[EntryRecord]:
+        """Ends for the steps around one that pauses: they begin again, and are not unknown."""
+        data = self.desk.codec.encode("paused")
+        found = [call for each, call in self._started.items() if path.startswith(each + "/")]
+        return [
+            self.entry("step_failed", call.asked, Body(call.arguments, call.asked.place, data))
+            for call in found
+        ]
+
+    def started(self, call: "Call") -> None:
+        self._started[call.asked.path] = call
+
+    def anew(self, path: str) -> None:
+        """What is inside a step counts from the beginning, each time it runs."""
+        with self._mutex:
+            self._scopes.pop(path, None)
+
+    def leave(self, scope: Scope, asked: Asked) -> None:
+        with self._mutex:
+            scope.leave(asked)
+            self._started.pop(asked.path, None)
+
+
+class Call:
+    """One step that is asked for: what the record says, or how to run it."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        scope: Scope,
+        asked: Asked,
+        arguments: bytes,
+        policy: UnknownPolicy,
+        retry: Retry | None,
+    ) -> None:
+        self.asked = asked
+        self.arguments = arguments
+        self.is_recorded = False
+        self.is_unknown = False
+        self.value: Any = None
+        self._calls = calls
+        self._scope = scope
+        self._policy = policy
+        self._retry = retry
+        self._failures = 0
+
+    def look(self) -> None:
+        """Find out what the record says, and record the start if the policy wants it."""
+        journal, path = self._calls.journal, self.asked.path
+        journal.check(path, self.asked.place, self.arguments)
+        known = journal.get(path)
+        if known is not None and known.state in ("done", "skipped"):
+            self._recorded(self._calls.desk.codec.decode(known.body.value))
+        elif known is not None and known.state == "unknown":
+            self._decide()
+        if not self.is_recorded and self._policy != "retry":
+            self._write("step_started", None)
+            self._calls.started(self)
+
+    def _recorded(self, value: Any) -> None:
+        self.is_recorded, self.value = True, value
+        self.leave()
+
+    def _decide(self) -> None:
+        """It was begun, and nobody knows how it ended."""
+        path, task = self.asked.path, self._calls.task.name
+        self.is_unknown = True
+        if self._policy == "skip":
+            self._write("step_skipped", None)
+            self._recorded(None)
+        elif self._policy == "fail":
+            raise StepUnknown(
+                f"step {path!r} of task {task!r} was begun, and its end was not recorded; look "
+                "what it did, then tasks.retry(id, unknown='retry') or 'skip' goes on"
+            )
+        elif self._policy == "ask":
+            question = (
+                f"step {path!r} was begun, and its end was not recorded: retry, skip or fail?"
+            )
+            raise self._calls.holder.paused(question, self)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """While its function runs: steps inside it lie beneath it."""
+        token = _enclosing.set(_Enclosing(id(self._calls), self.asked.path))
+        self._calls.anew(self.asked.path)
+        try:
+            yield
+        finally:
+            _enclosing.reset(token)
+            self.leave()
+
+    def done(self, value: Any) -> Any:
+        """Record a result; it, as the record gives it back."""
+        codec = self._calls.desk.codec
+        data = codec.encode(value, f"result of {self.asked.path}")
+        self._write_data("step_done", data)
+        return value if type(value) in _PLAIN else codec.decode(data)
+
+    def again(self, error: Exception) -> float | None:
+        """How long to wait before it is tried again; None, and recorded, if it has failed."""
+        calls, policy = self._calls, self._retry
+        if calls.holder.is_over:
+            return None
+        self._failures += 1
+        has_tries = policy is not None and self._failures < policy.attempts
+        if policy is not None and has_tries and retry.is_worth_it(policy, error):
+            calls.anew(self.asked.path)
+            return retry.wait_seconds(policy, self._failures, calls.desk.random)
+        self._write("step_failed", calls.desk.redacted(said(error)))
+        return None
+
+    def leave(self) -> None:
+        self._calls.leave(self._scope, self.asked)
+
+    def _write(self, kind: str, value: Any) -> None:
+        self._write_data(kind, self._calls.desk.codec.encode(value))
+
+    def _write_data(self, kind: str, data: bytes) -> None:
+        place = self._scope.place(self.asked)
+        self._calls.write(kind, self.asked, Body(self.arguments, place, data))
+
+
+def check_policy(policy: Any) -> None:
+    if policy not in POLICIES:
+        raise Misuse(f"unknown is one of {', '.join(POLICIES)}, not {policy!r}")
+
+
+def said(error: BaseException | str) -> str:
+    """An error in one line."""
+    if isinstance(error, str):
+        return error
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

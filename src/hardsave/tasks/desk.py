@@ -1,0 +1,34 @@
+"""What every part of the ledger works with: the store as one user sees it, codec, clock, ids."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from hardsave.objects.codec import Codec
+from hardsave.objects.records import EntryRecord, Id, TaskRecord
+from hardsave.stores.base import Batch, Store
+from hardsave.stores.ledger import Work
+
+
+class Desk(NamedTuple):
+    """Passed in once, by the vault."""
+
+    store: Store
+    user: str | None
+    codec: Codec
+    redacted: Callable[[Any], Any]  # a text that is stored as it is, without secrets
+    clock: Callable[[], int]  # microseconds since 1970, UTC
+    new_id: Callable[[], Id]
+    random: Callable[[], float]
+
+    def entry(self, kind: str, task: TaskRecord | None, about: Any = None) -> EntryRecord:
+        """What happened to a task, or to the ledger as a whole, just now."""
+        name, generation, epoch = (
+            (None, 0, 0) if task is None else (task.name, task.generation, task.epoch)
+        )
+        data = self.codec.encode(about if about is not None else {}, kind)
+        return EntryRecord(
+            0, self.new_id(), name, kind, generation, epoch, self.clock(), None, data
+        )
+
+    def commit(self, event: EntryRecord, work: Work) -> int:
+        return self.store.commit(Batch(self.user, event, work=work))

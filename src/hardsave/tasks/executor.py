@@ -1,0 +1,219 @@
+"""The executor of one host: runs what is due in threads, and recovers from crashes."""
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from hardsave.errors import HardsaveError, Misuse
+from hardsave.stores.ledger import Work
+from hardsave.tasks import rescue
+from hardsave.tasks.attempt import Attempt, Paused, check_policy
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.lease import Lease
+from hardsave.tasks.recovery import RecoveryReport
+from hardsave.tasks.retry import DEFAULT, Retry
+from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms
+from hardsave.tasks.stats import TaskStats
+from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.task import Task, view
+
+Handler = Callable[[Attempt], Any]
+
+SWEEP_SECONDS = 1.0
+GRACE_SECONDS = 10.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_log = logging.getLogger(__name__)
+
+
+class Runner:
+    """One session of a process that runs tasks. Use it as a context manager."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        session: str,
+        *,
+        counts: Callable[[], TaskStats],
+        lease_seconds: float,
+        take_over: bool,
+    ) -> None:
+        self._counts = counts
+        self._desk = desk
+        self._session = session
+        self._take_over = take_over
+        self._lease = Lease(desk, session, seconds=lease_seconds)
+        self._report: RecoveryReport | None = None
+        self._shift: Shift | None = None
+
+    @property
+    def report(self) -> RecoveryReport:
+        """What was found when the session began."""
+        if self._report is None:
+            raise Misuse("a runner has a report once it was entered: with tasks.runner(…) as r")
+        return self._report
+
+    def __enter__(self) -> "Runner":
+        self._lease.take()
+        try:
+            found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
+            self._report = rescue.report(self._desk, found, self._counts())
+            self._note("session_started", {"session": self._session})
+        except BaseException:
+            self._lease.close()
+            raise
+        if not self._report.was_clean:
+            _log.warning("%s", self._report)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shift is not None:
+            self._shift.hand_back_all()
+        try:
+            self._note("session_stopped", {"session": self._session})
+        finally:
+            self._lease.close()
+
+    def recover(self) -> list[Task]:
+        """Put back to work what dead processes have left; those tasks, as they were.
+
+        Happens by itself when a runner is entered, and every second while it runs.
+        """
+        found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
+        return [view(task, self._desk.codec) for each in found for task in each.tasks]
+
+    def run(
+        self,
+        handler: Handler,
+        *,
+        concurrency: int = 1,
+        until_idle: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        """Call `handler(attempt)` for every task that is due, in so many threads.
+
+        What it returns is the task's result. Ends with `stop()`, with SIGINT or SIGTERM (in the
+        main thread), or with `until_idle` when nothing is left to do. What is under way then
+        has `grace_seconds` to end, and is handed back after that.
+        """
+        shift = begin_shift(self, Terms(concurrency, unknown, retry))
+        crew = [
+            _Worker(shift, handler, until_idle=until_idle, number=n) for n in range(concurrency)
+        ]
+        with _signals(shift):
+            for worker in crew:
+                worker.start()
+            self._look_after(shift, crew)
+            shift.stop.set()
+            deadline = time.monotonic() + grace_seconds
+            for worker in crew:
+                worker.join(max(0.0, deadline - time.monotonic()))
+        shift.hand_back_all()
+        for worker in crew:
+            if worker.error is not None:
+                raise worker.error
+
+    def stop(self) -> None:
+        """Begin nothing more; `run` returns when what is under way has ended, or its time is up."""
+        if self._shift is not None:
+            self._shift.stop.set()
+
+    def _look_after(self, shift: Shift, crew: "list[_Worker]") -> None:
+        """Until they end or are told to: find out now and then whether somebody else has died."""
+        due = time.monotonic() + SWEEP_SECONDS
+        while any(worker.is_alive() for worker in crew):
+            if shift.stop.wait(0.01):
+                return
+            if time.monotonic() >= due:
+                sweep(self)
+                due = time.monotonic() + SWEEP_SECONDS
+
+    def _note(self, kind: str, about: Any) -> None:
+        self._desk.commit(self._desk.entry(kind, None, about), Work())
+
+
+def begin_shift(runner: Runner, terms: Terms) -> Shift:
+    """What the executor of coroutines shares with the one of threads."""
+    check_policy(terms.unknown)
+    if terms.concurrency < 1:
+        raise Misuse(f"concurrency is at least 1, not {terms.concurrency}")
+    runner._shift = Shift(runner._desk, runner._lease, terms)
+    return runner._shift
+
+
+def sweep(runner: Runner) -> None:
+    try:
+        runner.recover()
+    except HardsaveError:
+        _log.exception("looking for dead sessions failed; it is tried again")
+
+
+class _Worker(threading.Thread):
+    """One task after the other."""
+
+    def __init__(self, shift: Shift, handler: Handler, *, until_idle: bool, number: int) -> None:
+        # A daemon: a handler that hangs does not keep a program from ending, once its task was
+        # handed back.
+        super().__init__(name=f"hardsave-task-{number}", daemon=True)
+        self.error: BaseException | None = None
+        self._shift = shift
+        self._handler = handler
+        self._until_idle = until_idle
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 # the runner raises it
+            self.error = error
+            self._shift.stop.set()
+
+    def _work(self) -> None:
+        shift = self._shift
+        while not shift.stop.is_set():
+            attempt = shift.next()
+            if attempt is not None:
+                shift.end(attempt, _outcome(attempt, self._handler))
+            elif self._until_idle and shift.is_idle():
+                return
+            else:
+                shift.stop.wait(POLL_SECONDS)
+
+
+def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
+    try:
+        return Outcome(handler(attempt))
+    except Paused:
+        return Outcome()
+    except BaseException as error:  # noqa: BLE001 # whatever it is, it is the task's end
+        return Outcome(error=error)
+
+
+@contextlib.contextmanager
+def _signals(shift: Shift) -> Iterator[None]:
+    """Stop cleanly on SIGINT and SIGTERM. Only the main thread can ask for signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        _log.info("stopping: %s", signal.Signals(number).name)
+        shift.stop.set()
+
+    before = {each: signal.signal(each, stop) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

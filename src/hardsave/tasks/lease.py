@@ -1,0 +1,145 @@
+"""The lease of this process: taken when it first claims a task, renewed by a thread.
+
+One lease covers all tasks that a process runs, so a heartbeat is one small write however many
+they are. The thread is a daemon of the process: it dies with it, and with a fork it stays with
+the parent. While the process is stopped so is its thread; what it then finds, once it goes
+on, is that others have buried it: every attempt of this lease is told, and none can write.
+"""
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+from hardsave.errors import HardsaveError, LeaseLost, Misuse
+from hardsave.objects.records import Id, OwnerRecord
+from hardsave.tasks import processes
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.recovery import MAX_LEASE
+
+LEASE_SECONDS = 30.0
+BEATS = 3  # heartbeats in the time of a lease: two may fail
+
+_log = logging.getLogger(__name__)
+
+
+class Lease:
+    """One process's right to run tasks. Threads may share it."""
+
+    def __init__(self, desk: Desk, session: str, *, seconds: float = LEASE_SECONDS) -> None:
+        if not 0 < seconds * 1_000_000 <= MAX_LEASE:
+            raise Misuse(f"a lease lasts up to an hour, not {seconds} s")
+        self.session = session
+        self.seconds = seconds
+        self._desk = desk
+        self._mutex = threading.Lock()
+        self._owner: OwnerRecord | None = None
+        self._pid = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lost: weakref.WeakSet[_Listener] = weakref.WeakSet()
+
+    def take(self) -> Id:
+        """The id to claim tasks with. Takes the lease, if this process does not have one."""
+        with self._mutex:
+            if self._owner is None or self._pid != os.getpid():
+                self._begin()
+            assert self._owner is not None
+            return self._owner.id
+
+    def _begin(self) -> None:
+        owner = self._renewed(self._new())
+        self._desk.store.hold(self._desk.user, owner, is_new=True)
+        self._owner = owner
+        self._pid = os.getpid()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=_beat, args=(weakref.ref(self), self._stop, self.seconds / BEATS), daemon=True
+        )
+        self._thread.name = "hardsave-heartbeat"
+        self._thread.start()
+
+    def _new(self) -> OwnerRecord:
+        place, moment = processes.here(), self._desk.store.moment()
+        return OwnerRecord(
+            self._desk.new_id(),
+            self.session,
+            place.host,
+            moment.boot,
+            place.space,
+            place.pid,
+            place.pid_started,
+            self._desk.clock(),
+            0,
+        )
+
+    def _renewed(self, owner: OwnerRecord) -> OwnerRecord:
+        now = self._desk.store.moment().at
+        return owner._replace(until=now + int(self.seconds * 1_000_000))
+
+    def beat(self) -> bool:
+        """Renew it; False if there is nothing to renew any more."""
+        with self._mutex:
+            owner = self._owner
+            if owner is None or self._pid != os.getpid():
+                return False
+            renewed = self._renewed(owner)
+            if self._desk.store.hold(self._desk.user, renewed):
+                self._owner = renewed
+                return True
+            self._owner = None
+        _log.error("session %r was taken for dead; others have its tasks now", self.session)
+        for listener in list(self._lost):
+            listener.lost()
+        return False
+
+    def listen(self, listener: "_Listener") -> None:
+        """Tell `listener` when the lease is lost."""
+        self._lost.add(listener)
+
+    def lose(self, id: Id) -> None:
+        """A write has found it buried: the next claim takes a new one."""
+        with self._mutex:
+            if self._owner is not None and self._owner.id == id:
+                self._owner = None
+                self._stop.set()
+
+    def close(self) -> None:
+        """Give it back. A second call does nothing; the next `take` begins a new one."""
+        with self._mutex:
+            owner, self._owner = self._owner, None
+            self._stop.set()
+            thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        if owner is not None and self._pid == os.getpid():
+            self._desk.store.let_go(self._desk.user, owner.id)
+
+
+class _Listener:
+    """Something that wants to know when the lease is lost."""
+
+    def lost(self) -> None:
+        raise NotImplementedError
+
+
+Listener = _Listener
+
+
+def _beat(lease: Callable[[], Lease | None], stop: threading.Event, interval: float) -> None:
+    """The thread. It keeps nothing alive: a lease that is forgotten ends it."""
+    while not stop.wait(interval):
+        ours = lease()
+        if ours is None:
+            return
+        try:
+            if not ours.beat():
+                return
+        except LeaseLost:
+            return
+        except Misuse:
+            return  # the store was closed
+        except HardsaveError:
+            _log.exception("the lease of session %r could not be renewed", ours.session)
+        del ours

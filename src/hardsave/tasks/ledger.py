@@ -1,0 +1,386 @@
+"""The ledger: the only truth about work. `vault.tasks` is one of these."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.objects.hashing import digest
+from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.stores.ledger import TaskMove, TaskQuery, Work
+from hardsave.tasks import attempt as attempts
+from hardsave.tasks import names, states, steps
+from hardsave.tasks.attempt import Attempt
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.lease import LEASE_SECONDS, Lease
+from hardsave.tasks.retry import DEFAULT, Retry
+from hardsave.tasks.stats import Happening, TaskStats, counted, happening
+from hardsave.tasks.steps import Body, Journal, UnknownPolicy
+from hardsave.tasks.task import Task, view
+
+if TYPE_CHECKING:
+    from hardsave.tasks.executor import Runner
+
+MAX_ATTEMPTS = 3
+_TRIES = 100  # of a write that others were faster with
+_PAGE = 500
+
+
+class Tasks:
+    """The tasks of one user. Threads may share it; processes open their own."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._mutex = threading.Lock()
+        self._own: Lease | None = None  # for attempts outside of any runner
+
+    # Adding and looking
+
+    def add(
+        self,
+        id: str,
+        text: str = "",
+        *,
+        key: str | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
+        priority: int = 0,
+        not_before: datetime | None = None,
+        after: Iterable[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Task:
+        """Add a task, unless it is there already: by its id, or by its key (by default its
+        text, or its id if it has none).
+
+        What is there stays as it is, and comes back with `is_new=False`; if it has failed and
+        has attempts left, it is put back to work under its old identity.
+        """
+        record = self._new(id, text, key, max_attempts, priority, not_before, after, metadata)
+        for _ in range(_TRIES):
+            standing = self._standing(record)
+            if standing is not None and _may_try_again(standing):
+                with contextlib.suppress(Conflict):
+                    return self._changed(standing, "retried", states.retried(standing, extra=False))
+                continue
+            if standing is not None:
+                return self._view(standing)
+            try:
+                self._commit("added", TaskMove(None, record), {"text": record.text})
+            except Conflict:
+                continue  # somebody has just added it
+            return self._view(self._found(id), is_new=True)
+        raise Conflict(f"others added or changed task {id!r} {_TRIES} times; try again")
+
+    def _new(
+        self,
+        id: str,
+        text: str,
+        key: str | None,
+        max_attempts: int,
+        priority: int,
+        not_before: datetime | None,
+        after: Iterable[str],
+        metadata: Mapping[str, Any] | None,
+    ) -> TaskRecord:
+        names.check("the id of a task", id)
+        names.check_text("the text of a task", text)
+        if not 1 <= max_attempts <= 100:
+            raise Misuse(f"max_attempts is between 1 and 100, not {max_attempts!r}")
+        needed = tuple(dict.fromkeys(after))
+        for name in needed:
+            self._found(name)
+        text = self._desk.redacted(text)
+        begin = 0 if not_before is None else _micros(not_before)
+        return TaskRecord(
+            name=id,
+            text=text,
+            key=digest((key if key is not None else text or id).encode()),
+            state="pending",
+            priority=priority,
+            created_at=self._desk.clock(),
+            epoch=0,
+            generation=1,
+            attempts=0,
+            max_attempts=max_attempts,
+            not_before=begin,
+            due=begin,
+            after=needed,
+            waits_for=None,
+            owner=None,
+            started_at=None,
+            ended_at=None,
+            done=0,
+            total=0,
+            error=None,
+            result=None,
+            question=None,
+            metadata=self._desk.codec.encode(dict(metadata or {}), "metadata"),
+        )
+
+    def _standing(self, record: TaskRecord) -> TaskRecord | None:
+        store, user = self._desk.store, self._desk.user
+        return store.task(user, record.name) or store.task_by_key(user, record.key)
+
+    def get(self, id: str) -> Task:
+        """A task by its id."""
+        return self._view(self._found(id))
+
+    def find(
+        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+    ) -> list[Task]:
+        """Tasks in the order they were added; `after` is the id of the last one of a page."""
+        if state is not None and state not in states.STATES:
+            raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
+        if limit < 1:
+            raise Misuse(f"limit is at least 1, not {limit}")
+        query = TaskQuery(limit, after=after, state=state)
+        return [self._view(row) for row in self._desk.store.tasks(self._desk.user, query)]
+
+    def history(self, id: str) -> list[Happening]:
+        """All that happened to a task, in order: every attempt, with its error and traceback."""
+        self._found(id)
+        found: list[Happening] = []
+        after = 0
+        while rows := self._desk.store.entries(self._desk.user, id, after, _PAGE):
+            found += [happening(row, self._desk.codec) for row in rows]
+            after = rows[-1].number
+        return found
+
+    def stats(self) -> TaskStats:
+        """How many tasks are in which state."""
+        counts = self._desk.store.task_counts(self._desk.user)
+        begun = self._latest("session_started")
+        session = None if begun is None else begun.about["session"]
+        return counted(counts, self.iterations, session)
+
+    # Changing
+
+    def retry(self, id: str, *, unknown: UnknownPolicy | None = None) -> Task:
+        """Put a failed or rolled back task back to work; it gets one more attempt if it has
+        none left. A rolled back one starts over, with an empty journal.
+
+        `unknown` says what to do about steps that were begun and not ended: `retry` or `skip`.
+        """
+        if unknown not in (None, "retry", "skip"):
+            raise Misuse(f"unknown steps are settled by 'retry' or 'skip', not {unknown!r}")
+
+        def change(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
+            settled = [] if unknown is None else self._settled(task, unknown)
+            return states.retried(task, extra=True), settled
+
+        return self._change(id, "retried", change)
+
+    def cancel(self, id: str) -> Task:
+        """Let it not run, or not any further: an attempt under way cannot write any more."""
+        now = self._desk.clock()
+        return self._change(id, "cancelled", lambda task: (states.cancelled(task, now), []))
+
+    def roll_back(self, id: str) -> Task:
+        """Mark that what it did was taken back. Nothing outside is undone by this."""
+        now = self._desk.clock()
+        return self._change(id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
+
+    def answer(self, id: str, answer: Any) -> Task:
+        """Answer what a task has asked; it goes on with that. A step that nobody knows the end
+        of is answered with 'retry', 'skip' or 'fail'."""
+
+        def change(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
+            become = states.answered(task)
+            assert task.question is not None
+            asked = self._desk.codec.decode(task.question)
+            if not asked["is_unknown"]:
+                return become, [self._step(task, "step_done", asked, answer)]
+            if answer == "fail":
+                now = self._desk.clock()
+                return states.cancelled(task, now)._replace(error=asked["question"]), []
+            if answer not in ("retry", "skip"):
+                raise Misuse(f"the answer is 'retry', 'skip' or 'fail', not {answer!r}")
+            kind = "step_skipped" if answer == "skip" else "step_failed"
+            return become, [self._step(task, kind, asked, None)]
+
+        return self._change(id, "answered", change)
+
+    def _settled(self, task: TaskRecord, policy: UnknownPolicy) -> list[EntryRecord]:
+        journal = self._journal(task)
+        kind = "step_skipped" if policy == "skip" else "step_failed"
+        found: list[EntryRecord] = []
+        for path in journal.unknown():
+            known = journal.get(path)
+            assert known is not None
+            about = {"step": path, "arguments": known.body.arguments, "place": known.body.place}
+            found.append(self._step(task, kind, about, None))
+        return found
+
+    def _step(self, task: TaskRecord, kind: str, about: Any, value: Any) -> EntryRecord:
+        """An entry of the journal that nobody's attempt writes."""
+        data = self._desk.codec.encode(value, "answer")
+        body = Body(about["arguments"], about["place"], data)
+        entry = self._desk.entry(kind, task)
+        return entry._replace(step=about["step"], data=steps.pack(body))
+
+    def forget(self, *, keep_completed: int = 100) -> int:
+        """Remove completed tasks but for the newest, by when they ended; how many went.
+
+        They go with their whole history, and cannot be brought back.
+        """
+        if keep_completed < 0:
+            raise Misuse(f"keep_completed is not negative: {keep_completed}")
+        ended = sorted(
+            (row.ended_at or 0, row.name)
+            for row in self._every(TaskQuery(_PAGE, state="completed"))
+        )
+        gone = [name for _, name in ended[: max(0, len(ended) - keep_completed)]]
+        for first in range(0, len(gone), _PAGE):
+            some = gone[first : first + _PAGE]
+            event = self._desk.entry("forgotten", None, {"count": len(some)})
+            self._desk.commit(event, Work(forget=some))
+        return len(gone)
+
+    # Iterations
+
+    @property
+    def iterations(self) -> int:
+        """How often `iterate` was called, in all sessions."""
+        found = self._latest("iterated")
+        return 0 if found is None else int(found.about["count"])
+
+    def iterate(self) -> int:
+        """Count one more round of a server's loop; how many that makes."""
+        with self._mutex:
+            count = self.iterations + 1
+            self._desk.commit(self._desk.entry("iterated", None, {"count": count}), Work())
+        return count
+
+    # Running
+
+    @contextlib.contextmanager
+    def attempt(
+        self,
+        id: str,
+        *,
+        force: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+    ) -> Iterator[Attempt]:
+        """An attempt at one task: completed at the end of the block, failed by an exception.
+
+        `Conflict` if it is not due, or somebody is at work on it. `force=True` begins also what
+        is not due yet, or is over: that starts over with an empty journal.
+        """
+        with self.claim(id, force=force, unknown=unknown, retry=retry) as attempt:
+            yield attempt
+
+    def claim(
+        self,
+        id: str,
+        *,
+        force: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+    ) -> Attempt:
+        """The same without a block: whoever calls this has to end it."""
+        attempts.check_policy(unknown)
+        record = self._found(id)
+        if not force and record.attempts >= record.max_attempts and record.state == "pending":
+            raise Conflict(f"task {id!r} has no attempt left; tasks.retry() gives it one")
+        with self._mutex:
+            if self._own is None:
+                self._own = Lease(self._desk, "attempts")
+            lease = self._own
+        begin = attempts.begin
+        return begin(self._desk, lease, record, force=force, unknown=unknown, retry=retry)
+
+    def runner(
+        self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False
+    ) -> "Runner":
+        """Runs tasks, in this process. On entering it finds out who died, and puts their tasks
+        back to work: see `runner.report`.
+
+        `take_over=True` takes sessions on other machines for dead: a local store has one host.
+        """
+        from hardsave.tasks.executor import Runner  # most who look at tasks run none
+
+        names.check("the name of a session", session)
+        return Runner(
+            self._desk,
+            session,
+            counts=self.stats,
+            lease_seconds=lease_seconds,
+            take_over=take_over,
+        )
+
+    def close(self) -> None:
+        """Give back what this process holds. A second call does nothing."""
+        with self._mutex:
+            own, self._own = self._own, None
+        if own is not None:
+            own.close()
+
+    # Reading and writing
+
+    def _found(self, id: str) -> TaskRecord:
+        names.check("the id of a task", id)
+        found = self._desk.store.task(self._desk.user, id)
+        if found is None:
+            raise NotFound(f"there is no task {id!r}; see tasks.find()")
+        return found
+
+    def _every(self, query: TaskQuery) -> Iterator[TaskRecord]:
+        while rows := self._desk.store.tasks(self._desk.user, query):
+            yield from rows
+            query = query._replace(after=rows[-1].name)
+
+    def _journal(self, task: TaskRecord) -> Journal:
+        return attempts.journal_of(self._desk, task)
+
+    def _latest(self, kind: str) -> Happening | None:
+        found = self._desk.store.latest_entry(self._desk.user, kind)
+        return None if found is None else happening(found, self._desk.codec)
+
+    def _change(
+        self,
+        id: str,
+        kind: str,
+        change: Callable[[TaskRecord], tuple[TaskRecord, list[EntryRecord]]],
+    ) -> Task:
+        """Change a task as it stands when it is written."""
+        for _ in range(_TRIES):
+            record = self._found(id)
+            become, entries = change(record)
+            with contextlib.suppress(Conflict):
+                return self._changed(record, kind, become, entries)
+        raise Conflict(f"others changed task {id!r} {_TRIES} times; try again")
+
+    def _changed(
+        self,
+        record: TaskRecord,
+        kind: str,
+        become: TaskRecord,
+        entries: Iterable[EntryRecord] = (),
+    ) -> Task:
+        self._commit(kind, TaskMove(record.epoch, become), None, entries)
+        return self._view(self._found(record.name))
+
+    def _commit(
+        self, kind: str, move: TaskMove, about: Any, entries: Iterable[EntryRecord] = ()
+    ) -> None:
+        event = self._desk.entry(kind, move.become, about)
+        self._desk.commit(event, Work(moves=(move,), entries=tuple(entries)))
+
+    def _view(self, record: TaskRecord, *, is_new: bool = False) -> Task:
+        return view(record, self._desk.codec, is_new=is_new)
+
+
+def _may_try_again(task: TaskRecord) -> bool:
+    """Whether adding it again means to go on with it."""
+    if task.state == "rolled_back":
+        return True
+    return (
+        task.state == "failed" and task.attempts < task.max_attempts and task.error != "cancelled"
+    )
+
+
+def _micros(moment: datetime) -> int:
+    """A time without a zone is taken to be local."""
+    return int(moment.astimezone().timestamp() * 1_000_000)

@@ -1,0 +1,116 @@
+"""Who is dead, and what that left behind. The decision is pure; reading is done by others."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from hardsave.objects.records import Id, OwnerRecord, TaskRecord
+from hardsave.stores.ledger import Moment
+from hardsave.tasks.processes import Place
+from hardsave.tasks.task import Task
+
+MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
+MOST_LISTED = 50  # tasks of a kind in a report; the counts are of all
+
+
+class Fate(NamedTuple):
+    """What became of an owner, and how we know."""
+
+    is_: Literal["alive", "dead", "elsewhere"]
+    why: str
+
+
+def fate(
+    owner: OwnerRecord,
+    here: Place,
+    now: Moment,
+    started: Callable[[int], int | None] | None,
+) -> Fate:
+    """Judge an owner. `started` tells when a process here began; None: nobody can say.
+
+    The order matters: after a restart or on another machine times since boot mean nothing, and
+    in another container numbers of processes do not either. One boot is one machine, whatever
+    it is called.
+    """
+    if owner.boot != now.boot:
+        if owner.host != here.host:
+            return Fate("elsewhere", f"it runs on {owner.host}")
+        return Fate("dead", "the machine has restarted since")
+    if started is not None and owner.space == here.space and owner.pid_started:
+        found = started(owner.pid)
+        if found is None:
+            return Fate("dead", f"process {owner.pid} is gone")
+        if found != owner.pid_started:
+            return Fate("dead", f"process {owner.pid} is another one now")
+    if owner.until <= now.at:
+        return Fate("dead", "its lease has passed")
+    if owner.until > now.at + MAX_LEASE:
+        return Fate("dead", "its lease is from before a restart")
+    return Fate("alive", "its lease holds")
+
+
+def orphaned(
+    running: Iterable[TaskRecord], owners: Iterable[OwnerRecord]
+) -> dict[Id | None, list[TaskRecord]]:
+    """Tasks in progress whose owner has no lease at all, by that owner."""
+    known = {owner.id for owner in owners}
+    found: dict[Id | None, list[TaskRecord]] = {}
+    for task in running:
+        if task.owner not in known:
+            found.setdefault(task.owner, []).append(task)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dead:
+    """A session that ended without saying so."""
+
+    session: str
+    since: datetime
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryReport:
+    """What was found at the start of a session. Its text is meant for people."""
+
+    was_clean: bool
+    """Nobody had died, and nothing was interrupted."""
+    dead: Sequence[Dead]
+    interrupted: Sequence[Task]
+    """As they were when their process died."""
+    last_session: str | None
+    last_start: datetime | None
+    last_stop: datetime | None
+    iterations: int
+    incomplete_count: int
+    failed_count: int
+    incomplete: Sequence[Task]
+    """The first of them."""
+    failed: Sequence[Task]
+
+    def __str__(self) -> str:
+        if self.was_clean:
+            return f"clean start: {self.incomplete_count} tasks to do, {self.failed_count} failed"
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterable[str]:
+        yield "the last session was not stopped cleanly"
+        for dead in self.dead:
+            yield f"  session {dead.session!r}, begun {_moment(dead.since)}: {dead.why}"
+        for task in self.interrupted:
+            left = task.attempts < task.max_attempts
+            what = "will run again" if left else "has no attempt left, and counts as failed"
+            yield (
+                f"  interrupted: {task.id} ({task.text!r}), attempt {task.attempts} of "
+                f"{task.max_attempts}, begun {_moment(task.started_at)}: {what}"
+            )
+        yield (
+            f"  {self.incomplete_count} tasks to do, {self.failed_count} failed, "
+            f"{self.iterations} iterations so far; work goes on, nothing to do by hand"
+        )
+
+
+def _moment(at: datetime | None) -> str:
+    return "never" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

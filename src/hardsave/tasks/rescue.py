@@ -1,0 +1,102 @@
+"""Burying the dead: the reading and writing that goes with `recovery`'s decisions."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hardsave.errors import Conflict, Unavailable
+from hardsave.objects.records import Id, OwnerRecord, TaskRecord
+from hardsave.stores.ledger import TaskMove, TaskQuery, Work
+from hardsave.tasks import processes, recovery, states
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.recovery import MOST_LISTED, Dead, RecoveryReport
+from hardsave.tasks.stats import TaskStats
+from hardsave.tasks.task import Task, maybe, moment, view
+
+_PAGE = 500
+
+
+class Buried(NamedTuple):
+    """A dead owner, how that is known, and the tasks that were its, as they were."""
+
+    owner: OwnerRecord | None  # None: it had no lease any more
+    why: str
+    tasks: list[TaskRecord]
+
+
+def bury_the_dead(desk: Desk, session: str, *, take_over: bool) -> list[Buried]:
+    """Put back to work what dead processes have left, one commit for each of them.
+
+    `Unavailable` if somebody on another machine uses the ledger, unless it is taken over.
+    """
+    owners = desk.store.owners(desk.user)
+    found = [each for owner in owners if (each := _judged(desk, owner, take_over=take_over))]
+    living = {owner.id for owner in desk.store.owners(desk.user)}
+    for id, tasks in recovery.orphaned(_in_progress(desk, None), owners).items():
+        if id not in living:  # else it came between two looks
+            found.append(Buried(None, "its lease is gone", tasks))
+    return [each for each in found if _is_buried(desk, session, each)]
+
+
+def _judged(desk: Desk, owner: OwnerRecord, *, take_over: bool) -> Buried | None:
+    ask = processes.started if processes.can_ask() else None
+    fate = recovery.fate(owner, processes.here(), desk.store.moment(), ask)
+    if fate.is_ == "elsewhere" and not take_over:
+        raise Unavailable(
+            f"session {owner.session!r} uses this ledger too, and {fate.why}: a local store is "
+            "for one machine. If that one is gone, open the runner with take_over=True"
+        )
+    if fate.is_ == "alive":
+        return None
+    return Buried(owner, fate.why, list(_in_progress(desk, owner.id)))
+
+
+def _in_progress(desk: Desk, owner: Id | None) -> Iterator[TaskRecord]:
+    query = TaskQuery(_PAGE, state="in_progress", owner=owner)
+    while rows := desk.store.tasks(desk.user, query):
+        yield from rows
+        query = query._replace(after=rows[-1].name)
+
+
+def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
+    """Put its tasks back and forget it, in one commit; False if somebody was faster."""
+    now = desk.clock()
+    gone = None if found.owner is None else found.owner.session
+    moves = [TaskMove(task.epoch, states.interrupted(task, now)) for task in found.tasks]
+    about = {"session": gone, "why": found.why}
+    entries = [desk.entry("interrupted", move.become, about) for move in moves]
+    event = desk.entry("recovered", None, {**about, "tasks": len(moves), "by": session})
+    bury: Sequence[OwnerRecord] = () if found.owner is None else (found.owner,)
+    try:
+        desk.commit(event, Work(moves=moves, entries=entries, bury=bury))
+    except Conflict:
+        return False
+    return True
+
+
+def report(desk: Desk, found: Sequence[Buried], counts: TaskStats) -> RecoveryReport:
+    """What a session finds when it begins."""
+    begun, stopped = (
+        desk.store.latest_entry(desk.user, kind) for kind in ("session_started", "session_stopped")
+    )
+    return RecoveryReport(
+        was_clean=not found,
+        dead=[
+            Dead(session=each.owner.session, since=moment(each.owner.since), why=each.why)
+            for each in found
+            if each.owner is not None
+        ],
+        interrupted=[view(task, desk.codec) for each in found for task in each.tasks],
+        last_session=None if begun is None else desk.codec.decode(begun.data)["session"],
+        last_start=maybe(None if begun is None else begun.created_at),
+        last_stop=maybe(None if stopped is None else stopped.created_at),
+        iterations=counts.iterations,
+        incomplete_count=counts.pending + counts.in_progress,
+        failed_count=counts.failed,
+        incomplete=_listed(desk, "pending"),
+        failed=_listed(desk, "failed"),
+    )
+
+
+def _listed(desk: Desk, state: str) -> list[Task]:
+    query = TaskQuery(MOST_LISTED, state=state)
+    return [view(row, desk.codec) for row in desk.store.tasks(desk.user, query)]

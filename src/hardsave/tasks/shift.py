@@ -1,0 +1,141 @@
+"""A round of work: what is due is claimed, and its end is recorded. Who calls the handlers, and
+in which threads or coroutines, is the caller's business."""
+
+import contextlib
+import logging
+import threading
+from collections import deque
+from typing import Any, NamedTuple
+
+from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
+from hardsave.objects.records import TaskRecord
+from hardsave.tasks.attempt import Attempt, begin
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.lease import Lease
+from hardsave.tasks.retry import Retry
+from hardsave.tasks.steps import UnknownPolicy
+
+POLL_SECONDS = 0.05
+AGAIN_SECONDS = 1.0  # after the store could not be written
+
+_PAGE = 500
+
+_log = logging.getLogger(__name__)
+
+
+class Terms(NamedTuple):
+    """How tasks are run."""
+
+    concurrency: int
+    unknown: UnknownPolicy
+    retry: Retry
+
+
+class Outcome(NamedTuple):
+    """How a handler ended."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Shift:
+    """Attempts of one lease. Threads share it."""
+
+    def __init__(self, desk: Desk, lease: Lease, terms: Terms) -> None:
+        self.stop = threading.Event()  # nothing more is to begin
+        self._desk = desk
+        self._lease = lease
+        self._terms = terms
+        self._mutex = threading.Lock()
+        self._candidates: deque[TaskRecord] = deque()
+        self._claiming = 0
+        self._running: set[Attempt] = set()
+
+    def next(self) -> Attempt | None:
+        """Claim what is due next; None if nothing is, or it cannot be had now."""
+        try:
+            while (record := self._candidate()) is not None:
+                attempt = self._claimed(record)
+                if attempt is not None:
+                    return attempt
+        except Unavailable:
+            _log.exception("no task can be claimed for now")
+            self.stop.wait(AGAIN_SECONDS)
+        return None
+
+    def _candidate(self) -> TaskRecord | None:
+        with self._mutex:
+            if not self._candidates and not self.stop.is_set():
+                limit = max(4, self._terms.concurrency)
+                due = self._desk.store.due(self._desk.user, self._desk.clock(), limit)
+                self._candidates.extend(due)
+            if not self._candidates:
+                return None
+            self._claiming += 1
+            return self._candidates.popleft()
+
+    def _claimed(self, record: TaskRecord) -> Attempt | None:
+        attempt = None
+        try:
+            terms = self._terms
+            attempt = begin(
+                self._desk, self._lease, record, unknown=terms.unknown, retry=terms.retry
+            )
+        except Conflict:
+            pass  # somebody else has it
+        finally:
+            with self._mutex:
+                self._claiming -= 1
+                if attempt is not None:
+                    self._running.add(attempt)
+        return attempt
+
+    def is_idle(self) -> bool:
+        """Whether nothing is under way here, nothing is due, and nothing waits to be retried."""
+        with self._mutex:
+            if self._running or self._candidates or self._claiming:
+                return False
+        now = self._desk.clock()
+        horizon = now + int(self._terms.retry.max_seconds * 1_000_000)
+        later = self._desk.store.due(self._desk.user, horizon, _PAGE)
+        return not any(task.attempts > 0 or (task.due or 0) <= now for task in later)
+
+    def end(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Record how an attempt ended, as often as it takes: the task is ours for as long as we
+        live, and nobody else would put it back."""
+        try:
+            while not attempt.is_over and not self._is_recorded(attempt, outcome):
+                if self.stop.wait(AGAIN_SECONDS):
+                    return
+            if attempt.is_lost:
+                _log.warning("task %r is not ours any more; its end is not recorded", attempt.id)
+        finally:
+            with self._mutex:
+                self._running.discard(attempt)
+
+    def _is_recorded(self, attempt: Attempt, outcome: Outcome) -> bool:
+        try:
+            if outcome.error is None:
+                attempt.complete(outcome.result)
+            else:
+                attempt.fail(outcome.error)
+        except LeaseLost:
+            return True
+        except Misuse as wrong:  # a result that cannot be stored
+            if outcome.error is not None:
+                raise
+            return self._is_recorded(attempt, Outcome(error=wrong))
+        except Unavailable:
+            _log.exception("the end of task %r could not be recorded yet", attempt.id)
+            return False
+        return True
+
+    def hand_back_all(self) -> None:
+        """Give up what is still under way."""
+        with self._mutex:
+            left = list(self._running)
+            self._running.clear()
+        for attempt in left:
+            with contextlib.suppress(Conflict, Misuse):  # it has just ended by itself
+                attempt.hand_back()
+                _log.warning("task %r was handed back before its end", attempt.id)

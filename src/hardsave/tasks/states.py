@@ -1,0 +1,161 @@
+"""The states of a task, and what may happen in each. Pure: from one record to the next.
+
+Whatever takes a task away from whoever holds it raises its epoch, so that the holder's later
+writes are refused: a claim, the end of an attempt, a hand-back, a cancellation.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from hardsave.errors import Conflict
+from hardsave.objects.records import Id, TaskRecord
+
+State = Literal["pending", "in_progress", "completed", "failed", "rolled_back"]
+STATES: tuple[State, ...] = ("pending", "in_progress", "completed", "failed", "rolled_back")
+
+MOVES: Mapping[str, tuple[State, ...]] = {
+    "claimed": ("pending",),
+    "forced": ("pending", "completed", "failed", "rolled_back"),
+    "progressed": ("in_progress",),
+    "completed": ("in_progress",),
+    "failed": ("in_progress",),
+    "asked": ("in_progress",),
+    "answered": ("pending",),
+    "handed_back": ("in_progress",),
+    "interrupted": ("in_progress",),
+    "cancelled": ("pending", "in_progress", "failed"),
+    "retried": ("failed", "rolled_back"),
+    "rolled_back": STATES,
+}
+"""What may happen to a task in which states."""
+
+ADVICE: Mapping[str, str] = {
+    "in_progress": "somebody is at work on it",
+    "completed": "it is done; force=True runs it again",
+    "failed": "tasks.retry() lets it run again",
+    "rolled_back": "tasks.retry() starts it over",
+    "pending": "nobody has begun it",
+}
+
+
+def check(what: str, task: TaskRecord) -> None:
+    """Raise `Conflict` if that may not happen to a task as it stands."""
+    if task.state not in MOVES[what]:
+        raise Conflict(
+            f"task {task.name!r} is {task.state} and cannot be {what}: {ADVICE[task.state]}"
+        )
+
+
+def claimed(task: TaskRecord, owner: Id, now: int, *, force: bool = False) -> TaskRecord:
+    """An attempt begins. What was over and is forced begins anew, with an empty journal."""
+    check("forced" if force else "claimed", task)
+    if not force and (task.due is None or task.due > now):
+        raise Conflict(f"task {task.name!r} is not due: {why_not_due(task)}")
+    if task.state in ("completed", "rolled_back"):
+        task = restarted(task)
+    return task._replace(
+        state="in_progress",
+        epoch=task.epoch + 1,
+        attempts=task.attempts + 1,
+        owner=owner,
+        due=0,
+        started_at=now,
+        ended_at=None,
+        question=None,
+    )
+
+
+def why_not_due(task: TaskRecord) -> str:
+    if task.question is not None:
+        return "it waits for an answer; see tasks.answer()"
+    if task.waits_for is not None:
+        return f"it waits for task {task.waits_for!r}"
+    return "its time has not come"
+
+
+def restarted(task: TaskRecord) -> TaskRecord:
+    """A new generation: nothing that an earlier one did counts for it."""
+    return task._replace(
+        generation=task.generation + 1, attempts=0, done=0, total=0, result=None, error=None
+    )
+
+
+def progressed(task: TaskRecord, done: int, total: int) -> TaskRecord:
+    check("progressed", task)
+    return task._replace(done=done, total=total)
+
+
+def completed(task: TaskRecord, result: bytes, now: int) -> TaskRecord:
+    check("completed", task)
+    return _ended(task, now)._replace(
+        state="completed", result=result, error=None, done=task.total or task.done
+    )
+
+
+def failed(task: TaskRecord, error: str, now: int, *, again_at: int | None) -> TaskRecord:
+    """An attempt failed; with `again_at` there will be another."""
+    check("failed", task)
+    ended = _ended(task, now)._replace(error=error)
+    if again_at is None:
+        return ended._replace(state="failed")
+    return ended._replace(state="pending", due=again_at)
+
+
+def asked(task: TaskRecord, question: bytes, now: int) -> TaskRecord:
+    """It waits for a person. That was no attempt that could have failed."""
+    check("asked", task)
+    return handed_back(task, now)._replace(due=None, question=question)
+
+
+def answered(task: TaskRecord) -> TaskRecord:
+    check("answered", task)
+    if task.question is None:
+        raise Conflict(f"task {task.name!r} has not asked anything")
+    return task._replace(due=0, question=None, epoch=task.epoch + 1)
+
+
+def handed_back(task: TaskRecord, now: int) -> TaskRecord:
+    """Given up before its end, and not by its own fault: the attempt does not count."""
+    check("handed_back", task)
+    return _ended(task, now)._replace(state="pending", due=0, attempts=task.attempts - 1)
+
+
+def interrupted(task: TaskRecord, now: int) -> TaskRecord:
+    """Its process died. The attempt counts: it may be the task that kills its processes."""
+    check("interrupted", task)
+    ended = _ended(task, now)
+    if task.attempts < task.max_attempts:
+        return ended._replace(state="pending", due=0)
+    times = "once" if task.attempts == 1 else f"{task.attempts} times"
+    return ended._replace(state="failed", error=f"was begun {times} and its process died")
+
+
+def cancelled(task: TaskRecord, now: int) -> TaskRecord:
+    check("cancelled", task)
+    ended = _ended(task, now)._replace(waits_for=None, question=None)
+    return ended._replace(state="failed", error="cancelled")
+
+
+def retried(task: TaskRecord, *, extra: bool) -> TaskRecord:
+    """Back to work. With `extra` it gets one more attempt than it had, if it has none left."""
+    check("retried", task)
+    if task.state == "rolled_back":
+        task = restarted(task)
+    limit = max(task.max_attempts, task.attempts + 1) if extra else task.max_attempts
+    return task._replace(
+        state="pending",
+        due=0,
+        epoch=task.epoch + 1,
+        max_attempts=limit,
+        ended_at=None,
+    )
+
+
+def rolled_back(task: TaskRecord, now: int) -> TaskRecord:
+    """What it did is taken back; it runs again only if somebody asks for it."""
+    check("rolled_back", task)
+    return _ended(task, now)._replace(state="rolled_back", waits_for=None, question=None)
+
+
+def _ended(task: TaskRecord, now: int) -> TaskRecord:
+    return task._replace(epoch=task.epoch + 1, owner=None, ended_at=now, due=0)

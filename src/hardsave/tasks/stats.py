@@ -1,0 +1,65 @@
+"""What the ledger holds, in numbers, and what happened to one task, in order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hardsave.objects.codec import Codec
+from hardsave.objects.records import EntryRecord
+from hardsave.tasks.task import moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskStats:
+    """How many tasks are in which state. The counts add up to the total."""
+
+    total: int
+    pending: int
+    in_progress: int
+    completed: int
+    failed: int
+    rolled_back: int
+    iterations: int
+    session: str | None
+    """The one that began last."""
+
+
+def counted(counts: Mapping[str, int], iterations: int, session: str | None) -> TaskStats:
+    return TaskStats(
+        total=sum(counts.values()),
+        pending=counts.get("pending", 0),
+        in_progress=counts.get("in_progress", 0),
+        completed=counts.get("completed", 0),
+        failed=counts.get("failed", 0),
+        rolled_back=counts.get("rolled_back", 0),
+        iterations=iterations,
+        session=session,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happening:
+    """Something that happened to a task. A failure has `error` and `traceback` in `about`."""
+
+    number: int
+    kind: str
+    at: datetime
+    generation: int
+    epoch: int
+    about: Mapping[str, Any]
+
+    @property
+    def error(self) -> str | None:
+        return self.about.get("error")
+
+
+def happening(entry: EntryRecord, codec: Codec) -> Happening:
+    return Happening(
+        number=entry.number,
+        kind=entry.kind,
+        at=moment(entry.created_at),
+        generation=entry.generation,
+        epoch=entry.epoch,
+        about=codec.decode(entry.data),
+    )

@@ -1,0 +1,192 @@
+"""The journal of a task: which steps were taken, and what to do when one is asked for again.
+
+Pure: from entries to decisions. A step is known by its *path*: the enclosing step, its name,
+and `#n` for the n-th of that name there, or `[key]` if it was given one.
+
+A step that was done gives its result ever after. One that was begun and not ended is
+*unknown*. The order of steps is compared with the record: a step that is asked for in a place
+where another one stands is a program that has changed, and running on would mix the two.
+Steps that overlap, and those with a key, may come in any order.
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+from hardsave.errors import Corrupt, Misuse, StepsChanged, Unstorable
+from hardsave.objects.codec import Codec
+from hardsave.objects.hashing import digest
+from hardsave.objects.records import EntryRecord
+
+UnknownPolicy = Literal["retry", "ask", "skip", "fail"]
+POLICIES: tuple[UnknownPolicy, ...] = ("retry", "ask", "skip", "fail")
+
+NO_PLACE = 0  # a step that may come anywhere
+NO_ARGUMENTS = bytes(8)
+
+_HEAD = struct.Struct(">8sI")  # the hash of the arguments, the place in the order
+
+
+class Body(NamedTuple):
+    """What the entry of a step holds: how it was called, where, and an encoded value."""
+
+    arguments: bytes
+    place: int
+    value: bytes
+
+
+def pack(body: Body) -> bytes:
+    return _HEAD.pack(body.arguments, body.place) + body.value
+
+
+def unpack(data: bytes) -> Body:
+    if len(data) < _HEAD.size:
+        raise Corrupt("the entry of a step is too short")
+    arguments, place = _HEAD.unpack_from(data)
+    return Body(arguments, place, data[_HEAD.size :])
+
+
+def arguments_hash(codec: Codec, args: tuple[Any, ...]) -> bytes:
+    """Tells one set of arguments from another; what cannot be stored counts by its type."""
+    if not args:
+        return NO_ARGUMENTS
+    try:
+        return digest(codec.encode(args, "arguments"))[:8]
+    except Unstorable:
+        return digest(b"".join(_part(codec, value) for value in args))[:8]
+
+
+def _part(codec: Codec, value: object) -> bytes:
+    try:
+        return codec.encode(value, "argument")
+    except Unstorable:
+        kind = type(value)
+        return f"{kind.__module__}.{kind.__qualname__}".encode()
+
+
+def path_of(enclosing: str, name: str, which: int | str) -> str:
+    """`which` is the ordinal, or the key."""
+    shown = f"#{which}" if isinstance(which, int) else f"[{_escaped(which)}]"
+    own = f"{_escaped(name)}{shown}"
+    return f"{enclosing}/{own}" if enclosing else own
+
+
+def _escaped(name: str) -> str:
+    for mark in "%/#[]":
+        name = name.replace(mark, f"%{ord(mark):02x}")
+    return name
+
+
+class Recorded(NamedTuple):
+    """What the journal knows of one step."""
+
+    state: Literal["done", "failed", "skipped", "unknown"]
+    body: Body
+
+
+class Journal:
+    """The steps of one generation, as recorded up to now."""
+
+    def __init__(self, entries: Iterable[EntryRecord] = ()) -> None:
+        self._steps: dict[str, Recorded] = {}
+        self._places: dict[tuple[str, int], str] = {}  # (enclosing, place) to path
+        self._place_of: dict[str, int] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, entry: EntryRecord) -> None:
+        assert entry.step is not None
+        body = unpack(entry.data)
+        self._steps[entry.step] = Recorded(_STATES[entry.kind], body)
+        known = _enclosing(entry.step), self._place_of.pop(entry.step, NO_PLACE)
+        self._places.pop(known, None)  # it began alone, and others joined it
+        if body.place != NO_PLACE:
+            self._place_of[entry.step] = body.place
+            self._places[_enclosing(entry.step), body.place] = entry.step
+
+    def get(self, path: str) -> Recorded | None:
+        return self._steps.get(path)
+
+    def unknown(self) -> list[str]:
+        """The paths of steps that were begun and not ended."""
+        return [path for path, known in self._steps.items() if known.state == "unknown"]
+
+    def check(self, path: str, place: int, arguments: bytes) -> None:
+        """Raise `StepsChanged` if this is not what was recorded."""
+        expected = self._places.get((_enclosing(path), place)) if place != NO_PLACE else None
+        if expected is not None and expected != path:
+            raise StepsChanged(
+                f"step {path!r} is asked for where {expected!r} was recorded (number {place}): the "
+                "steps of this task have changed since. Restore the old order, or start the task "
+                "over: tasks.roll_back(), then tasks.retry()"
+            )
+        known = self._steps.get(path)
+        if known is not None and known.body.arguments != arguments:
+            raise StepsChanged(
+                f"step {path!r} was recorded with other arguments; its result is not theirs. "
+                "Restore them, give the step a key=, or start the task over: "
+                "tasks.roll_back(), then tasks.retry()"
+            )
+
+
+_STATES: dict[str, Literal["done", "failed", "skipped", "unknown"]] = {
+    "step_started": "unknown",
+    "step_done": "done",
+    "step_failed": "failed",
+    "step_skipped": "skipped",
+}
+
+
+def _enclosing(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+class Asked(NamedTuple):
+    """A step that is asked for: its path, and its place in the order."""
+
+    path: str
+    place: int
+
+
+class Scope:
+    """Inside one step, or the task itself: what was asked for in this attempt."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._asked = 0
+        self._active: dict[str, str | None] = {}  # path to name; None: it has a key
+        self._overlapped: set[str] = set()
+
+    def enter(self, enclosing: str, name: str, key: str | None) -> Asked:
+        """What is asked for now. Two that cannot be told apart are `Misuse`."""
+        if key is None and name in self._active.values():
+            raise Misuse(
+                f"two steps named {name!r} overlap, and nothing tells which is which: give each "
+                "a key="
+            )
+        asked = self._named(enclosing, name) if key is None else self._keyed(enclosing, name, key)
+        if self._active:
+            self._overlapped.update(self._active, [asked.path])
+        self._active[asked.path] = name if key is None else None
+        return asked._replace(place=self.place(asked))
+
+    def _named(self, enclosing: str, name: str) -> Asked:
+        self._counts[name] = self._counts.get(name, 0) + 1
+        self._asked += 1
+        return Asked(path_of(enclosing, name, self._counts[name]), self._asked)
+
+    def _keyed(self, enclosing: str, name: str, key: str) -> Asked:
+        path = path_of(enclosing, name, key)
+        if path in self._active:
+            raise Misuse(f"step {path!r} is under way already; each needs a key of its own")
+        return Asked(path, NO_PLACE)
+
+    def place(self, asked: Asked) -> int:
+        """Its place in the order, or none if others were under way at the same time."""
+        return NO_PLACE if asked.path in self._overlapped else asked.place
+
+    def leave(self, asked: Asked) -> None:
+        self._active.pop(asked.path, None)

@@ -1,0 +1,21 @@
+"""The ledger of an open vault."""
+
+import random
+
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.ledger import Tasks
+from hardsave.vault.context import Context
+
+
+def open_tasks(context: Context) -> Tasks:
+    return Tasks(
+        Desk(
+            store=context.store,
+            user=context.user,
+            codec=context.objects.codec,
+            redacted=context.objects.redacted,
+            clock=context.clock,
+            new_id=context.new_id,
+            random=random.random,
+        )
+    )
