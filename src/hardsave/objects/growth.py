@@ -56,8 +56,9 @@ class Growth:
         """The address of the grown state, and the objects that may be new."""
         out = Out()
         self._builder.check_sizes(delta, "state")
-        keys = self._builder.codec.keys(list(delta))
-        delta = dict(zip(keys, delta.values(), strict=True))
+        if self._builder.codec.redaction is not None:
+            keys = self._builder.codec.keys(list(delta))
+            delta = dict(zip(keys, delta.values(), strict=True))
         if self._top is None:
             return self._append_small(delta, out), out
         for key, value in delta.items():
@@ -94,12 +95,11 @@ class Growth:
     # A split state
 
     def _put(self, top: Levels, key: Any, value: Any, out: Out) -> None:
-        step = slow.key_step(key)
         try:
             at, name = self._place(top, key)
             slot = self._slot(top, name, at, value, out)
         except Unstorable as error:
-            raise error.below("state", step) from None
+            raise error.below("state", slow.key_step(key)) from None
         entry = Entry(name + slot.data, slot.ref)
         if at is None:
             self._known_places(top)[self._as_key(key)] = top.count, name
@@ -136,6 +136,8 @@ class Growth:
 
     def _as_key(self, key: Any) -> Any:
         """A key as Python compares it once it is read: 1, 1.0 and True are one."""
+        if type(key) is str:
+            return key
         codec = self._builder.codec
         return hashable(codec.decode(codec.encode(key)))
 

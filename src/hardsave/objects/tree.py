@@ -8,7 +8,7 @@ address, and two states share whatever they have in common.
 
 import enum
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -140,6 +140,8 @@ class Builder:
     def check_sizes(self, value: object, path: str) -> None:
         """Refuse a text or bytes value above the cap before a single byte is encoded."""
         limit = self.max_value_bytes
+        if _is_small((value,), limit // 4, _PLAIN_DEPTH):
+            return
         stack: list[tuple[object, list[int], Iterator[object]]] = [([value], [0], iter([value]))]
         while stack:
             _, place, items = stack[-1]
@@ -189,6 +191,27 @@ class Builder:
 
 
 _SIZED = (dict, list, tuple, set, frozenset)
+_PLAIN_DEPTH = 8  # of what is looked through quickly
+
+
+def _is_small(items: Iterable[object], most: int, depth: int) -> bool:
+    """Whether plain data has no text longer than `most` characters; False: look closely."""
+    for item in items:
+        kind = type(item)
+        if kind is str or kind is bytes:
+            if len(item) > most:  # type: ignore[arg-type] # narrowed by kind
+                return False
+        elif kind is dict or kind is list:
+            if not depth or not _is_small(item, most, depth - 1):  # type: ignore[arg-type] # narrowed by kind
+                return False
+            if kind is dict and not _is_small(item.values(), most, depth - 1):  # type: ignore[attr-defined] # narrowed by kind
+                return False
+        elif kind is int:
+            if item.bit_length() > 64:  # type: ignore[attr-defined] # narrowed by kind
+                return False
+        elif item is not None and kind is not bool and kind is not float:
+            return False
+    return True
 
 
 def _encoded_size(item: object) -> int:
