@@ -12,15 +12,28 @@ from pathlib import Path
 from blake3 import blake3
 
 STORE_VARIABLE = "HARDSAVE_STORE"
+STORE_FILE = "store.db"
 
 
 def store_url(environment: Mapping[str, str], directory: Path) -> str:
     """The store to use when none was named."""
+    named = named_store(environment)
+    if named is not None:
+        return named
+    return file_url(store_folder(environment, directory, sys.platform) / STORE_FILE)
+
+
+def named_store(environment: Mapping[str, str]) -> str | None:
+    """The store that the environment names, as a URL."""
     chosen = environment.get(STORE_VARIABLE)
-    if chosen:
-        return chosen if "://" in chosen else file_url(Path(chosen))
-    place = data_directory(environment, sys.platform) / "projects" / project_key(directory)
-    return file_url(place / "store.db")
+    if not chosen:
+        return None
+    return chosen if "://" in chosen else file_url(Path(chosen))
+
+
+def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:
+    """Where a project's own store lies."""
+    return data_directory(environment, platform) / "projects" / project_key(directory)
 
 
 def file_url(path: Path) -> str:

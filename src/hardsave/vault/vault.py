@@ -56,6 +56,9 @@ def open_vault(
 ) -> "Vault":
     """Open the store at `url`, or this project's own; create it if it does not exist.
 
+    `NotFound` if this project has none, and is a directory that had one elsewhere: it was moved,
+    and the message says what to type.
+
     `user` scopes every read and write; None is a user of its own, not all of them.
     `durability="process"` saves faster and gives up what a power loss takes: the last
     commits before it may be gone, and the next open says so.
@@ -67,8 +70,9 @@ def open_vault(
     names.check_user(user)
     _check_cap(max_value_bytes)
     redaction = _redaction(redact)
-    chosen = _own_store() if url is None else url
-    store = registry.open_store(chosen, durability=durability)
+    store = (
+        _own_store(durability) if url is None else registry.open_store(url, durability=durability)
+    )
     return Vault(store, user=user, max_value_bytes=max_value_bytes, redact=redaction or False)
 
 
@@ -78,7 +82,7 @@ def repair_store(url: str | None = None) -> Report:
     For a store that cannot be opened any more; nobody may have it open. The old files are set
     aside, never deleted. What is lost or incomplete is named.
     """
-    return registry.repair_store(_own_store() if url is None else url)
+    return registry.repair_store(_own_url() if url is None else url)
 
 
 def _check_cap(max_value_bytes: int) -> None:
@@ -96,8 +100,20 @@ def _redaction(redact: Any) -> Redaction | None:
     return built_in(*(redact if isinstance(redact, tuple) else ()))
 
 
-def _own_store() -> str:
+def _own_store(durability: Durability) -> Store:
     from pathlib import Path  # only whoever names no store needs to know where it is
+
+    from hardsave.vault import projects
+
+    url, place = projects.own_store(os.environ, Path.cwd())
+    store = registry.open_store(url, durability=durability)
+    if place is not None:
+        projects.remember(place)
+    return store
+
+
+def _own_url() -> str:
+    from pathlib import Path
 
     from hardsave import config
 

@@ -1,0 +1,50 @@
+"""What a repository's history began with: the commit that it has wherever it is moved or cloned."""
+
+import re
+from pathlib import Path
+
+from hardsave.workspace import gitrefs
+from hardsave.workspace.gitdir import SMALL, GitDirectory, opened
+from hardsave.workspace.gitobjects import Objects
+from hardsave.workspace.gitpacks import Unreadable
+from hardsave.workspace.reading import read_beneath
+
+_MOST_COMMITS = 10_000  # in about a second; a longer history has no beginning for us
+_PARENT = re.compile(rb"^parent ([0-9a-f]+)$", re.MULTILINE)
+
+
+def first_commit(root: Path) -> str | None:
+    """The first commit of a repository, by first parents; None if it has no commit yet.
+
+    So merged histories have one beginning too. An empty text if it cannot be told: the history
+    is very long, was cut off when it was cloned, or cannot be read.
+    """
+    with opened(root) as directory:
+        if not isinstance(directory, GitDirectory) or not directory.refs_are_files:
+            return None
+        at = _head(directory)
+        if at is None:
+            return None
+        try:
+            with Objects(directory) as objects:
+                return _beginning(objects, at)
+        except (Unreadable, OSError):
+            return ""
+
+
+def _head(directory: GitDirectory) -> str | None:
+    head = read_beneath(directory.own, b"HEAD", limit=SMALL).data or b""
+    at = gitrefs.target(head, directory.hash_name)
+    if at.ref is not None:
+        at = gitrefs.resolve(directory, at.ref)
+    return None if at.commit is None else at.commit.decode("ascii")
+
+
+def _beginning(objects: Objects, at: str) -> str:
+    for _ in range(_MOST_COMMITS):
+        header = objects.read(at).data.partition(b"\n\n")[0]
+        parent = _PARENT.search(header)
+        if parent is None:
+            return at
+        at = parent[1].decode("ascii")
+    return ""
