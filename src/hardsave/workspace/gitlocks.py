@@ -6,7 +6,7 @@ all, so after a crash we know them again and go on. Others' are never removed.
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -48,6 +48,13 @@ class Locks:
     def words(self) -> bytes:
         """What stands in each of them."""
         return self._words
+
+    def adopt(self, places: Iterable[tuple[int, bytes]]) -> None:
+        """Those that a process of the same restore has left when it died are ours."""
+        for base, path in places:
+            lock = path + b".lock"
+            if read_beneath(base, lock, limit=_LIMIT).data == self._words:
+                self._taken.append((base, lock))
 
     def take(self, base: int, path: bytes) -> None:
         """Lock a file beneath a directory. `Unavailable` if somebody else has it."""

@@ -95,11 +95,30 @@ def restore_git(
         restore = _Restore(directory, plan, id, seconds)
         waiting = Waiting(attempts, sleep)
         try:
-            _refuse(directory, plan)
             return GitRestored(plan, restore.run(before, target, waiting))
         except OSError as error:
             words = _IN_PART if restore.has_begun else _UNCHANGED
             raise Unavailable(f"the repository at {str(root)!r} {words}: {error}") from error
+
+
+def abandon(root: Path, id: str) -> None:
+    """Give up on a restore that was interrupted and cannot be finished: its locks go.
+
+    What it has done stays; the pins lead back.
+    """
+    gitpins.check(id)
+    with repository(root) as directory:
+        places = [(directory.own, b"index"), (directory.own, b"HEAD"), (directory.common, _PACKED)]
+        refs = gitrefs.below(directory, b"refs/heads/")
+        places += [(directory.common, ref.removesuffix(b".lock")) for ref in refs]
+        try:
+            with (
+                GitFiles(directory, gitpins.staging(id)) as files,
+                Locks(files.staging, id, Waiting(1, time.sleep)) as locks,
+            ):
+                locks.adopt(places)
+        except OSError as error:
+            raise Unavailable(f"the repository at {str(root)!r} {_UNCHANGED}: {error}") from error
 
 
 _IN_PART = "is restored in part; see to the disk, then recover"
@@ -188,8 +207,11 @@ class _Restore:
             GitFiles(self._directory, gitpins.staging(self._id)) as files,
             Locks(files.staging, self._id, waiting) as locks,
         ):
+            places = _to_lock(self._directory, self._plan)
+            locks.adopt(places)  # so that they go, too, if something speaks against it by now
+            _refuse(self._directory, self._plan)
             files.stage(locks.words, name=LOCK)
-            for base, path in _to_lock(self._directory, self._plan):
+            for base, path in places:
                 locks.take(base, path)
             self._look(before, target)
             self._stage(files)

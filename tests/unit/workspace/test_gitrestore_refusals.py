@@ -11,7 +11,7 @@ from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, 
 from hardsave.workspace import gitplan
 from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile
-from hardsave.workspace.gitrestore import check_git, present, restore_git
+from hardsave.workspace.gitrestore import abandon, check_git, present, restore_git
 from tests.unit.workspace.git_room import SECONDS, GitRoom, answers, built
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture
@@ -89,6 +89,45 @@ def test_a_lock_of_another_restore_that_was_interrupted(repository: Repository) 
     words = "A restore by hardsave is under way here: chk_other\n"
     (repository.root / ".git/index.lock").write_text(words)
     refused(repository, target, Unavailable, "interrupted .chk_other.: recover that first")
+
+
+OURS = "A restore by hardsave is under way here: chk_x\n"
+
+
+def left_of_us(repository: Repository, *names: str) -> None:
+    """What a restore leaves that was killed before it could change anything."""
+    (repository.root / ".git/hardsave-chk_x").mkdir()
+    (repository.root / ".git/hardsave-chk_x/1").write_text("staged")
+    for name in names:
+        path = repository.root / f".git/{name}.lock"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(OURS)
+
+
+def test_our_own_locks_go_also_if_something_speaks_against_it_by_now(
+    repository: Repository,
+) -> None:
+    target = stands(repository)
+    repository.git("checkout", "-q", "side")
+    before = present(repository.root, target)
+    assert before is not None
+    repository.git("worktree", "add", "-q", "../other", "main")
+    left_of_us(repository, "index", "HEAD")
+    with pytest.raises(Conflict, match="in use"):
+        restore_git(repository.root, before, target, id="chk_x", seconds=SECONDS)
+    assert not list(repository.root.glob(".git/*.lock"))
+    assert not list(repository.root.glob(".git/hardsave-*"))
+
+
+def test_a_restore_can_be_given_up(repository: Repository) -> None:
+    said = answers(repository)
+    left_of_us(repository, "index", "HEAD", "packed-refs", "refs/heads/main", "refs/heads/a/b")
+    others = repository.root / ".git/refs/heads/side.lock"
+    others.write_text("somebody else's")
+    abandon(repository.root, "chk_x")
+    assert list(repository.root.glob(".git/**/*.lock")) == [others]
+    assert not list(repository.root.glob(".git/hardsave-*"))
+    assert answers(repository) == said
 
 
 def test_a_lock_that_goes_soon_is_waited_for(repository: Repository) -> None:
