@@ -120,6 +120,11 @@ STATES = {
         (*RESOLVED, ("rebase", "--continue")),
         (*RESOLVED, ("rebase", "--continue")),
     ),
+    "rebase of several branches": State(
+        several(run("branch", "middle", "main~1"), run("rebase", "--update-refs", "side")),
+        (*RESOLVED, ("rebase", "--continue")),
+        (*RESOLVED, ("rebase", "--continue")),
+    ),
     "rebase with an autostash": State(
         several(lambda r: r.write("c", "dirty\n"), run("rebase", "--autostash", "side")),
         (*RESOLVED, ("rebase", "--continue")),
