@@ -99,6 +99,16 @@ def entries(data: bytes, index: Index, *, hash_name: str) -> list[IndexEntry]:
     return found
 
 
+def objects(data: bytes, index: Index, *, hash_name: str) -> set[tuple[int, str]]:
+    """The mode and the id of every object that an index names."""
+    end = _STAT_BYTES + HASH_BYTES[hash_name]
+    found = {
+        data[at + _MODE_AT : at + _MODE_AT + _MODE.size] + data[at + _STAT_BYTES : at + end]
+        for at in index.starts
+    }
+    return {(*_MODE.unpack_from(each), each[_MODE.size :].hex()) for each in found}
+
+
 def _check(content: memoryview, expected: bytes, hash_name: str) -> None:
     if not any(expected):  # git writes zeros with index.skipHash
         return

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt, Misuse, NotFound
-from hardsave.workspace import gitindex, gitprogress, gitrefs, names
+from hardsave.workspace import gitindex, gitprogress, gitrefs, gitstaged
 from hardsave.workspace.git import GitPosition, rebased
+from hardsave.workspace.gitstaged import Content
 
-_TREE_MODE = 0o040000  # a directory outside a sparse checkout
-_LINK_MODE = 0o160000  # a submodule's commit, which lies in another repository
 _SHARED_INDEX = re.compile(r"sharedindex\.[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -65,13 +64,6 @@ class Pin(NamedTuple):
     id: str
 
 
-class Content(NamedTuple):
-    """What an entry of the index names: a file's content, or a tree."""
-
-    id: str
-    is_tree: bool
-
-
 class GitPlan(NamedTuple):
     """The way from one position to another."""
 
@@ -105,20 +97,27 @@ def plan_git(present: GitPosition, target: GitPosition) -> GitPlan:
             f"{present.hash_name}; restore the files without git"
         )
     _judge(target)
-    moves = _moves(present, target)
-    held, wanted = _contents(present), _contents(target)
+    files, moves = changes(present, target)
+    staged, contents = gitstaged.differing(present, target)
     return GitPlan(
-        files=tuple(_changes(present, target)),
+        files=files,
         refs=moves,
         logs=(*_log_of_head(present, target), *moves),
         pins=tuple(_pins(present, target)),
-        staged=tuple(sorted(held - wanted)),
+        staged=tuple(sorted(staged)),
         needs=tuple(sorted({*_needed(target)})),
-        contents=tuple(sorted(wanted - held)),
+        contents=tuple(sorted(contents)),
         switch=_switch(present, target),
         before=operation(present),
         after=operation(target),
     )
+
+
+def changes(
+    present: GitPosition, target: GitPosition
+) -> tuple[tuple[FileChange, ...], tuple[RefMove, ...]]:
+    """What is to be written, and nothing else of a plan."""
+    return tuple(_changes(present, target)), _moves(present, target)
 
 
 def branches(target: GitPosition) -> tuple[str, ...]:
@@ -166,17 +165,8 @@ def _judge(target: GitPosition) -> None:
             raise Corrupt(f"the stored position would write {file.path!r} into the repository")
     if {*rebased(target.files)} - {*_branches(target)}:
         raise Corrupt("the stored position does not hold the branch that its rebase moves")
-    _judge_names(target)
     if target.shared_index and not _SHARED_INDEX.fullmatch(target.shared_index.path):
         raise Corrupt(f"the stored position would write {target.shared_index.path!r}")
-
-
-def _judge_names(target: GitPosition) -> None:
-    """Git believes its index: what a name there leads to, `.git/hooks` too, would be written."""
-    paths = {name.removesuffix(b"/") for _, index in _indexes(target) for name in index.names}
-    for part in {part for path in paths - {b""} for part in path.split(b"/")}:
-        if fault := names.fault(part):
-            raise Corrupt(f"the stored index holds a path with {part!r}: {fault}")
 
 
 def _is_id(text: str, hash_name: str) -> bool:
@@ -270,35 +260,6 @@ def _ids(data: bytes, hash_name: str) -> list[str]:
     return [word for word in words if _is_id(word, hash_name) and any(c != "0" for c in word)]
 
 
-def _contents(position: GitPosition) -> frozenset[Content]:
-    return frozenset(
-        Content(entry.id, is_tree=_kind(entry) == _TREE_MODE)
-        for entry in _entries(position)
-        if _kind(entry) != _LINK_MODE
-    )
-
-
-def _kind(entry: gitindex.IndexEntry) -> int:
-    return entry.mode & 0o170000
-
-
-def _entries(position: GitPosition) -> Iterator[gitindex.IndexEntry]:
-    """The entries of an index, and of the one that it is split from."""
-    for data, index in _indexes(position):
-        yield from gitindex.entries(data, index, hash_name=position.hash_name)
-
-
-def _indexes(position: GitPosition) -> Iterator[tuple[bytes, gitindex.Index]]:
-    shared = None if position.shared_index is None else position.shared_index.data
-    for data in (position.index, shared):
-        if data is None:
-            continue
-        try:
-            yield data, gitindex.parse(data, hash_name=position.hash_name)
-        except gitindex.BadIndex as error:
-            raise Corrupt(f"an index of the position cannot be read: {error}") from error
-
-
 # What is between two positions
 
 
@@ -314,7 +275,7 @@ def strangers(now: GitPosition, present: GitPosition, target: GitPosition) -> li
         found += [
             each for each in paths if here.get(each) not in (ours.get(each), theirs.get(each))
         ]
-    if now.index != target.index and not _same_index(now, present):
+    if now.index != target.index and not gitstaged.are_same(now, present):
         found.append("index")
     return found
 
@@ -327,12 +288,3 @@ def _without_index(position: GitPosition) -> dict[str, bytes]:
     found = own_files(position)
     found.pop("index", None)
     return found
-
-
-def _same_index(one: GitPosition, other: GitPosition) -> bool:
-    """Whether they say the same. `git status` writes the index anew for its stat data alone."""
-    if one.index == other.index:
-        return True
-    if one.index is None or other.index is None:
-        return False
-    return list(_entries(one)) == list(_entries(other))

@@ -198,7 +198,7 @@ class _Restore:
         self._plan = plan
         self._id = id
         self._seconds = seconds
-        self._steps = plan
+        self._changes, self._moves = plan.files, plan.refs
         self._staged: dict[str, bytes] = {}
         self.has_begun = False
 
@@ -230,13 +230,13 @@ class _Restore:
                 f"somebody else is at work in this repository: {', '.join(others)} changed after "
                 "the present was saved. Nothing was changed; repeat"
             )
-        self._steps = gitplan.plan_git(now, target)
+        self._changes, self._moves = gitplan.changes(now, target)
 
     def _stage(self, files: GitFiles) -> None:
-        for change in self._steps.files:
+        for change in self._changes:
             if change.after is not None:
                 self._staged[change.path] = files.stage(change.after)
-        for move in self._steps.refs:
+        for move in self._moves:
             if move.after is not None:
                 self._staged[move.ref] = files.stage(move.after.encode() + b"\n")
         if "index" in self._staged:
@@ -245,13 +245,13 @@ class _Restore:
     # Changes
 
     def _change(self, files: GitFiles, target: GitPosition) -> None:
-        for change in self._steps.files:
+        for change in self._changes:
             if change.path != "HEAD":
                 self._write(files, change)
         files.remove_operations({file.path for file in target.files})
-        for move in self._steps.refs:
+        for move in self._moves:
             self._move(files, move)
-        for change in self._steps.files:
+        for change in self._changes:
             if change.path == "HEAD":
                 self._write(files, change)
         for move in self._plan.logs:

@@ -8,7 +8,8 @@ import pytest
 
 from hardsave.workspace import gitplan
 from hardsave.workspace.gitpins import unpin
-from tests.unit.workspace.git_room import GitRoom, Saved, answers, built, clean
+from hardsave.workspace.gitrestore import present, restore_git
+from tests.unit.workspace.git_room import SECONDS, GitRoom, Saved, answers, built, clean
 from tests.unit.workspace.repository import Repository
 
 
@@ -131,6 +132,18 @@ def test_a_split_index_whose_other_half_is_gone(repository: Repository) -> None:
         path.unlink()
     repository.git(*COMMIT)
     room.rewind(target)
+    assert answers(repository) == then
+
+
+def test_a_damaged_index_is_replaced(repository: Repository) -> None:
+    room = GitRoom(repository.root)
+    target, then = room.save(), answers(repository)
+    index = repository.root / ".git/index"
+    index.write_bytes(b"garbage" * 10)
+    repository.git("status", codes=(128,))
+    before = present(repository.root, target.git)
+    assert before is not None
+    restore_git(repository.root, before, target.git, id="chk_1", seconds=SECONDS)
     assert answers(repository) == then
 
 
