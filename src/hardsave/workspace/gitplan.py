@@ -223,13 +223,14 @@ def own_files(position: GitPosition) -> dict[str, bytes]:
 
 
 def _pins(present: GitPosition, target: GitPosition) -> Iterator[Pin]:
-    kept = {id for _, id in _named(target)}
-    seen: set[str] = set()
+    """All but what a branch or the same note still names: git gc goes by branches, not by notes."""
+    same = {*_named(target)}
+    seen = {id for id in (*_branches(target).values(), target.commit) if id is not None}
     for name, id in _named(present):
-        if id not in kept and id not in seen:
+        if id not in seen and (name, id) not in same:
             seen.add(id)
             is_name = gitrefs.is_name(os.fsencode(f"refs/{name}"))
-            yield Pin(name if is_name else f"other-{len(seen)}", id)
+            yield Pin(name if is_name else f"other-{id}", id)
 
 
 def _named(position: GitPosition) -> Iterator[tuple[str, str]]:

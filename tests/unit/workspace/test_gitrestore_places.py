@@ -214,6 +214,22 @@ def test_what_the_present_names_survives_git_gc(repository: Repository) -> None:
     assert answers(repository) == moved
 
 
+def test_what_only_a_note_of_the_target_names_survives_git_gc(repository: Repository) -> None:
+    tip = repository.commit("a", "x\n")
+    repository.git("reset", "-q", "--hard", "HEAD~1")
+    room = GitRoom(repository.root)
+    target = room.save()
+    assert [file.data for file in target.git.files if file.path == "ORIG_HEAD"] == [
+        tip.encode() + b"\n"
+    ]
+    repository.git("checkout", "-q", "--detach", tip)
+    before, _ = room.rewind(target)
+    repository.git("reflog", "expire", "--expire=now", "--all")
+    repository.git("gc", "-q", "--prune=now")
+    room.rewind(before)
+    assert repository.line("rev-parse", "HEAD") == tip
+
+
 def test_a_merge_under_way_survives_git_gc(repository: Repository) -> None:
     room = GitRoom(repository.root)
     target = room.save()
