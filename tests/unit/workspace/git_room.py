@@ -1,8 +1,11 @@
 """A workspace that is a repository: saved with its position, and taken back with it."""
 
+import atexit
 import re
 import shutil
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -135,8 +138,16 @@ def outcome(repository: Repository, commands: Sequence[tuple[str, ...]]) -> obje
 
 
 def built(root: Path, *options: str) -> Repository:
-    """Two branches that changed the same line, and more on both."""
-    made = Repository(root).init(*options)
+    """Two branches that changed the same line, and more on both. A copy: git takes its time."""
+    shutil.copytree(_model(options) / "work", root, symlinks=True)
+    return Repository(root)
+
+
+@cache
+def _model(options: tuple[str, ...]) -> Path:
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    made = Repository(folder / "work").init(*options)
     made.commit("a", "one\n")
     made.commit("b", "one\n")
     made.commit("c", "one\n")
@@ -146,4 +157,4 @@ def built(root: Path, *options: str) -> Repository:
     made.git("checkout", "-q", "main")
     made.commit("a", "main\n")
     made.commit("e", "main\n")
-    return made
+    return folder
