@@ -73,7 +73,7 @@ class Launcher:
 
 
 def _serve(folder: Path) -> None:
-    for module in ("child", "invariants", "damage", "restoring", "gitrestoring"):
+    for module in ("child", "invariants", "damage", "restoring", "gitrestoring", "working"):
         importlib.import_module(f"tests.crash.{module}")
     for line in sys.stdin:
         started = [

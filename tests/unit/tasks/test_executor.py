@@ -1,0 +1,347 @@
+"""The runner: recovery, threads, stopping."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.errors import Misuse, Unavailable
+from hardsave.stores.memory import MemoryStore
+from hardsave.tasks import executor, shift
+from tests.unit.tasks.room import SECOND, Counter, Room, TimedStore
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def left_behind(room: Room, *names: str, **owner: Any) -> None:
+    """Tasks in progress of an owner that is dead, or as `owner` says."""
+    dead = room.abandon(**owner)
+    for name in names:
+        room.tasks.add(name)
+        room.tasks.claim(name)
+        record = room.store.task(None, name)
+        assert record is not None
+        assert isinstance(room.store, MemoryStore)
+        ledger = room.store._tenant(None).ledger
+        ledger._tasks[name] = record._replace(owner=dead.id)
+
+
+# Running
+
+
+def test_every_task_is_run_once_by_any_number_of_threads(room: Room) -> None:
+    for number in range(60):
+        room.tasks.add(f"t{number}")
+    ran = Counter()
+    room.run(lambda attempt: ran(attempt.id), concurrency=8)
+    assert sorted(ran.calls) == sorted(f"t{number}" for number in range(60))
+    assert room.tasks.stats().completed == 60
+
+
+def test_handlers_really_run_at_once(room: Room) -> None:
+    for number in range(4):
+        room.tasks.add(f"t{number}")
+    meeting = threading.Barrier(4, timeout=20)
+    room.run(lambda attempt: meeting.wait(), concurrency=4)
+    assert room.tasks.stats().completed == 4
+
+
+def test_what_a_handler_returns_is_the_result(room: Room) -> None:
+    room.tasks.add("t1")
+    room.run(lambda attempt: {"found": [1, 2]})
+    assert room.tasks.get("t1").result == {"found": [1, 2]}
+
+
+def test_a_handler_that_always_fails_is_run_as_often_as_allowed(room: Room) -> None:
+    room.tasks.add("t1", max_attempts=4)
+    room.tasks.add("t2")
+    ran = Counter()
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        ran(attempt.id)
+        if attempt.id == "t1":
+            raise OSError("always")
+
+    room.run(handler)
+    room.run(handler)
+    assert ran.calls.count("t1") == 4
+    assert room.tasks.get("t1").state == "failed"
+    assert room.tasks.get("t2").state == "completed"
+
+
+def test_a_result_that_cannot_be_stored_fails_the_task_at_once(room: Room) -> None:
+    room.tasks.add("t1")
+    room.run(lambda attempt: {"client": object()})
+    task = room.tasks.get("t1")
+    assert (task.state, task.attempts) == ("failed", 1)
+    assert task.error is not None
+    assert "result.client" in task.error
+
+
+def test_a_handler_that_exits_its_program_fails_its_task_alone(room: Room) -> None:
+    room.tasks.add("t1")
+    room.tasks.add("t2")
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        if attempt.id == "t1":
+            raise SystemExit(3)
+
+    room.run(handler)
+    assert room.tasks.get("t1").error == "SystemExit: 3"
+    assert room.tasks.get("t2").state == "completed"
+
+
+def test_a_task_that_fails_waits_longer_each_time(room: Room) -> None:
+    room.tasks.add("t1")
+    policy = hardsave.Retry(first_seconds=10, factor=3, jitter=0)
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        raise OSError("away")
+
+    with room.tasks.runner("s") as runner:
+        for waited in (10, 30):
+            attempts = room.tasks.get("t1").attempts
+            thread = threading.Thread(target=runner.run, args=(handler,), kwargs={"retry": policy})
+            thread.start()
+            until(lambda before=attempts: room.tasks.get("t1").attempts > before)
+            runner.stop()
+            thread.join()
+            record = room.store.task(None, "t1")
+            assert record is not None
+            assert record.due == room.clock.now + waited * SECOND
+            room.clock.jump(waited)
+
+
+def until(is_so: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"unknown": "guess"}])
+def test_terms_that_make_no_sense_are_refused(room: Room, wrong: dict[str, Any]) -> None:
+    with pytest.raises(Misuse), room.tasks.runner("s") as runner:
+        runner.run(lambda attempt: None, until_idle=True, **wrong)
+
+
+def test_a_store_that_fails_for_a_while_costs_no_task(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shift, "AGAIN_SECONDS", 0.01)
+    failing = 6
+    commit = room.store.commit
+
+    def flaky(batch: Any) -> int:
+        nonlocal failing
+        if batch.event.kind in ("claimed", "completed") and failing:
+            failing -= 1
+            raise Unavailable("the disk is full")
+        return commit(batch)
+
+    for number in range(3):
+        room.tasks.add(f"t{number}")
+    monkeypatch.setattr(room.store, "commit", flaky)
+    room.run(lambda attempt: None)
+    assert failing == 0
+    assert room.tasks.stats().completed == 3
+
+
+# Recovering
+
+
+def test_a_clean_start_finds_nothing(room: Room) -> None:
+    with room.tasks.runner("one") as runner:
+        assert runner.report.was_clean
+        assert runner.report.last_session is None
+    with room.tasks.runner("two") as runner:
+        assert runner.report.was_clean
+        assert runner.report.last_session == "one"
+        assert runner.report.last_stop is not None
+        assert str(runner.report) == "clean start: 0 tasks to do, 0 failed"
+
+
+def test_what_a_dead_process_has_left_is_put_back_to_work(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    room.tasks.iterate()
+    left_behind(room, "a", "b")
+    room.tasks.add("c")
+    with room.tasks.runner("next") as runner:
+        report = runner.report
+        assert not report.was_clean
+        assert [task.id for task in report.interrupted] == ["a", "b"]
+        assert [task.state for task in report.interrupted] == ["in_progress", "in_progress"]
+        assert (report.incomplete_count, report.failed_count, report.iterations) == (3, 0, 1)
+        assert [task.id for task in report.incomplete] == ["a", "b", "c"]
+        (dead,) = report.dead
+        assert dead.session == "dead"
+        assert "is gone" in dead.why
+        assert room.tasks.get("a").attempts == 1
+        ran = Counter()
+        runner.run(lambda attempt: ran((attempt.id, attempt.number)), until_idle=True)
+    assert ran.calls == [("a", 2), ("b", 2), ("c", 1)]
+    assert room.kinds("a") == ["added", "claimed", "interrupted", "claimed", "completed"]
+    assert "interrupted: a ('')" in caplog.text
+    assert "attempt 1 of 3" in str(report)
+    assert "nothing to do by hand" in str(report)
+
+
+def test_an_unclean_stop_is_noticed_also_when_nothing_was_running(room: Room) -> None:
+    room.abandon("idle server")
+    with room.tasks.runner("next") as runner:
+        assert not runner.report.was_clean
+        assert [dead.session for dead in runner.report.dead] == ["idle server"]
+        assert runner.report.interrupted == []
+
+
+def test_the_living_are_left_alone(room: Room) -> None:
+    room.tasks.add("t1")
+    attempt = room.tasks.claim("t1")
+    with room.tasks.runner("other") as runner:
+        assert runner.report.was_clean
+        assert runner.recover() == []
+    attempt.step("still mine", lambda: 1)
+    attempt.complete()
+
+
+def test_a_machine_that_restarted_has_no_living_owners(room: Room) -> None:
+    left_behind(room, "a")
+    assert isinstance(room.store, TimedStore)
+    room.store.boot = b"another."
+    room.store.since_boot = 1
+    with room.tasks.runner("next") as runner:
+        assert "restarted" in runner.report.dead[-1].why
+        assert [task.id for task in runner.report.interrupted] == ["a"]
+
+
+def test_a_second_machine_is_refused_unless_it_takes_over(room: Room) -> None:
+    left_behind(room, "a", host="elsewhere", boot=b"theirs..", space=1)
+    with pytest.raises(Unavailable, match=r"runs on elsewhere.*take_over=True"):
+        room.tasks.runner("here").__enter__()
+    assert room.tasks.get("a").state == "in_progress"
+    assert len(room.store.owners(None)) == 2  # of the attempt's own, and theirs: not the refused
+    with room.tasks.runner("here", take_over=True) as runner:
+        assert [task.id for task in runner.report.interrupted] == ["a"]
+
+
+def test_a_task_that_killed_its_process_too_often_is_not_tried_again(room: Room) -> None:
+    room.tasks.add("poison", max_attempts=2)
+    for _ in range(2):
+        dying = hardsave.Vault(room.store, clock=room.clock).tasks
+        dying.claim("poison")
+        dying.close()
+        with room.tasks.runner("next"):
+            pass
+    task = room.tasks.get("poison")
+    assert (task.state, task.attempts) == ("failed", 2)
+    assert task.error is not None
+    assert "its process died" in task.error
+
+
+@pytest.mark.parametrize("seconds", [3_600, -3_600, 365 * 86_400, -365 * 86_400])
+def test_a_clock_that_jumps_neither_kills_nor_revives(room: Room, seconds: int) -> None:
+    left_behind(room, "dead")
+    room.tasks.add("alive")
+    attempt = room.tasks.claim("alive")
+    room.clock.jump(seconds)
+    with room.tasks.runner("next") as runner:
+        assert [task.id for task in runner.report.interrupted] == ["dead"]
+    attempt.complete("still here")
+    assert room.tasks.get("alive").result == "still here"
+
+
+# Stopping
+
+
+def test_a_stop_lets_what_is_under_way_end(room: Room) -> None:
+    for number in range(5):
+        room.tasks.add(f"t{number}")
+    with room.tasks.runner("s") as runner:
+
+        def handler(attempt: hardsave.Attempt) -> str:
+            runner.stop()
+            return "ended"
+
+        runner.run(handler)
+    assert room.tasks.get("t0").result == "ended"
+    assert room.tasks.stats().pending == 4
+    assert room.store.owners(None) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_stop_cleanly_and_are_given_back(room: Room, number: signal.Signals) -> None:
+    room.tasks.add("t1")
+    before = signal.getsignal(number)
+
+    def handler(attempt: hardsave.Attempt) -> str:
+        os.kill(os.getpid(), number)
+        return "ended"
+
+    with room.tasks.runner("s") as runner:
+        runner.run(handler)
+    assert signal.getsignal(number) == before
+    assert room.tasks.get("t1").result == "ended"
+    with room.tasks.runner("next") as runner:
+        assert runner.report.was_clean
+
+
+def test_what_does_not_end_in_time_is_handed_back(room: Room) -> None:
+    room.tasks.add("t1")
+    go_on, learnt = threading.Event(), Counter()
+    with room.tasks.runner("s") as runner:
+
+        def hangs(attempt: hardsave.Attempt) -> None:
+            runner.stop()
+            go_on.wait(20)
+            try:
+                attempt.step("late", lambda: 1)
+            except hardsave.LeaseLost:
+                learnt("lost")
+            go_on.clear()
+
+        runner.run(hangs, grace_seconds=0.05)
+    task = room.tasks.get("t1")
+    assert (task.state, task.attempts) == ("pending", 0)
+    go_on.set()
+    until(lambda: learnt.calls == ["lost"])
+    assert room.kinds("t1") == ["added", "claimed", "handed_back"]
+
+
+def test_an_error_of_the_store_ends_the_run_and_is_raised(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any) -> Any:
+        raise hardsave.Corrupt("a page is damaged")
+
+    with room.tasks.runner("s") as runner:
+        monkeypatch.setattr(room.store, "due", broken)
+        with pytest.raises(hardsave.Corrupt, match="a page is damaged"):
+            runner.run(lambda attempt: None)
+
+
+def test_a_sweep_that_fails_is_reported_and_tried_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    with room.tasks.runner("s") as runner:
+
+        def broken(user: Any) -> Any:
+            raise Unavailable("away")
+
+        monkeypatch.setattr(room.store, "owners", broken)
+        executor.sweep(runner)
+    assert "looking for dead sessions failed" in caplog.text
+
+
+def test_a_runner_that_was_not_entered_has_no_report(room: Room) -> None:
+    with pytest.raises(Misuse, match="once it was entered"):
+        _ = room.tasks.runner("s").report

@@ -1,0 +1,137 @@
+"""The lease of a process, and what happens when it passes."""
+
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.errors import LeaseLost, Misuse
+from hardsave.stores.memory import MemoryStore
+from hardsave.tasks.lease import Lease
+from tests.unit.tasks.room import SECOND, Room, TimedStore
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def lease_of(room: Room, seconds: float = 30) -> Lease:
+    return Lease(room.tasks._desk, "me", seconds=seconds)
+
+
+def test_one_lease_covers_all_tasks_of_a_process(room: Room) -> None:
+    for name in ("a", "b"):
+        room.tasks.add(name)
+        room.tasks.claim(name)
+    (owner,) = room.store.owners(None)
+    assert owner.pid == os.getpid()
+    assert owner.until == room.store.moment().at + 30 * SECOND
+    room.vault.close()
+
+
+def test_a_beat_makes_it_last_longer(room: Room) -> None:
+    lease = lease_of(room)
+    id = lease.take()
+    assert isinstance(room.store, TimedStore)
+    room.store.since_boot += 20 * SECOND
+    assert lease.beat()
+    (owner,) = room.store.owners(None)
+    assert (owner.id, owner.until) == (id, room.store.since_boot + 30 * SECOND)
+    assert lease.take() == id
+    lease.close()
+    assert room.store.owners(None) == []
+    assert not lease.beat()
+
+
+def test_whoever_was_buried_learns_it_at_the_next_beat(room: Room) -> None:
+    lease = lease_of(room)
+    id = lease.take()
+    told = []
+
+    class Ear:
+        def lost(self) -> None:
+            told.append("lost")
+
+    ear: Any = Ear()
+    lease.listen(ear)
+    room.store.let_go(None, id)  # as whoever buries it does
+    assert not lease.beat()
+    assert told == ["lost"]
+    assert lease.take() != id
+    lease.close()
+
+
+def test_an_attempt_is_told_that_it_is_lost(room: Room) -> None:
+    room.tasks.add("t1")
+    with room.tasks.runner("s") as runner:
+        seen = threading.Event()
+
+        def handler(attempt: hardsave.Attempt) -> None:
+            room.store.let_go(None, runner._lease.take())
+            runner._lease.beat()
+            assert attempt.is_lost
+            with pytest.raises(LeaseLost):
+                attempt.progress(1, 2)
+            seen.set()
+            runner.stop()
+
+        runner.run(handler)
+        assert seen.is_set()
+
+
+def test_a_claim_after_a_burial_is_made_with_a_new_lease(room: Room) -> None:
+    room.tasks.add("a")
+    room.tasks.add("b")
+    room.tasks.claim("a")
+    (owner,) = room.store.owners(None)
+    room.store.let_go(None, owner.id)
+    with room.tasks.attempt("b"):
+        (new,) = room.store.owners(None)
+        assert new.id != owner.id
+    assert room.tasks.get("b").state == "completed"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 3_601])
+def test_leases_that_cannot_be_are_refused(room: Room, seconds: float) -> None:
+    with pytest.raises(Misuse):
+        room.tasks.runner("s", lease_seconds=seconds)
+
+
+def test_a_lease_that_is_forgotten_ends_its_thread() -> None:
+    room = Room(MemoryStore())
+    lease = lease_of(room, seconds=0.03)
+    lease.take()
+    thread = lease._thread
+    assert thread is not None
+    assert thread.daemon
+    del lease
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_living_task_far_longer_than_its_lease_runs_once() -> None:
+    """The heartbeat renews it; a second runner that looks all the time finds nobody dead."""
+    room = Room(MemoryStore())
+    room.tasks.add("t1")
+    ran = []
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        ran.append(attempt.number)
+        time.sleep(0.5)
+        attempt.step("end", lambda: 1)
+
+    with (
+        room.tasks.runner("one", lease_seconds=0.15) as one,
+        room.tasks.runner("two", lease_seconds=0.15) as two,
+    ):
+        thread = threading.Thread(target=one.run, args=(handler,), kwargs={"until_idle": True})
+        thread.start()
+        while thread.is_alive():
+            assert two.recover() == []
+            time.sleep(0.02)
+    assert ran == [1]
+    assert room.tasks.get("t1").state == "completed"
