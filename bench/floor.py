@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from bench.stopwatch import timed
+from hardsave.stores.base import Durability
 from hardsave.stores.sqlite.connection import connect
 
 PAGES_OF_AN_INSERT = 2  # at least
@@ -11,8 +12,8 @@ PAGES_OF_AN_INSERT = 2  # at least
 class BareInsert:
     """A table of blobs, through the same library, VFS and pragmas as a store."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = connect(str(path), "power", create=True)
+    def __init__(self, path: Path, durability: Durability = "power") -> None:
+        self._connection = connect(str(path), durability, create=True)
         self._connection.execute("CREATE TABLE blobs (id INTEGER PRIMARY KEY, data BLOB NOT NULL)")
         self.pragmas = ", ".join(
             f"{name}={self._connection.pragma(name)}" for name in ("journal_mode", "synchronous")

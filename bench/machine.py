@@ -25,6 +25,7 @@ LIBRARIES = (
     "langgraph",
     "langgraph-checkpoint",
     "langgraph-checkpoint-sqlite",
+    "dbos",
 )
 IN_MEMORY = {"tmpfs", "ramfs"}
 SYNCS = 200

@@ -1,8 +1,8 @@
-"""The state benchmark: its sections, in the order in which they are shown."""
+"""The benchmark: its sections, in the order in which they are shown."""
 
 from collections.abc import Callable
 
-from bench import crowd, reading, start, writing
+from bench import crowd, reading, start, tasks, writing
 from bench.report import Row
 from bench.setting import Setting
 
@@ -19,4 +19,7 @@ SECTIONS: dict[str, Section] = {
     "threads": crowd.threads,
     "processes": crowd.processes,
     "start": start.start,
+    "steps": tasks.steps,
+    "restart": tasks.restart,
+    "claims": tasks.claims,
 }

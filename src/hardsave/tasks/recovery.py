@@ -11,6 +11,7 @@ from hardsave.tasks.processes import Place
 from hardsave.tasks.task import Task
 
 MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
+MOST_SHOWN = 10  # in the text
 MOST_LISTED = 50  # tasks of a kind in a report; the counts are of all
 
 
@@ -99,13 +100,15 @@ class RecoveryReport:
         yield "the last session was not stopped cleanly"
         for dead in self.dead:
             yield f"  session {dead.session!r}, begun {_moment(dead.since)}: {dead.why}"
-        for task in self.interrupted:
+        for task in self.interrupted[:MOST_SHOWN]:
             left = task.attempts < task.max_attempts
             what = "will run again" if left else "has no attempt left, and counts as failed"
             yield (
                 f"  interrupted: {task.id} ({task.text!r}), attempt {task.attempts} of "
                 f"{task.max_attempts}, begun {_moment(task.started_at)}: {what}"
             )
+        if len(self.interrupted) > MOST_SHOWN:
+            yield f"  and {len(self.interrupted) - MOST_SHOWN} more"
         yield (
             f"  {self.incomplete_count} tasks to do, {self.failed_count} failed, "
             f"{self.iterations} iterations so far; work goes on, nothing to do by hand"
