@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     from hardsave.vault import guard as sync_guard
     from hardsave.vault import workspace as sync_workspace
     from hardsave.vault.bisect import Bisected, Try
+    from hardsave.vault.choosing import Scope
     from hardsave.vault.follow import Event, Following
     from hardsave.vault.purge import Purged
-    from hardsave.vault.restoring import Scope
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported

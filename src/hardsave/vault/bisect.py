@@ -7,6 +7,7 @@ anything else bad.
 """
 
 import math
+import os
 import shutil
 import subprocess
 import tempfile
@@ -47,18 +48,18 @@ class Bisected(NamedTuple):
     """What changed from the last good to the first bad one."""
 
 
-def midpoint(count: int, skipped: frozenset[int], low: int, high: int) -> int | None:
+def midpoint(skipped: frozenset[int], low: int, high: int) -> int | None:
     """The next to look at, strictly between a good and a bad one; None if nothing is left.
 
     Of those that were not skipped, the one nearest to the middle.
     """
     left = [at for at in range(low + 1, high) if at not in skipped]
     middle = (low + high) / 2
-    return min(left, key=lambda at: (abs(at - middle), at)) if left and count else None
+    return min(left, key=lambda at: (abs(at - middle), at)) if left else None
 
 
 def most_tries(count: int) -> int:
-    """How often a command runs at most, if it never skips."""
+    """How often a command runs at most to tell so many steps apart, if it never skips."""
     return math.ceil(math.log2(count)) if count > 1 else 0
 
 
@@ -77,7 +78,7 @@ def bisect(
     skipped: set[int] = set()
     low, high = 0, len(path) - 1
     with _Scratch(context) as scratch:
-        while (at := midpoint(len(path), frozenset(skipped), low, high)) is not None:
+        while (at := midpoint(frozenset(skipped), low, high)) is not None:
             scratch.go_to(path[at])
             code = scratch.run(command, timeout)
             one = Try(context.checkpoint(path[at]), verdict(code), code)
@@ -123,6 +124,15 @@ def path_between(
     return [record for record in reversed(found) if record.snapshot is not None]
 
 
+def _open_all(root: Path) -> None:
+    """What is in a directory that nobody may write to could not be removed."""
+    os.chmod(root, 0o700)
+    for folder, below, _ in os.walk(root):
+        for name in below:
+            if not os.path.islink(os.path.join(folder, name)):
+                os.chmod(os.path.join(folder, name), 0o700)
+
+
 class _Scratch:
     """A directory that holds one checkpoint after the other."""
 
@@ -137,14 +147,18 @@ class _Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._root.exists():
+            _open_all(self._root)
         self._temporary.cleanup()
 
     def go_to(self, record: CheckpointRecord) -> None:
         """A command may have left anything: each run begins with nothing but the checkpoint."""
         if self._root.exists():
+            _open_all(self._root)
             shutil.rmtree(self._root)
         self._root.mkdir()
-        copying.write_out(self._context, record, bytes(self._root), self._journal)
+        context = self._context
+        copying.write_out(context, record, bytes(self._root), self._journal, context.new_id())
 
     def run(self, command: Sequence[str], timeout: float | None) -> int:
         try:

@@ -1,36 +1,55 @@
 """A checkpoint's files, written into a directory that is empty."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from hardsave.errors import Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord
+from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
+from hardsave.vault.restoring import note, recover
 from hardsave.workspace import capture, checkout, directory, ignore
 from hardsave.workspace import plan as plans
 from hardsave.workspace.content import overlay
 from hardsave.workspace.steps import Restored
 
+Commit = Callable[[Id, bytes], object]
+"""Commits what the copy is for, under this id; the directory's real path goes with it."""
 
-def fill(context: Context, source: CheckpointRecord, path: Path) -> Restored:
-    """Write a checkpoint's files into a directory that is empty or does not exist yet."""
+
+def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit) -> Restored:
+    """Write a checkpoint's files into a directory that is empty or does not exist yet.
+
+    `commit` decides: interrupted before it, the directory is emptied again by whoever next
+    uses it or opens the store; after it, the copy is finished.
+    """
     if source.snapshot is None:
         raise NotFound(f"checkpoint {to_text(source.id)} was saved without files")
     try:
         path.mkdir(parents=True, exist_ok=True)
-        is_empty = not os.listdir(path)
     except OSError as error:
         raise Misuse(f"{str(path)!r} cannot be made a directory: {error}") from error
-    if not is_empty:
-        raise Misuse(f"{str(path)!r} is not empty; name a directory that is, or a new one")
     place = context.places.at(path)
     with place.locked():
-        return write_out(context, source, place.root, place.journal)
+        recover(context, place)
+        if os.listdir(place.root):
+            raise Misuse(f"{str(path)!r} is not empty; name a directory that is, or a new one")
+        id = context.new_id()
+        return write_out(
+            context, source, place.root, place.journal, id, lambda: commit(id, place.root)
+        )
 
 
-def write_out(context: Context, source: CheckpointRecord, root: bytes, journal: Path) -> Restored:
+def write_out(
+    context: Context,
+    source: CheckpointRecord,
+    root: bytes,
+    journal: Path,
+    id: Id,
+    decide: Callable[[], object] = lambda: None,
+) -> Restored:
     """Write a checkpoint's files into a directory that is empty, and nobody else's yet."""
     assert source.snapshot is not None
     target = capture.read(source.snapshot, context.objects.fetch).snapshot
@@ -38,7 +57,9 @@ def write_out(context: Context, source: CheckpointRecord, root: bytes, journal: 
     present = directory.write_empty(nothing.__setitem__)
     fetch = overlay(nothing, context.objects.fetch)
     plan = plans.plan(present, target, fetch, rules=_no_rules)
-    done = checkout.restore(root, plan, context.objects.fetch, journal, id=context.new_id())
+    done = checkout.restore(
+        root, plan, context.objects.fetch, journal, id=id, note=note(context, id), decide=decide
+    )
     if done.conflicts:
         first = done.conflicts[0]
         raise Unavailable(f"{os.fsdecode(first.path)!r} could not be written: {first.reason}")

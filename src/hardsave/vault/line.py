@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hardsave.timeline.summary import Summary
     from hardsave.vault.bisect import Bisected, Try
     from hardsave.vault.capturing import Taking
+    from hardsave.vault.choosing import Scope
     from hardsave.vault.guard import Guard
-    from hardsave.vault.restoring import Scope
 
 T = TypeVar("T")
 
@@ -283,6 +283,8 @@ class Timeline:
             raise Misuse(f"scope is 'mine' or 'everyone', not {scope!r}")
         if isinstance(paths, str | bytes):
             raise Misuse(f"paths is a list of paths; write [{paths!r}]")
+        if what == "state" and paths is not None:
+            raise Misuse("paths are of files; leave what='state' or the paths out")
         place = None if workspace is None else self._context.places.at(workspace)
         given = None if paths is None else tuple(os.fsencode(path) for path in paths)
         return How(what, given, scope, git, place, dry_run)

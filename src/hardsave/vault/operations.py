@@ -32,6 +32,9 @@ class FilesMove(NamedTuple):
     after: Id
     paths: tuple[bytes, ...] | None = None  # only these, and what lies in them
     git: bool = False  # and the repository's position too
+    only: tuple[bytes, ...] | None = None  # exactly these
+    like: tuple[Id, Id] | None = None  # exactly what differs between these two checkpoints
+    made: bool = False  # whether `before` was saved for this operation alone
 
 
 class Effects(NamedTuple):
@@ -79,8 +82,7 @@ def encode(codec: Codec, effects: Effects) -> bytes:
         if value := getattr(effects, name):
             data[name] = list(value) if isinstance(value, tuple) else value
     if effects.files is not None:
-        workspace, before, after, paths, git = effects.files
-        data["files"] = [workspace, before, after, None if paths is None else list(paths), git]
+        data["files"] = [list(x) if isinstance(x, tuple) else x for x in effects.files]
     return codec.encode({**data, **effects.about})
 
 
@@ -108,8 +110,7 @@ def decode(codec: Codec, record: LogRecord) -> Entry | None:
 def _files_move(plain: list[Any] | None) -> FilesMove | None:
     if plain is None:
         return None
-    workspace, before, after, paths, git = plain
-    return FilesMove(workspace, before, after, None if paths is None else tuple(paths), git)
+    return FilesMove._make(tuple(each) if isinstance(each, list) else each for each in plain)
 
 
 def _where(standing: TimelineRecord | None) -> list[Any] | None:

@@ -42,6 +42,11 @@ class Places:
         with self._lock:
             return list(self._places.values())
 
+    def is_known(self, root: bytes) -> bool:
+        """Whether this user has captured or restored there, or has said to."""
+        with self._lock:
+            return root in self._places or os.path.exists(self._prefix(root) + "-lock")
+
     def interrupted(self) -> list[str]:
         """Journals of this store: restores that have begun, and may not have ended."""
         return self._files("-journal")

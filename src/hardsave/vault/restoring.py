@@ -12,40 +12,29 @@ safety checkpoint does not have, or that changed after it, are kept and told as 
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound
-from hardsave.objects.hashing import Hash
+from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
-from hardsave.vault import repository, sessions
+from hardsave.vault import repository
 from hardsave.vault.capturing import Taken, Taking, taking
+from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose
 from hardsave.vault.context import Context
-from hardsave.vault.operations import Entry, FilesMove
+from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.saving import ANY_HEAD, Saving
 from hardsave.workspace import capture, checkout, compare, directory, journal
 from hardsave.workspace import plan as plans
-from hardsave.workspace.content import Fetch, overlay
-from hardsave.workspace.entries import DIRECTORY
+from hardsave.workspace.content import overlay
 from hardsave.workspace.plan import Plan
 from hardsave.workspace.steps import Restored
 
-Scope = Literal["mine", "everyone"]
-
 _PAGE = 1_000
-_SHOWN = 20
 _log = logging.getLogger(__name__)
-
-
-class Kept(NamedTuple):
-    """A path that was left as it is, and why."""
-
-    path: str
-    reason: str
 
 
 class FileChanges(NamedTuple):
@@ -74,18 +63,6 @@ class FileChanges(NamedTuple):
         return ", ".join(parts) or "nothing to do"
 
 
-class Wanted(NamedTuple):
-    """What is to be restored, and for what."""
-
-    kind: str
-    timeline: str
-    target: CheckpointRecord
-    paths: tuple[bytes, ...] | None = None
-    scope: Scope | None = None
-    only: frozenset[bytes] | None = None  # of an undo: what the operation had changed
-    git: bool = False
-
-
 Commit = Callable[[Id, FilesMove], object]
 """Commits the operation, under this id."""
 
@@ -102,45 +79,26 @@ def restore(
 ) -> Done:
     """Restore files; `commit` is called when everything is ready, unless nothing is to do."""
     with settled(context, place) as files:
-        goal = _capture(context, wanted.target)
+        goal = capture_of(context, wanted.target)
+        chosen = choose(context, place.root, wanted, goal.snapshot)
         position = repository.wanted(context, wanted.target, goal) if wanted.git else None
         files.branches = repository.branches(position)
         taken = files.take()
+        _check_paths(context, wanted, taken, goal)
         way = None if position is None else repository.way(place, taken.around, position)
         moves_git = way is not None and not way.is_empty
-        paths, kept = _chosen(context, place, wanted, goal)
-        plan = _plan(context, place, taken, goal, paths)
+        plan = _plan(context, place, taken, goal, chosen)
         if dry_run or not (plan.steps or moves_git):
-            return Done(None, _changes(place, plan, kept, git=moves_git))
+            return Done(None, _changes(place, plan, chosen.kept, git=moves_git))
         safety = _safety(context, wanted, taken, files)
-        kept += _carry_out(context, place, plan, wanted, safety, way, commit)
-        return Done(safety, _changes(place, plan, kept, git=moves_git))
-
-
-def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted:
-    """What takes the files of an operation back to what they were before it."""
-    before, after = (context.store.checkpoint(context.user, id) for id in (move.before, move.after))
-    if before is None or entry.timeline is None:
-        raise NotFound(
-            f"the files from before this {entry.kind} are gone: their checkpoint was dropped"
-        )
-    only: frozenset[bytes] = frozenset()
-    if after is not None:
-        snapshots = [_capture(context, record).snapshot for record in (before, after)]
-        only = frozenset(changed_files(context.objects.fetch, *snapshots))
-    return Wanted(kind, entry.timeline, before, move.paths, only=only, git=move.git)
+        if files.take() is not taken:  # it had to be captured anew, and may be another by now
+            plan = _plan(context, place, files.take(), goal, chosen)
+        move = _move(place, wanted, chosen, safety)
+        kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
+        return Done(safety.record, _changes(place, plan, (*chosen.kept, *kept), git=moves_git))
 
 
 # Deciding
-
-
-def _capture(context: Context, record: CheckpointRecord) -> capture.Capture:
-    if record.snapshot is None:
-        raise NotFound(
-            f"checkpoint {to_text(record.id)} ({record.timeline}:{record.seq}) was saved without "
-            "files; choose one that has a snapshot"
-        )
-    return capture.read(record.snapshot, context.objects.fetch)
 
 
 def _plan(
@@ -148,7 +106,7 @@ def _plan(
     place: Place,
     taken: Taken,
     goal: capture.Capture,
-    paths: Collection[bytes] | None,
+    chosen: Chosen,
 ) -> Plan:
     fetch = context.objects.fetch
     return plans.plan(
@@ -159,86 +117,24 @@ def _plan(
         present_tracked=taken.around.tracked,
         target_tracked=capture.tracked(goal.git, fetch),
         include=place.policy.include,
-        paths=None if paths is None else sorted(paths),
+        paths=chosen.paths,
+        only=chosen.only,
     )
 
 
-def _chosen(
-    context: Context, place: Place, wanted: Wanted, goal: capture.Capture
-) -> tuple[Collection[bytes] | None, list[Kept]]:
-    """The paths to restore, None for all; and those that are left to other sessions."""
-    found = _shares(context, place, wanted, goal)
-    if wanted.only is not None:  # an undo: what it did, but for what others did since
-        kept = {path: who for path, who in found.others.items() if path in wanted.only}
-        return (wanted.only - kept.keys() if kept else wanted.paths), _kept(kept)
-    if not found.others or wanted.scope == "everyone":
-        return wanted.paths, []
-    if wanted.scope is None:
-        raise Conflict(_refusal(found.others))
-    mine = [path for path in found.mine - found.both.keys() if _is_asked(path, wanted.paths)]
-    return mine, _kept(found.both)
-
-
-def _is_asked(path: bytes, paths: Sequence[bytes] | None) -> bool:
-    return paths is None or any(path == p or path.startswith(p + b"/") for p in paths)
-
-
-def _kept(paths: Mapping[bytes, str]) -> list[Kept]:
-    return [
-        Kept(os.fsdecode(path), f"timeline {who!r} has changed it too")
-        for path, who in sorted(paths.items())
-    ]
-
-
-def _refusal(others: Mapping[bytes, str]) -> str:
-    names = sorted(others)
-    shown = ", ".join(f"{os.fsdecode(path)} ({others[path]})" for path in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (
-        "other sessions have changed this workspace since: "
-        f"{shown}{more}; scope='mine' takes back only what this timeline has changed, "
-        "scope='everyone' all of it"
-    )
-
-
-def _shares(
-    context: Context, place: Place, wanted: Wanted, goal: capture.Capture
-) -> sessions.Shares:
-    """Who has changed what in this workspace since the target."""
-    if wanted.target.workspace != place.root:
-        return sessions.Shares(frozenset(), {})
-    saved: list[CheckpointRecord] = []
-    before: int | None = None
-    while rows := context.store.captured(context.user, place.root, before, _PAGE):
-        saved += [row for row in rows if row.number > wanted.target.number]
-        before = rows[-1].number
-        if before <= wanted.target.number:
-            break
-    if all(row.timeline == wanted.timeline for row in saved):
-        return sessions.Shares(frozenset(), {})
-    ordered = [
-        sessions.Saved(row.timeline, _capture(context, row).snapshot) for row in reversed(saved)
-    ]
-    return sessions.shares(goal.snapshot, ordered, wanted.timeline, _changed_in(context))
-
-
-def _changed_in(context: Context) -> sessions.Changed:
-    fetch = context.objects.fetch
-
-    def changed(old: Hash, new: Hash) -> list[bytes]:
-        return changed_files(fetch, old, new)
-
-    return changed
-
-
-def changed_files(fetch: Fetch, old: Hash, new: Hash) -> list[bytes]:
-    """Paths that differ between two snapshots, without directories."""
-    left, right = (directory.read_snapshot(root, fetch).top for root in (old, new))
-    return [
-        each.path
-        for each in compare.differences(left, right, fetch)
-        if not all(e is None or e.type == DIRECTORY for e in (each.old, each.new))
-    ]
+def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.Capture) -> None:
+    """A path that neither side has is a mistake, not a wish that is fulfilled already."""
+    if wanted.only is not None:
+        return
+    fetch = overlay(taken.objects, context.objects.fetch)
+    tops = [directory.read_snapshot(root, fetch).top for root in (taken.snapshot, goal.snapshot)]
+    for path in plans.checked(wanted.paths or ()):
+        if not any(compare.find(top, path, fetch) for top in tops):
+            raise NotFound(
+                f"{os.fsdecode(path)!r} is neither among the files here nor in checkpoint "
+                f"{to_text(wanted.target.id)}; paths count from the workspace, and what is "
+                "ignored is never touched"
+            )
 
 
 def _changes(place: Place, plan: Plan, kept: Sequence[Kept], *, git: bool) -> FileChanges:
@@ -268,13 +164,20 @@ def _changes(place: Place, plan: Plan, kept: Sequence[Kept], *, git: bool) -> Fi
 # Doing
 
 
-def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> CheckpointRecord:
+class _Safety(NamedTuple):
+    """The checkpoint that holds the present; whether it was made for that."""
+
+    record: CheckpointRecord
+    is_made: bool
+
+
+def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> _Safety:
     """The present as a checkpoint: the head, if it holds exactly that, else a new one."""
     saving = Saving(context, wanted.timeline, None)
     saving.look()
     head = context.history.head(wanted.timeline)
     if head is not None and (head.snapshot, head.workspace) == (taken.address, taken.workspace):
-        return head
+        return _Safety(head, is_made=False)
     goal = f"{wanted.target.timeline}:{wanted.target.seq}"
     about = saving.about(
         None,
@@ -283,47 +186,72 @@ def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> Ch
         f"before the {wanted.kind} to {goal}",
         None,
     )
-    return saving.carry(about, ANY_HEAD, files)
+    return _Safety(saving.carry(about, ANY_HEAD, files), is_made=True)
+
+
+def _move(place: Place, wanted: Wanted, chosen: Chosen, safety: _Safety) -> FilesMove:
+    """What the log is to say."""
+    is_listed = wanted.like is None and chosen.only is not None
+    return FilesMove(
+        place.root,
+        safety.record.id,
+        wanted.target.id,
+        wanted.paths,
+        wanted.git,
+        only=tuple(sorted(chosen.only or ())) if is_listed else None,
+        like=wanted.like,
+        made=safety.is_made,
+    )
+
+
+class _ByGit(NamedTuple):
+    """What is to be done about git: nothing, or a way that the safety checkpoint pins."""
+
+    way: repository.GitWay | None
+    safety: CheckpointRecord
 
 
 def _carry_out(
-    context: Context,
-    place: Place,
-    plan: Plan,
-    wanted: Wanted,
-    safety: CheckpointRecord,
-    way: repository.GitWay | None,
-    commit: Commit,
+    context: Context, place: Place, plan: Plan, move: FilesMove, git: _ByGit, commit: Commit
 ) -> list[Kept]:
     """Files, then git; what had to be left as it is."""
     entry = context.new_id()
-    move = FilesMove(place.root, safety.id, wanted.target.id, wanted.paths, wanted.git)
-    note = _Note(context.user, entry, safety.id, wanted.target.id, wanted.git)
-    data = context.objects.verbatim.codec.encode(list(note))
-    fetch = context.objects.fetch
-    written = checkout.begin(place.root, plan, place.journal, id=entry, note=data)
+    said = note(context, entry, git=(move.before, move.after) if move.git else None)
+    written = checkout.begin(place.root, plan, place.journal, id=entry, note=said)
     restored = checkout.carry_out(
-        written, fetch, place.journal, is_fresh=True, decide=lambda: commit(entry, move)
+        written,
+        context.objects.fetch,
+        place.journal,
+        is_fresh=True,
+        decide=lambda: commit(entry, move),
     )
     kept = [Kept(os.fsdecode(path), why) for path, why in restored.conflicts]
     kept += [Kept(os.fsdecode(path), "not empty") for path in restored.kept]
-    if way is not None and (problem := repository.go(place, way, safety)) is not None:
+    if git.way is not None and (problem := repository.go(place, git.way, git.safety)) is not None:
         kept.append(Kept(".git", problem))
     checkout.finish(place.journal)
     return kept
 
 
+# Recovering
+
+
 class _Note(NamedTuple):
-    """What the journal says besides the steps: enough to settle what was interrupted."""
+    """What a journal says besides its steps: enough to settle what was interrupted."""
 
     user: str | None
-    entry: Id
-    before: Id
-    after: Id
-    git: bool
+    entry: Id  # what its commit is called
+    git: tuple[Id, Id] | None  # from which checkpoint's position to which
 
 
-# Recovering
+def note(context: Context, entry: Id, *, git: tuple[Id, Id] | None = None) -> bytes:
+    plain = [context.user, entry, None if git is None else list(git)]
+    return context.objects.verbatim.codec.encode(plain)
+
+
+def _note_of(context: Context, written: journal.Journal) -> _Note:
+    user, entry, git = context.objects.verbatim.codec.decode(written.note)
+    return _Note(user, entry, None if git is None else (git[0], git[1]))
 
 
 @contextmanager
@@ -339,23 +267,19 @@ def recover(context: Context, place: Place) -> Restored | None:
     written = journal.read(place.journal)
     if written is None:
         return None
-    note = _note(context, written)
-    if note.user != context.user:
-        raise Misuse(f"a restore by user {note.user!r} was interrupted here; open it as them")
-    back = not _is_committed(context, note.entry)
+    said = _note_of(context, written)
+    if said.user != context.user:
+        raise Misuse(f"a restore by user {said.user!r} was interrupted here; open it as them")
+    back = not _is_committed(context, said.entry)
     done = checkout.carry_out(written, context.objects.fetch, place.journal, back=back)
-    if note.git and not back:
-        problem = repository.again(context, place, note.before, note.after)
+    if said.git is not None and not back:
+        problem = repository.again(context, place, *said.git)
         if problem is not None:
             _log.error("after a restore of %s that was interrupted: %s", place.path, problem)
     checkout.finish(place.journal)
     way = "taken back" if back else "finished"
     _log.warning("a restore of %s was interrupted; it is %s now", place.path, way)
     return done
-
-
-def _note(context: Context, written: journal.Journal) -> _Note:
-    return _Note(*context.objects.verbatim.codec.decode(written.note))
 
 
 def _is_committed(context: Context, entry: Id) -> bool:
@@ -381,7 +305,7 @@ def _recover_one(context: Context, path: Path) -> None:
     if written is None:
         return
     place = context.places.at(written.root)
-    if _note(context, written).user != context.user or place.journal != path or place.is_busy():
+    if _note_of(context, written).user != context.user or place.journal != path or place.is_busy():
         return
     with place.locked():
         recover(context, place)

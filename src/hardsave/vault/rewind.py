@@ -20,8 +20,9 @@ from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects, FilesMove
 
 if TYPE_CHECKING:
+    from hardsave.vault.choosing import Scope
     from hardsave.vault.place import Place
-    from hardsave.vault.restoring import FileChanges, Scope
+    from hardsave.vault.restoring import FileChanges
 
 _PAGE = 1_000
 _ATTEMPTS = 100
@@ -77,8 +78,9 @@ Decide = Callable[[TimelineRecord], _Plan]
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Take state, files or both back to a checkpoint."""
     if how.what == "state" or (target.snapshot is None and how.moves_head):
-        return _rewind_state(context, name, target, dry_run=how.dry_run)
-    from hardsave.vault.restoring import Wanted, restore  # with all that files need
+        return _rewind_state(context, name, target, how)
+    from hardsave.vault.choosing import Wanted  # with all that files need
+    from hardsave.vault.restoring import restore
 
     place = how.workspace or _workspace_of(context, name, target)
     kind = how.kind or ("rewind" if how.moves_head else "restore")
@@ -90,7 +92,7 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     wanted = Wanted(kind, name, target, how.paths, how.scope, git=how.git)
     done = restore(context, place, wanted, commit, dry_run=how.dry_run)
     if not moved and how.moves_head:  # the files are there already
-        return _rewind_state(context, name, target, dry_run=how.dry_run)._replace(files=done.files)
+        return _rewind_state(context, name, target, how)._replace(files=done.files)
     before = done.before or context.history.head(name)
     return Rewind(
         timeline=name,
@@ -122,25 +124,29 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
             f"checkpoint {to_text(target.id)} ({name}:{target.seq}) was saved without files; "
             "choose one that has a snapshot, or rewind the state alone"
         )
+    shown = os.fsdecode(workspace)
+    if not context.places.is_known(workspace):  # an import may name any directory it likes
+        raise Misuse(
+            f"the files are from {shown!r}, and this store has never saved there; if that is "
+            "where they shall go, say so with workspace=, or rewind what='state' alone"
+        )
     if not os.path.isdir(workspace):
         raise Misuse(
-            f"the workspace {os.fsdecode(workspace)!r} is not there; name another with workspace=, "
-            "or rewind the state alone with what='state'"
+            f"the workspace {shown!r} is not there; make it, an empty directory, name another "
+            "with workspace=, or rewind what='state' alone"
         )
     return context.places.at(workspace)
 
 
-def _rewind_state(
-    context: Context, name: str, target: CheckpointRecord, *, dry_run: bool
-) -> Rewind:
+def _rewind_state(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Move the head of a timeline to a checkpoint."""
     before = context.history.head(name)
     moved = before is None or before.id != target.id
-    if moved and not dry_run:
+    if moved and not how.dry_run:
         after = _operate(
             context,
             name,
-            "rewind",
+            how.kind or "rewind",
             lambda standing: _Plan(
                 standing._replace(head=target.id, is_deleted=False),
                 keeps=(target.id,),
@@ -153,24 +159,59 @@ def _rewind_state(
         timeline=name,
         before=None if before is None else context.checkpoint(before),
         target=context.checkpoint(target),
-        moved=moved and not dry_run,
+        moved=moved and not how.dry_run,
     )
 
 
-def fork(context: Context, source: CheckpointRecord, name: str) -> TimelineRecord:
-    """A timeline that starts at a checkpoint; one that was deleted may give its name."""
+def fork(
+    context: Context,
+    source: CheckpointRecord,
+    name: str,
+    id: Id | None = None,
+    workspace: bytes | None = None,
+) -> TimelineRecord:
+    """A timeline that starts at a checkpoint; one that was deleted may give its name.
+
+    With a `workspace`, where its files are by now, it begins with a checkpoint of them.
+    """
     standing = context.store.timeline(context.user, name)
     if standing is not None and not standing.is_deleted:
         raise Conflict(f"timeline {name!r} exists already; choose another name")
     moment = context.clock()
     last_seq = 0 if standing is None else standing.last_seq
-    move = Move(standing, TimelineRecord(name, source.id, last_seq, moment, source.id))
+    become = TimelineRecord(name, source.id, last_seq, moment, source.id)
+    added: tuple[CheckpointRecord, ...] = ()
+    if workspace is not None:
+        added = (_first(source, become, context.new_id(), workspace),)
+        become = become._replace(head=added[0].id, last_seq=added[0].seq)
+    move = Move(standing, become)
     about = {"source": source.id, "from": source.timeline}
-    data = operations.encode(context.objects.verbatim.codec, Effects((move,), about=about))
-    entry = LogRecord(0, context.new_id(), name, "fork", moment, data)
-    changes = Changes(keeps=(source.id,))
-    context.store.commit(Batch(context.user, entry, move, changes=changes))
-    return move.become
+    effects = Effects((move,), added=len(added), about=about)
+    data = operations.encode(context.objects.verbatim.codec, effects)
+    entry = LogRecord(0, id or context.new_id(), name, "fork", moment, data)
+    changes = Changes(keeps=(source.id,), checkpoints=added)
+    needed = source.roots if added else ()
+    context.store.commit(Batch(context.user, entry, move, requires=needed, changes=changes))
+    return become
+
+
+def _first(
+    source: CheckpointRecord, line: TimelineRecord, id: Id, workspace: bytes
+) -> CheckpointRecord:
+    """The checkpoint that a fork into a directory begins with: the source's, at that place."""
+    return source._replace(
+        number=0,
+        id=id,
+        timeline=line.name,
+        seq=line.last_seq + 1,
+        parent=source.id,
+        created_at=line.created_at,
+        name=None,
+        kind="automatic",
+        description=f"forked from {source.timeline}:{source.seq}",
+        workspace=workspace,
+        hidden=0,
+    )
 
 
 def clear(context: Context, name: str) -> int:

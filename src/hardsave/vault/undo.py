@@ -6,11 +6,12 @@ take back must still stand for every timeline that it touched. It is logged itse
 nothing that it does is final.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from hardsave.errors import Conflict, Corrupt, NotFound
+from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
 from hardsave.objects.records import Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, CheckpointGone
 from hardsave.vault import operations
@@ -106,14 +107,21 @@ def _check_it_stands(context: Context, entry: Entry, choose: Choose) -> None:
 def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Operation:
     if entry.effects.files is None:
         return _turned(context, entry, kind, id, latest)
-    from hardsave.vault.restoring import restore, turned  # with all that files need
+    from hardsave.vault.choosing import turned  # with all that files need
+    from hardsave.vault.restoring import restore
 
     done: list[Operation] = []
 
     def commit(id: Id, files: FilesMove) -> None:
         done.append(_turned(context, entry, kind, id, latest, files))
 
-    place = context.places.at(entry.effects.files.workspace)
+    workspace = entry.effects.files.workspace
+    if not os.path.isdir(workspace):
+        raise Misuse(
+            f"the workspace {os.fsdecode(workspace)!r} of this {entry.kind} is not there; bring it "
+            f"back or make it, an empty directory, then {kind} again"
+        )
+    place = context.places.at(workspace)
     wanted = turned(context, entry, entry.effects.files, kind)
     restore(context, place, wanted, commit)
     return done[0] if done else _turned(context, entry, kind, id, latest)

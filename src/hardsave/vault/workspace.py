@@ -12,11 +12,12 @@ from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, LeftOut, Snapshot, difference, git_state
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
-from hardsave.vault.restoring import Scope, settled
+from hardsave.vault.restoring import settled
 from hardsave.vault.rewind import Rewind
 from hardsave.workspace.dirty import dirty
 from hardsave.workspace.entries import joined
@@ -138,7 +139,8 @@ class Workspace:
     ) -> "Fork":
         """Put a checkpoint's files into a new directory, with a timeline of its own.
 
-        The timeline is called `name`, or else like the directory.
+        The timeline is called `name`, or else like the directory, and begins with a checkpoint
+        of its own there. `undo` takes the timeline away, and leaves the directory to you.
         """
         path = Path(directory).absolute()
         name = path.name if name is None else name
@@ -148,9 +150,10 @@ class Workspace:
         standing = context.store.timeline(context.user, name)
         if standing is not None and not standing.is_deleted:
             raise Conflict(f"timeline {name!r} exists already; choose another name")
-        copying.fill(context, source, path)  # first: if that fails, no timeline is made
-        line = Timeline(context, name, rewind.fork(context, source, name))
-        line.snapshot(path, description=f"forked from {source.timeline}:{source.seq}")
+        copying.fill(
+            context, source, path, lambda id, root: rewind.fork(context, source, name, id, root)
+        )
+        line = Timeline(context, name, context.store.timeline(context.user, name))
         context.events.tell("forked", line)
         return Fork(line, Workspace(context, context.places.at(path)))
 

@@ -89,20 +89,20 @@ def plan(
     target_tracked: frozenset[bytes] = frozenset(),
     include: Iterable[bytes] = (),
     paths: Sequence[bytes] | None = None,
+    only: frozenset[bytes] | None = None,
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
-    what lies in them. The ignore files that `rules` are
-    made of are in the snapshots."""
+    what lies in them; with `only`, of these exactly so many, and nothing else that lies in
+    them. The ignore files that `rules` are made of are in the snapshots."""
+    asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(present_tracked, chosen))
     theirs = Side(rules(patterns(new.top, fetch)), Exempt(target_tracked, chosen))
     modes: dict[bytes, int] = {}
-    ward = LeftAlone(ours, theirs, fetch, None if paths is None else checked(paths), modes)
-    found = list(compare.differences(old.top, new.top, fetch, ward))
-    if paths is not None:
-        found = _asked_for(found, checked(paths))
-    groups = _groups(old, new, fetch, found, is_part=paths is not None)
+    ward = LeftAlone(ours, theirs, fetch, asked.paths, modes)
+    found = _asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)
+    groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
     return Plan(
         present,
@@ -122,18 +122,34 @@ def checked(paths: Sequence[bytes]) -> list[bytes]:
     return plain
 
 
-def _asked_for(found: list[Difference], paths: list[bytes]) -> list[Difference]:
-    """Chosen paths, what lies in them, and the directories that they need above them."""
-    chosen = [each for each in found if _in_any(each.path, paths)]
-    needed = {parent(each.path) for each in chosen if each.new is not None}
-    above = [
+class Asked(NamedTuple):
+    """Which paths a plan is about."""
+
+    paths: Sequence[bytes] | None = None  # with all that lies in them
+    only: frozenset[bytes] | None = None
+
+    def holds(self, path: bytes) -> bool:
+        is_chosen = self.only is None or path in self.only
+        return is_chosen and (self.paths is None or _in_any(path, self.paths))
+
+
+def _asked_for(found: list[Difference], asked: Asked) -> list[Difference]:
+    """Chosen paths, and the directories that they need above them."""
+    chosen = [each for each in found if asked.holds(each.path)]
+    if len(chosen) == len(found):
+        return found
+    needed: set[bytes] = set()
+    for each in chosen:
+        above = parent(each.path) if each.new is not None else b""
+        while above and above not in needed:
+            needed.add(above)
+            above = parent(above)
+    missing = [
         each
         for each in found
-        if each.old is None
-        and not _in_any(each.path, paths)
-        and any(lies_in(path, each.path) for path in needed)
+        if each.old is None and each.path in needed and not asked.holds(each.path)
     ]
-    return above + chosen
+    return missing + chosen
 
 
 def _in_any(path: bytes, paths: Iterable[bytes]) -> bool:
@@ -167,8 +183,7 @@ def _groups(
     new: directory.Snapshot,
     fetch: Fetch,
     found: Iterable[Difference],
-    *,
-    is_part: bool,
+    asked: Asked,
 ) -> Groups:
     """A group that both have, and in which nothing changes, needs no thought."""
     changed = {each.path for each in found}
@@ -179,11 +194,14 @@ def _groups(
     theirs = [group for group in new.links if group not in both]
     others = {path for group in (*ours, *theirs) for path in group if path not in changed}
     held = {path: compare.find(old.top, path, fetch) for path in others}
-    same = {path for path in others if held[path] == compare.find(new.top, path, fetch)}
+    same = {
+        path
+        for path in others
+        if asked.holds(path) and held[path] == compare.find(new.top, path, fetch)
+    }
     wanted = links.effective(ours, theirs, changed | same)
-    fixed = others if is_part else others - same
     entries = {path: entry for path, entry in held.items() if entry is not None}
-    return Groups(ours, wanted, fixed, entries)
+    return Groups(ours, wanted, others - same, entries)
 
 
 # The order of things

@@ -1,0 +1,240 @@
+"""Which paths a restore may touch: what was asked for, less what is other sessions'.
+
+An undo touches what its operation has changed, and, if the head goes back with it, what was
+saved on the timeline since; nothing else. What was edited elsewhere in the meantime, and never
+saved, is not its business. A timeline that shares its workspace takes back what is its own,
+everything, or refuses; what others have changed too is kept and told.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from hardsave.errors import Conflict, NotFound
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.timeline.refs import to_text
+from hardsave.vault import operations, sessions
+from hardsave.vault.context import Context
+from hardsave.vault.operations import Entry, FilesMove
+from hardsave.vault.sessions import Brought, Saved, Shares
+from hardsave.workspace import capture, compare
+from hardsave.workspace.content import Fetch
+from hardsave.workspace.entries import lies_in
+
+Scope = Literal["mine", "everyone"]
+
+_PAGE = 1_000
+_SHOWN = 20
+
+
+class Kept(NamedTuple):
+    """A path that was left as it is, and why."""
+
+    path: str
+    reason: str
+
+
+class Wanted(NamedTuple):
+    """What is to be restored, and for what."""
+
+    kind: str
+    timeline: str
+    target: CheckpointRecord
+    paths: tuple[bytes, ...] | None = None
+    scope: Scope | None = None
+    only: frozenset[bytes] | None = None  # of an undo: what the operation had changed
+    like: tuple[Id, Id] | None = None  # of an undo: the checkpoints that this is read from
+    git: bool = False
+
+
+class Chosen(NamedTuple):
+    """`paths` with all that lies in them, None for everything; of these `only` some, exactly."""
+
+    paths: tuple[bytes, ...] | None
+    only: frozenset[bytes] | None = None
+    kept: tuple[Kept, ...] = ()
+
+
+def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
+    """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
+    base = _base(context, root, wanted.target)
+    found = _shares(context, root, wanted.timeline, base)
+    if found is None or (wanted.only is None and wanted.scope == "everyone"):
+        return Chosen(wanted.paths, wanted.only)
+    if wanted.only is not None:
+        kept = {path: who for path, who in found.others.items() if path in wanted.only}
+        return Chosen(wanted.paths, wanted.only - kept.keys(), _kept(kept))
+    if wanted.scope is None:
+        if found.others:
+            raise Conflict(_refusal(found.others))
+        return Chosen(wanted.paths)
+    mine = found.mine
+    if base is not None and base != wanted.target:  # what happened elsewhere comes with it
+        mine |= set(changed(context.objects.fetch, snapshot_of(context, base), goal))
+    both = {path: who for path, who in found.others.items() if path in mine}
+    asked = {path: who for path, who in both.items() if _is_asked(path, wanted.paths)}
+    return Chosen(wanted.paths, mine - both.keys(), _kept(asked))
+
+
+def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted:
+    """What takes the files of an operation back to what they were before it."""
+    before = context.store.checkpoint(context.user, move.before)
+    if before is None or entry.timeline is None:
+        raise NotFound(
+            f"the files from before this {entry.kind} are gone: their checkpoint was dropped"
+        )
+    only = _brought(context, move)
+    since = _saved_since(context, entry, move) if only is not None else frozenset()
+    is_listed = move.only is not None or bool(since)
+    return Wanted(
+        kind,
+        entry.timeline,
+        before,
+        move.paths,
+        only=None if only is None else only | since,
+        like=None if is_listed else move.like or (move.before, move.after),
+        git=move.git,
+    )
+
+
+def _saved_since(context: Context, entry: Entry, move: FilesMove) -> frozenset[bytes]:
+    """What saves have changed since an operation that moved the head: they are left with it."""
+    after = context.store.checkpoint(context.user, move.after)
+    if not entry.effects.moves or after is None:
+        return frozenset()
+    moves = _moves(context, move.workspace, entry.number)
+    safety = {each.before for _, _, each in moves if each.made}
+    saved = [
+        row
+        for row in _captures(context, move.workspace, entry.number)
+        if row.timeline == entry.timeline and row.id not in safety
+    ]
+    if not saved:
+        return frozenset()
+    snapshots = [snapshot_of(context, each) for each in (after, saved[-1])]
+    return frozenset(changed(context.objects.fetch, *snapshots))
+
+
+# What is known of checkpoints
+
+
+def capture_of(context: Context, record: CheckpointRecord) -> capture.Capture:
+    if record.snapshot is None:
+        raise NotFound(
+            f"checkpoint {to_text(record.id)} ({record.timeline}:{record.seq}) was saved without "
+            "files; choose one that has a snapshot"
+        )
+    return capture.read(record.snapshot, context.objects.fetch)
+
+
+def snapshot_of(context: Context, record: CheckpointRecord) -> Hash:
+    return capture_of(context, record).snapshot
+
+
+def changed(fetch: Fetch, old: Hash, new: Hash) -> list[bytes]:
+    """Paths that differ between two snapshots. A directory does if it is new, gone, or has
+    another mode; files do, too, if they are one in only one of them."""
+    return [path for paths in compare.diff(old, new, fetch) for path in paths]
+
+
+# Who has changed what
+
+
+def _base(context: Context, root: bytes, target: CheckpointRecord) -> CheckpointRecord | None:
+    """The target, if it was captured here; else, of what led to it, what was."""
+    line = (target, *islice(context.history.ancestors(target), _PAGE))
+    return next((each for each in line if each.workspace == root), None)
+
+
+def _shares(
+    context: Context, root: bytes, timeline: str, base: CheckpointRecord | None
+) -> Shares | None:
+    """Who has changed what in a workspace since a checkpoint, or since its first capture; None
+    if nobody else was there."""
+    after = 0 if base is None else base.number
+    saved = _captures(context, root, after)
+    moves = list(_moves(context, root, after))
+    if all(name == timeline for name in (*(s.timeline for s in saved), *(n for _, n, _ in moves))):
+        return None
+    safety = {move.before for _, _, move in moves if move.made}
+    happened: list[tuple[int, Saved | Brought]] = [
+        (row.number, Saved(row.timeline, snapshot_of(context, row)))
+        for row in saved
+        if row.id not in safety
+    ]
+    for number, name, move in moves:
+        after_it = context.store.checkpoint(context.user, move.after)
+        paths = _brought(context, move)
+        if after_it is not None and paths is not None:
+            happened.append((number, Brought(name, paths, snapshot_of(context, after_it))))
+    ordered = [each for _, each in sorted(happened, key=lambda each: each[0])]
+    since = base or next(iter(saved), None)
+    if since is None:
+        return None
+    fetch = context.objects.fetch
+    return sessions.shares(
+        snapshot_of(context, since), ordered, timeline, lambda old, new: changed(fetch, old, new)
+    )
+
+
+def _captures(context: Context, root: bytes, after: int) -> list[CheckpointRecord]:
+    """Oldest first, those after some commit."""
+    saved: list[CheckpointRecord] = []
+    before: int | None = None
+    while rows := context.store.captured(context.user, root, before, _PAGE):
+        saved += [row for row in rows if row.number > after]
+        before = rows[-1].number
+        if before <= after:
+            break
+    return saved[::-1]
+
+
+def _moves(context: Context, root: bytes, after: int) -> Iterator[tuple[int, str, FilesMove]]:
+    """Operations that have changed files here, after some commit."""
+    while rows := context.store.log(context.user, after, _PAGE):
+        for row in rows:
+            entry = operations.decode(context.objects.codec, row)
+            files = None if entry is None else entry.effects.files
+            if files is not None and files.workspace == root and row.timeline is not None:
+                yield row.number, row.timeline, files
+        after = rows[-1].number
+
+
+def _brought(context: Context, move: FilesMove) -> frozenset[bytes] | None:
+    """The paths that an operation was about; None if that cannot be told any more."""
+    if move.only is not None:
+        return frozenset(move.only)
+    ids = move.like or (move.before, move.after)
+    found = [context.store.checkpoint(context.user, id) for id in ids]
+    snapshots = [snapshot_of(context, each) for each in found if each is not None]
+    if len(snapshots) < 2:
+        return None
+    paths = changed(context.objects.fetch, *snapshots)
+    return frozenset(path for path in paths if _is_asked(path, move.paths))
+
+
+def _is_asked(path: bytes, paths: Sequence[bytes] | None) -> bool:
+    return paths is None or any(lies_in(path, each.rstrip(b"/")) for each in paths)
+
+
+# Words
+
+
+def _kept(paths: Mapping[bytes, str]) -> tuple[Kept, ...]:
+    return tuple(
+        Kept(os.fsdecode(path), f"timeline {who!r} has changed it too")
+        for path, who in sorted(paths.items())
+    )
+
+
+def _refusal(others: Mapping[bytes, str]) -> str:
+    names = sorted(others)
+    shown = ", ".join(f"{os.fsdecode(path)} ({others[path]})" for path in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (
+        "other sessions have changed this workspace since: "
+        f"{shown}{more}; scope='mine' takes back only what this timeline has changed, "
+        "scope='everyone' all of it"
+    )

@@ -1,0 +1,263 @@
+"""A checkpoint holds state and files together, or it does not exist."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.vault.vault import Vault
+from hardsave.workspace import snapshot as snapshots
+from tests.unit.vault.desk import Desk, put, refusal
+from tests.unit.vault.stage import Watched
+
+
+def names(checkpoint: hardsave.Checkpoint) -> list[str]:
+    assert checkpoint.snapshot is not None
+    return [file.path for file in checkpoint.snapshot.files()]
+
+
+def test_state_and_files_are_one_commit(desk: Desk, store: Watched) -> None:
+    desk.write(a_txt="one", sub__b_txt="two")
+    saved = desk.line.save({"turn": 1}, workspace=desk.work)
+    assert len(store.batches) == 1
+    assert saved.state["turn"] == 1
+    assert names(saved) == ["a.txt", "sub", "sub/b.txt"]
+    assert saved.snapshot is not None
+    assert saved.snapshot.read("sub/b.txt") == b"two"
+    assert saved.snapshot.workspace == str(desk.work)
+    assert saved.not_captured == ()
+
+
+def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
+    desk.write(a_txt="one")
+    store.before_commit = Unavailable("the disk is full")
+    with pytest.raises(Unavailable):
+        desk.save(1)
+    assert desk.line.head is None
+    assert desk.vault.workspace(desk.work).last is None
+    desk.save(2)
+    assert [each.state["turn"] for each in desk.line.checkpoints()] == [2]
+
+
+def test_a_conflicting_save_writes_no_files_either(desk: Desk) -> None:
+    desk.write(a_txt="one")
+    other = desk.vault.timeline("main")
+    other.save({"turn": 1})
+    with pytest.raises(Conflict):
+        desk.save(2)
+    assert desk.vault.workspace(desk.work).last is None
+
+
+def test_what_is_large_is_stored_ahead_and_shows_only_with_its_checkpoint(
+    desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots._Batches, "__init__", _small_batches)
+    for number in range(50):
+        put(desk.work, f"file-{number}", f"{number} " * 3_000)
+    store.before_commit = Unavailable("no")
+    with pytest.raises(Unavailable):
+        desk.save(1)
+    assert desk.vault.stats().checkpoints == 0
+    assert not store._tenant(None).pins
+    assert desk.vault.gc().objects > 0
+    assert store.objects == {}
+    saved = desk.line.save({"turn": 2}, workspace=desk.work)
+    assert len(names(saved)) == 50
+    assert not store._tenant(None).pins
+    assert desk.vault.verify().faults == ()
+
+
+def _small_batches(self: Any, put: Any, limit: int) -> None:
+    self._put, self._limit, self._batch, self._bytes, self.made = put, 50_000, {}, 0, set()
+
+
+def test_append_and_snapshot_take_files_along(desk: Desk) -> None:
+    desk.write(a_txt="one")
+    desk.line.append({"messages": ["hello"]}, workspace=desk.work)
+    desk.write(a_txt="two")
+    second = desk.line.append({"messages": ["again"]}, workspace=desk.work)
+    desk.write(a_txt="three")
+    third = desk.line.snapshot(desk.work, name="by hand")
+    assert third.read() == {"messages": ["hello", "again"]}
+    assert third.kind == "manual"
+    assert [c.snapshot.read("a.txt") for c in (second, third) if c.snapshot] == [b"two", b"three"]
+    assert desk.line.append({"messages": ["without"]}).snapshot is None
+
+
+def test_a_snapshot_needs_no_state(desk: Desk) -> None:
+    desk.write(a_txt="one")
+    taken = desk.vault.workspace(desk.work).snapshot()
+    assert (taken.timeline, taken.read()) == ("main", None)
+    assert names(taken) == ["a.txt"]
+
+
+def test_an_unchanged_workspace_is_not_read_again(desk: Desk, store: Watched) -> None:
+    for number in range(20):
+        file = put(desk.work, f"file-{number}", f"{number}")
+        os.utime(file, (1, 1))
+    desk.save(1)
+    count = len(store.objects)
+    desk.save(1)
+    assert len(store.objects) == count
+
+
+def test_what_the_cache_speaks_of_may_be_collected(desk: Desk) -> None:
+    desk.write(a_txt="one", b_txt="two")
+    desk.save(1)
+    desk.vault.purge(timeline="main")
+    saved = desk.vault.timeline("other").save({}, workspace=desk.work)
+    assert saved.snapshot is not None
+    assert saved.snapshot.read("a.txt") == b"one"
+    assert desk.vault.verify().faults == ()
+
+
+def test_secrets_fifos_and_sockets_are_left_out_and_listed(desk: Desk) -> None:
+    desk.write(a_txt="one", _env="TOKEN=1", sub__id_rsa="key")
+    put(desk.work, "sub/id_rsa", "key")
+    os.mkfifo(desk.work / "fifo")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(desk.work / "socket"))
+    listener.close()
+    saved = desk.line.save({}, workspace=desk.work)
+    left_out = dict(saved.not_captured)
+    assert left_out["fifo"] == "a FIFO"
+    assert left_out["socket"] == "a socket"
+    assert "secret" in left_out[".env"]
+    assert "secret" in left_out["sub/id_rsa"]
+    assert not {".env", "sub/id_rsa", "fifo", "socket"} & {*names(saved)}
+
+
+def test_include_asks_for_what_looks_secret_or_is_ignored(desk: Desk) -> None:
+    desk.write(_env="TOKEN=1", _gitignore="build/\n", build__kept="yes", build__other="no")
+    assert ".env" not in names(desk.line.save({}, workspace=desk.work))
+    workspace = desk.vault.workspace(desk.work, include=[".env", "build/kept"])
+    found = names(desk.line.save({}, workspace=workspace))
+    assert ".env" in found
+    assert "build/other" not in found
+
+
+def test_caps_leave_out_and_say_so(desk: Desk) -> None:
+    desk.write(small="x", large="x" * 1_000)
+    workspace = desk.vault.workspace(desk.work, max_file_bytes=100)
+    saved = workspace.snapshot()
+    assert names(saved) == ["small"]
+    assert "cap" in dict(saved.not_captured)["large"]
+    again = desk.vault.workspace(desk.work).snapshot()
+    assert names(again) == ["large", "small"]
+
+
+def test_the_stores_own_files_are_never_captured(tmp_path: Path) -> None:
+    with hardsave.open(f"sqlite:///{tmp_path}/kept/store.db") as vault:
+        put(tmp_path, "a.txt", "one")
+        line = vault.timeline("main")
+        first = line.save({"turn": 1}, workspace=tmp_path)
+        put(tmp_path, "a.txt", "two")
+        line.save({"turn": 2}, workspace=tmp_path)
+        assert names(first) == ["a.txt", "kept"]
+        line.rewind(first.id)
+        assert (tmp_path / "a.txt").read_text() == "one"
+        line.undo()
+        assert line.load() == {"turn": 2}
+        assert vault.verify().faults == ()
+
+
+@pytest.mark.parametrize("path", ["/", "~"])
+def test_everything_and_a_home_are_refused_unless_somebody_is_sure(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    put(home, "a.txt", "one")
+    monkeypatch.setenv("HOME", str(home))
+    with Vault(Watched()) as vault:
+        line = vault.timeline("main")
+        with pytest.raises(Misuse, match="home directory"):
+            line.save({}, workspace=os.path.expanduser(path))
+        assert line.head is None
+        if path == "~":
+            line.save({}, workspace=vault.workspace(home, sure=True))
+
+
+def test_a_workspace_that_is_not_there_is_an_error(desk: Desk, tmp_path: Path) -> None:
+    file = put(tmp_path, "file", "x")
+    for wrong in (tmp_path / "nowhere", file):
+        assert "is no directory" in str(refusal(desk.line.save, {}, workspace=wrong))
+
+
+def test_another_users_files_cannot_be_seen(tmp_path: Path) -> None:
+    store = Watched()
+    work = tmp_path / "work"
+    put(work, "a.txt", "hers")
+    with Vault(store, user="ada") as ada, Vault(store, user="bob") as bob:
+        saved = ada.timeline("main").save({}, workspace=work)
+        assert bob.workspace(work).last is None
+        line = bob.timeline("main")
+        line.save({})
+        for wrong in (saved.id, "main:1"):
+            error = refusal(line.rewind, wrong, what="files", workspace=work)
+            assert isinstance(error, NotFound)
+        with pytest.raises(NotFound):
+            bob.workspace(work).fork(saved.id, tmp_path / "stolen")
+        assert not (tmp_path / "stolen").exists()
+
+
+def test_status_says_what_has_changed_and_saves_nothing(desk: Desk, store: Watched) -> None:
+    desk.write(a_txt="one", sub__b_txt="two", gone="x", _env="TOKEN=1")
+    workspace = desk.vault.workspace(desk.work)
+    first = workspace.status()
+    assert (first.last, first.files.added) == (None, ("a.txt", "gone", "sub", "sub/b.txt"))
+    assert [each.path for each in first.not_captured] == [".env"]
+    desk.save(1)
+    assert not any(workspace.status().files)
+    desk.write(a_txt="other", new="n")
+    (desk.work / "gone").unlink()
+    count = len(store.batches)
+    found = workspace.status()
+    assert found.last is not None
+    assert found.files == (("new",), ("gone",), ("a.txt",))
+    assert len(store.batches) == count
+    assert desk.seen()[b"a.txt"] != "one"
+
+
+def test_what_one_vault_has_seen_another_builds_on(tmp_path: Path) -> None:
+    put(tmp_path, "work/a.txt", "one")
+    url = f"sqlite:///{tmp_path}/store.db"
+    for turn in range(3):
+        with hardsave.open(url) as vault:
+            line = vault.timeline("main")
+            line.save({"turn": turn}, workspace=tmp_path / "work")
+            assert vault.verify().faults == ()
+    with hardsave.open(url) as vault:
+        put(tmp_path, "work/a.txt", "two")
+        assert vault.workspace(tmp_path / "work").status().files.changed == ("a.txt",)
+
+
+def test_files_differ_between_two_checkpoints(desk: Desk) -> None:
+    desk.write(a_txt="one", gone="x")
+    one = desk.save(1)
+    desk.write(a_txt="two", new="y")
+    (desk.work / "gone").unlink()
+    two = desk.save(2)
+    assert desk.vault.diff(one, two).files == (("new",), ("gone",), ("a.txt",))
+    three = desk.line.save({"turn": 3})
+    assert not any(desk.vault.diff(two, three).files)
+
+
+def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a_txt="one")
+    desk.save(1)
+
+    def failing(path: Any = ".") -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", failing)
+    monkeypatch.setattr(os, "listdir", failing)
+    error = refusal(desk.vault.workspace(desk.work).snapshot, timeline="other")
+    monkeypatch.undo()
+    assert "Input/output" in str(error)
+    assert [line.name for line in desk.vault.timelines()] == ["main"]

@@ -1,0 +1,229 @@
+"""Two sessions in one workspace: what one takes back is its own."""
+
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from hardsave.errors import Conflict
+from hardsave.vault import sessions
+from hardsave.vault.line import Timeline
+from hardsave.vault.sessions import Brought, Saved
+from tests.unit.vault.desk import Desk, refusal
+
+
+@pytest.fixture
+def other(desk: Desk) -> Timeline:
+    return desk.vault.timeline("other")
+
+
+def interleaved(desk: Desk, other: Timeline) -> str:
+    """Each changes files of its own in turn; the target is before all of them."""
+    desk.write(mine="0", theirs="0", shared="0", sub__both="0")
+    start = desk.save(0)
+    desk.write(mine="1", new_mine="n")
+    desk.save(1)
+    desk.write(theirs="1", new_theirs="n", sub__their="t")
+    desk.save(1, other)
+    desk.write(mine="2", shared="main")
+    desk.save(2)
+    desk.write(theirs="2", shared="other")
+    desk.save(2, other)
+    return start
+
+
+def test_by_default_it_refuses_and_lists_what_others_did(desk: Desk, other: Timeline) -> None:
+    start = interleaved(desk, other)
+    before = desk.seen()
+    error = refusal(desk.line.rewind, start)
+    assert isinstance(error, Conflict)
+    for path in ("theirs (other)", "new.theirs (other)", "shared (other)", "sub/their (other)"):
+        assert path in str(error)
+    assert "mine (" not in str(error)
+    assert (desk.seen(), desk.log()) == (before, [])
+    told = refusal(desk.line.rewind, start, dry_run=True)
+    assert isinstance(told, Conflict)
+
+
+def test_mine_leaves_the_others_files_byte_for_byte(desk: Desk, other: Timeline) -> None:
+    start = interleaved(desk, other)
+    before = desk.seen()
+    done = desk.line.rewind(start, scope="mine")
+    after = desk.seen()
+    assert desk.read("mine") == "0"
+    assert not (desk.work / "new.mine").exists()
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert changed == {b"mine", b"new.mine"}
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["shared"]
+    assert "'other'" in done.files.kept[0].reason
+    assert desk.line.load() == {"turn": 0}
+    assert other.load() == {"turn": 2}
+
+
+def test_everyone_takes_all_of_it_back(desk: Desk, other: Timeline) -> None:
+    desk.write(mine="0")
+    first = desk.seen()
+    start = desk.save(0)
+    desk.write(theirs="1")
+    desk.save(1, other)
+    desk.line.rewind(start, scope="everyone")
+    assert desk.seen() == first
+    desk.line.undo()
+    assert desk.read("theirs") == "1"
+
+
+def test_each_undo_takes_back_its_own(desk: Desk, other: Timeline) -> None:
+    start = interleaved(desk, other)
+    desk.line.rewind(start, scope="mine")
+    desk.write(theirs="3")
+    desk.save(3, other)  # sees what the rewind has brought, and did not do it
+    desk.line.undo()
+    assert desk.read("mine") == "2"
+    assert desk.read("new.mine") == "n"
+    assert desk.read("theirs") == "3"
+    desk.line.redo()
+    assert desk.read("mine") == "0"
+    assert desk.read("theirs") == "3"
+
+
+def test_both_rewind_and_both_undo(desk: Desk, other: Timeline) -> None:
+    desk.write(mine="0", theirs="0")
+    desk.save(0)
+    desk.save(0, other)
+    desk.write(mine="1")
+    desk.save(1)
+    desk.write(theirs="1")
+    desk.save(1, other)
+    whole = desk.seen()
+    desk.line.rewind("main:1", scope="mine")
+    other.rewind("other:1", scope="mine")
+    assert (desk.read("mine"), desk.read("theirs")) == ("0", "0")
+    desk.line.undo()
+    assert (desk.read("mine"), desk.read("theirs")) == ("1", "0")
+    other.undo()
+    assert desk.seen() == whole
+    assert (desk.line.load(), other.load()) == ({"turn": 1}, {"turn": 1})
+
+
+def test_what_another_session_changed_after_a_rewind_is_kept_by_its_undo(
+    desk: Desk, other: Timeline
+) -> None:
+    desk.write(a="0", b="0")
+    desk.save(0)
+    desk.write(a="1", b="1")
+    desk.save(1)
+    desk.line.rewind("main:1")
+    desk.write(a="theirs")
+    desk.save(1, other)
+    desk.line.undo()
+    assert (desk.read("a"), desk.read("b")) == ("theirs", "1")
+
+
+def test_a_rewind_by_the_other_counts_as_its_change(desk: Desk, other: Timeline) -> None:
+    desk.write(a="0")
+    desk.save(0, other)
+    desk.write(a="1")
+    desk.save(1, other)
+    mine = desk.save(1)
+    other.rewind("other:1")
+    assert desk.read("a") == "0"
+    error = refusal(desk.line.rewind, mine)
+    assert "a (other)" in str(error)
+    assert desk.read("a") == "0"
+
+
+def test_unsaved_work_of_the_other_is_not_claimed_by_a_safety_checkpoint(
+    desk: Desk, other: Timeline
+) -> None:
+    desk.write(mine="0", theirs="0")
+    desk.save(0)
+    desk.save(0, other)
+    desk.write(mine="1")
+    desk.save(1)
+    desk.write(theirs="being written")  # and not saved yet
+    desk.line.rewind("main:1", scope="mine")
+    assert desk.read("theirs") == "being written"
+    desk.save(1, other)
+    desk.line.rewind("main:2", scope="mine")
+    desk.line.rewind("main:1", scope="mine")
+    assert (desk.read("mine"), desk.read("theirs")) == ("0", "being written")
+
+
+def test_a_directory_that_both_use_stays(desk: Desk, other: Timeline) -> None:
+    desk.write(a="0")
+    desk.save(0)
+    desk.write(d__mine="m")
+    desk.save(1)
+    desk.write(d__theirs="t")
+    desk.save(1, other)
+    desk.line.rewind("main:1", scope="mine")
+    assert not (desk.work / "d/mine").exists()
+    assert desk.read("d/theirs") == "t"
+    desk.line.undo()
+    assert desk.read("d/mine") == "m"
+
+
+def test_an_empty_directory_of_mine_goes(desk: Desk, other: Timeline) -> None:
+    desk.write(a="0")
+    desk.save(0)
+    (desk.work / "empty").mkdir()
+    desk.save(1)
+    desk.write(theirs="t")
+    desk.save(1, other)
+    desk.line.rewind("main:1", scope="mine")
+    assert not (desk.work / "empty").exists()
+
+
+def test_mine_with_paths_takes_what_is_both(desk: Desk, other: Timeline) -> None:
+    start = interleaved(desk, other)
+    desk.write(shared="main again")
+    done = desk.line.rewind(start, paths=["mine"], scope="mine")
+    assert desk.read("mine") == "0"
+    assert desk.read("new.mine") == "n"
+    assert done.files is not None
+    assert done.files.kept == ()
+
+
+def test_another_workspace_is_nobodys_business(desk: Desk, other: Timeline) -> None:
+    desk.write(a="0")
+    start = desk.save(0)
+    elsewhere = desk.work.with_name("elsewhere")
+    elsewhere.mkdir()
+    other.save({}, workspace=elsewhere)
+    desk.write(a="1")
+    desk.save(1)
+    desk.line.rewind(start)
+    assert desk.read("a") == "0"
+
+
+# Decided over plain data
+
+
+def changes(old: bytes, new: bytes) -> Iterable[bytes]:
+    """Snapshots are texts here, one letter a path."""
+    return [b"%d" % at for at in range(len(old)) if old[at] != new[at]]
+
+
+def test_random_sessions_are_told_apart() -> None:
+    for seed in range(300):
+        play = random.Random(seed)
+        tree = bytearray(b"0" * 8)
+        since = bytes(tree)
+        happened: list[Saved | Brought] = []
+        truth: dict[str, set[bytes]] = {"me": set(), "you": set()}
+        for _ in range(play.randrange(1, 8)):
+            who = play.choice(("me", "you"))
+            saved = bytes(tree)
+            for at in play.sample(range(8), play.randrange(1, 4)):
+                tree[at] = (tree[at] - 48 + 1) % 10 + 48
+                truth[who].add(b"%d" % at)
+            if play.random() < 0.3:
+                brought = frozenset(changes(saved, bytes(tree)))
+                happened.append(Brought(who, brought, bytes(tree)))
+                who = play.choice(("me", "you"))  # whoever saves it has not done it
+            happened.append(Saved(who, bytes(tree)))
+        found = sessions.shares(since, happened, "me", changes)
+        assert found.mine == truth["me"], seed
+        assert {*found.others} == truth["you"], seed
+        assert {*found.both} == truth["me"] & truth["you"]

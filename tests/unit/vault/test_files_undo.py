@@ -1,0 +1,201 @@
+"""Undo and redo walk over what happened to files, and touch nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.errors import NotFound
+from tests.unit.vault.desk import Desk, Picture, put, refusal
+from tests.unit.workspace.room import picture
+
+
+def steps(desk: Desk, count: int) -> tuple[list[str], list[Picture]]:
+    """Checkpoints, and what was there when they were saved."""
+    ids, seen = [], []
+    for turn in range(count):
+        desk.write(a_txt=f"text {turn}", **{f"new_{turn}": "x"})
+        ids.append(desk.save(turn))
+        seen.append(desk.seen())
+    return ids, seen
+
+
+def test_a_walk_back_and_forth_ends_where_it_began(desk: Desk) -> None:
+    ids, seen = steps(desk, 4)
+    desk.line.rewind(ids[2])
+    desk.line.rewind(ids[0])
+    desk.line.rewind(ids[1], what="files")
+    stations = [seen[0], seen[2], seen[3]]
+    for at in stations:
+        desk.line.undo()
+        assert desk.seen() == at
+    assert desk.line.load() == {"turn": 3}
+    assert isinstance(refusal(desk.line.undo), NotFound)
+    for at in (seen[2], seen[0], seen[1]):
+        desk.line.redo()
+        assert desk.seen() == at
+    assert isinstance(refusal(desk.line.redo), NotFound)
+
+
+def test_an_undo_takes_unsaved_work_to_a_checkpoint_and_redo_brings_it_back(desk: Desk) -> None:
+    ids, seen = steps(desk, 2)
+    desk.line.rewind(ids[0])
+    desk.write(a_txt="typed after the rewind")
+    desk.line.undo()
+    assert desk.seen() == seen[1]
+    desk.line.redo()
+    assert desk.read("a.txt") == "typed after the rewind"
+
+
+def test_an_undo_leaves_alone_what_its_operation_never_touched(desk: Desk) -> None:
+    desk.write(other="as it was", d__kept="k")
+    ids, _ = steps(desk, 2)
+    desk.line.rewind(ids[0])
+    desk.write(other="edited since", notes="written since", d__more="m")
+    (desk.work / "made").mkdir()
+    desk.line.undo()
+    assert desk.read("a.txt") == "text 1"
+    assert desk.read("other") == "edited since"
+    assert desk.read("notes") == "written since"
+    assert desk.read("d/more") == "m"
+    assert (desk.work / "made").is_dir()
+    desk.write(other="edited again")
+    desk.line.redo()
+    assert desk.read("a.txt") == "text 0"
+    assert desk.read("other") == "edited again"
+
+
+def test_a_directory_that_came_by_a_rewind_goes_with_its_undo_unless_it_is_used(
+    desk: Desk,
+) -> None:
+    desk.write(d__one="1", e__two="2")
+    (desk.work / "empty").mkdir()
+    one = desk.save(1)
+    for path in ("d/one", "e/two"):
+        (desk.work / path).unlink()
+        (desk.work / path).parent.rmdir()
+    (desk.work / "empty").rmdir()
+    desk.write(a_txt="a")
+    desk.save(2)
+    before = desk.seen()
+    desk.line.rewind(one)
+    desk.write(e__mine="written since")
+    desk.line.undo()
+    assert not (desk.work / "d").exists()
+    assert not (desk.work / "empty").exists()
+    assert desk.read("e/mine") == "written since"
+    (desk.work / "e/mine").unlink()
+    (desk.work / "e").rmdir()
+    assert desk.seen() == before
+
+
+def test_hard_links_are_parted_and_joined_by_undo(desk: Desk) -> None:
+    desk.write(one="same", two="same")
+    first = desk.save(1)
+    apart = desk.seen()
+    (desk.work / "two").unlink()
+    (desk.work / "two").hardlink_to(desk.work / "one")
+    desk.save(2)
+    joined = desk.seen()
+    desk.line.rewind(first)
+    assert desk.seen() == apart
+    desk.line.undo()
+    assert desk.seen() == joined
+
+
+def test_a_new_operation_clears_redo_and_a_save_does_not(desk: Desk) -> None:
+    ids, seen = steps(desk, 3)
+    desk.line.rewind(ids[0])
+    desk.line.undo()
+    desk.save(9)
+    desk.line.redo()
+    assert desk.seen() == seen[0]
+    desk.line.undo()
+    desk.line.rewind(ids[1])
+    assert isinstance(refusal(desk.line.redo), NotFound)
+
+
+def test_undo_outlives_the_process(tmp_path: Path) -> None:
+    url, work = f"sqlite:///{tmp_path}/store.db", tmp_path / "work"
+    pictures = []
+    with hardsave.open(url) as vault:
+        for turn in range(3):
+            put(work, "a.txt", f"text {turn}")
+            vault.timeline("main").save({"turn": turn}, workspace=work)
+            pictures.append(picture(work))
+    with hardsave.open(url) as vault:
+        vault.timeline("main").rewind("main:1")
+    assert picture(work) == pictures[0]
+    with hardsave.open(url) as vault:
+        vault.undo()
+        assert vault.timeline("main").load() == {"turn": 2}
+    assert picture(work) == pictures[2]
+    with hardsave.open(url) as vault:
+        vault.redo()
+        assert vault.timeline("main").load() == {"turn": 0}
+    assert picture(work) == pictures[0]
+
+
+def test_undo_of_paths_touches_these_paths(desk: Desk) -> None:
+    desk.write(a_txt="one", b_txt="one", sub__c="one")
+    one = desk.save(1)
+    desk.write(a_txt="two", b_txt="two", sub__c="two")
+    desk.save(2)
+    desk.line.rewind(one, paths=["a.txt", "sub"])
+    desk.write(b_txt="edited", sub__d="new")
+    desk.line.undo()
+    assert [desk.read(path) for path in ("a.txt", "b.txt", "sub/c")] == ["two", "edited", "two"]
+    assert desk.read("sub/d") == "new"
+
+
+def test_an_undone_restore_of_a_purged_target_still_goes_back(desk: Desk) -> None:
+    ids, seen = steps(desk, 2)
+    desk.line.rewind(ids[0], what="files")
+    desk.vault.purge(ids[0])
+    desk.line.undo()
+    assert desk.seen() == seen[1]
+
+
+def test_an_undo_to_a_purged_present_is_refused(desk: Desk) -> None:
+    ids, seen = steps(desk, 2)
+    desk.line.rewind(ids[0])
+    desk.vault.purge(ids[1])
+    assert isinstance(refusal(desk.line.undo), NotFound)
+    assert (desk.seen(), desk.line.load()) == (seen[0], {"turn": 0})
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_undo_of_all_timelines_takes_the_latest_first(desk: Desk, count: int) -> None:
+    ids, seen = steps(desk, count + 1)
+    other = desk.line.fork(name="other")
+    for at in reversed(range(count)):
+        desk.line.rewind(ids[at])
+    for at in range(1, count + 1):
+        desk.vault.undo()
+        assert desk.seen() == seen[at]
+    desk.vault.undo()  # the fork
+    assert other.head is None
+
+
+def test_saves_since_a_rewind_are_left_by_its_undo_with_their_files(desk: Desk) -> None:
+    ids, seen = steps(desk, 2)
+    desk.line.rewind(ids[0])
+    desk.write(wrong="way", a_txt="worse")
+    desk.save(7)
+    desk.write(notes="by hand")
+    desk.line.undo()
+    assert desk.read("notes") == "by hand"
+    (desk.work / "notes").unlink()
+    assert (desk.seen(), desk.line.load()) == (seen[1], {"turn": 1})
+    desk.line.redo()
+    assert (desk.read("wrong"), desk.line.load()) == ("way", {"turn": 7})
+
+
+def test_saves_since_a_restore_stay_when_it_is_undone(desk: Desk) -> None:
+    ids, _ = steps(desk, 2)
+    desk.line.rewind(ids[0], what="files")
+    desk.write(good="way")
+    desk.save(7)
+    desk.line.undo()
+    assert (desk.read("good"), desk.read("a.txt")) == ("way", "text 1")
+    assert desk.line.load() == {"turn": 7}
