@@ -2,15 +2,20 @@
 
 Contract. Cannot be undone. What names nothing is an error; nothing is purged by halves: an
 interrupted purge is finished by calling it again (a checkpoint by its whole id, or by its
-number). When it returns, the bytes that only the purged checkpoints held, or the text, are in
-no file of the store: not in its main file, its WAL, its backup, its search index, nor in free
-pages. Files that a repair set aside, and exports, are the caller's; the first are named.
+number). When it returns, the bytes that only the purged checkpoints held, or the text, are in no file of the store: not in its main file, its
+WAL, its backup, its search index, the caches of its workspaces, nor in free pages. Files that
+a repair set aside, and exports, are the caller's; the first are named. So are the files of a
+workspace themselves: what they hold when they are saved next is there again.
+
+Captured files are rewritten like everything else, names and link targets too. Operations whose
+log entries name such paths are forgotten, with those before them: they cannot be undone.
 
 What stays: tombstones, that is ids, numbers and parents; and the names of timelines.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects import envelope
@@ -19,14 +24,19 @@ from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord, Tombstone
 from hardsave.objects.rewriting import replaced
 from hardsave.stores.base import Batch, Changes, Move
-from hardsave.vault import search
+from hardsave.vault import operations, search
 from hardsave.vault.context import Context
+from hardsave.vault.operations import FilesMove
+from hardsave.vault.pin import Pin
+
+if TYPE_CHECKING:
+    from hardsave.workspace.rewriting import Rewriting
 
 REPLACEMENT = "[purged]"
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
 
 _PAGE = 500
-_BATCH = 256
+_BATCH_BYTES = 4 << 20
 _CHUNK = 64  # checkpoints rewritten in one commit
 _EMPTY = b"\x80"
 
@@ -72,14 +82,36 @@ def text(context: Context, wanted: str) -> Purged:
     """Put `REPLACEMENT` in the place of a text, in every checkpoint, deleted ones too."""
     if len(wanted) < MIN_TEXT:
         raise Misuse(f"a text to purge has at least {MIN_TEXT} characters, not {len(wanted)}")
+    if wanted in REPLACEMENT:
+        raise Misuse(f"{wanted!r} is part of {REPLACEMENT!r}, which would stand in its place")
     old = wanted.encode("utf-8", "surrogatepass")
     rewriter = _Rewriter(context, old)
+    _forget_paths(context, old)
     count = rewriter.rewrite_all()
     purged = _collected(context, rewritten=count)
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
         purged = _collected(context, rewritten=count)
     return purged
+
+
+def _forget_paths(context: Context, old: bytes) -> None:
+    """Forget what the log says of files whose paths have a text, and what came before."""
+    last, after = 0, 0
+    while rows := context.store.log(context.user, after, _PAGE):
+        for row in rows:
+            entry = operations.decode(context.objects.codec, row)
+            if entry is not None and entry.effects.files is not None:
+                last = row.number if _names(entry.effects.files, old) else last
+        after = rows[-1].number
+    if last:
+        record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+        context.store.commit(Batch(context.user, record, changes=Changes(forget_log=last)))
+
+
+def _names(move: FilesMove, old: bytes) -> bool:
+    paths = (move.workspace, *(move.paths or ()), *(move.only or ()))
+    return any(old in path for path in paths)
 
 
 def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
@@ -102,6 +134,7 @@ def _timelines(context: Context) -> Iterator[TimelineRecord]:
 
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
     search.erase(context)
+    context.places.drop_caches()
     gone = context.store.collect(envelope.refs, exact=True)
     context.objects.forget()
     return Purged(dropped, rewritten, gone.objects)
@@ -120,34 +153,45 @@ class _Rewriter:
     def rewrite_all(self) -> int:
         """Rewrite what was saved since the last call; how many had the text."""
         count = 0
-        while records := self._context.store.saved(self._context.user, self._after, _PAGE):
-            for start in range(0, len(records), _CHUNK):
-                count += self._rewrite(records[start : start + _CHUNK])
-            self._after = records[-1].number
+        files = _Files(self._context, self._old, self._new)
+        try:
+            while records := self._context.store.saved(self._context.user, self._after, _PAGE):
+                for start in range(0, len(records), _CHUNK):
+                    count += self._rewrite(records[start : start + _CHUNK], files)
+                self._after = records[-1].number
+        finally:
+            files.end()
         return count
 
-    def _rewrite(self, records: list[CheckpointRecord]) -> int:
+    def _rewrite(self, records: list[CheckpointRecord], files: "_Files") -> int:
         """Commit these checkpoints without the text; how many had it."""
         objects: dict[Hash, bytes] = {}
         changed: list[CheckpointRecord] = []
         for record in records:
-            new = self._rewritten(record, objects)
+            new = self._rewritten(record, objects, files)
             if new != record:
                 changed.append(new)
         if changed:
             context = self._context
+            files.flush()
             entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
             changes = Changes(replace=changed)
-            context.store.commit(Batch(context.user, entry, objects=objects, changes=changes))
+            requires = {each.snapshot for each in changed if each.snapshot is not None}
+            batch = Batch(context.user, entry, None, objects, requires, changes)
+            context.store.commit(batch)
         return len(changed)
 
-    def _rewritten(self, record: CheckpointRecord, objects: dict[Hash, bytes]) -> CheckpointRecord:
-        root = record.root
+    def _rewritten(
+        self, record: CheckpointRecord, objects: dict[Hash, bytes], files: "_Files"
+    ) -> CheckpointRecord:
+        root, workspace = record.root, record.workspace
         if self._is_held(root):
             root, out = self._rebuilt(root)
             objects |= out
         return record._replace(
             root=root,
+            snapshot=None if record.snapshot is None else files.without(record.snapshot),
+            workspace=None if workspace is None else workspace.replace(self._old, self._new),
             name=None if record.name is None else self._without(record.name),
             status=self._without(record.status),
             description=self._without(record.description),
@@ -186,3 +230,38 @@ class _Rewriter:
             else:
                 found = [self._holds[ref] for ref in below.pop(address)]
                 self._holds[stack.pop()] = own.pop(address) or any(found)
+
+
+class _Files:
+    """Captured files without a text. What is new goes ahead of its commit, under a pin."""
+
+    def __init__(self, context: Context, old: bytes, new: bytes) -> None:
+        self._context = context
+        self._pin = Pin(context, "purge")
+        self._texts = (old, new)
+        self._rewriting: Rewriting | None = None
+        self._batch: dict[Hash, bytes] = {}
+        self._bytes = 0
+
+    def without(self, address: Hash) -> Hash:
+        if self._rewriting is None:
+            from hardsave.workspace.rewriting import Rewriting  # with all that files need
+
+            fetch = self._context.objects.fetch
+            self._rewriting = Rewriting(*self._texts, fetch, self._put)
+            self._pin.put({})  # from here on, nothing goes that is found to be there
+        return self._rewriting.capture(address)
+
+    def _put(self, address: Hash, data: bytes) -> None:
+        self._batch[address] = data
+        self._bytes += len(data)
+        if self._bytes >= _BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._batch:
+            self._pin.put(self._batch)
+            self._batch, self._bytes = {}, 0
+
+    def end(self) -> None:
+        self._pin.give_back()

@@ -68,31 +68,49 @@ def write(
     snapshot: Hash, not_captured: Sequence[NotCaptured], position: GitPosition | None, put: Put
 ) -> Hash:
     """Store a capture; the contents of git's files come before it."""
-    refs = [snapshot]
+    git = None if position is None else _put_git(position, put)
+    return write_stored(Capture(snapshot, tuple(not_captured), git), put)
 
-    def stored(path: str, data: bytes) -> list[Any]:
-        address, size = content.of_parts(_cut(data), put)
-        refs.append(address)
-        return [path, size]
 
-    body = [[list(each) for each in not_captured], _plain(position, stored)]
+def write_stored(capture: Capture, put: Put) -> Hash:
+    """Store a capture; what it refers to is stored already."""
+    git = capture.git
+    files = [] if git is None else [git.index, git.shared_index, *git.files]
+    refs = [capture.snapshot, *[each.address for each in files if each is not None]]
+    body = [[list(each) for each in capture.not_captured], None if git is None else _plain(git)]
     sealed = envelope.seal(envelope.CAPTURE, refs, _CODEC.encode(body))
     address = digest(sealed)
     put(address, sealed)
     return address
 
 
-def _plain(position: GitPosition | None, stored: Any) -> list[Any] | None:
-    if position is None:
-        return None
-    at = position
-    return [
+def _put_git(at: GitPosition, put: Put) -> Git:
+    def stored(path: str, data: bytes) -> Stored:
+        address, size = content.of_parts(_cut(data), put)
+        return Stored(path, size, address)
+
+    shared = at.shared_index
+    return Git(
         *(at.head, at.ref, at.commit, at.hash_name, at.gitfile, at.index_hash),
-        None if at.index is None else stored("index", at.index),
-        None if at.shared_index is None else stored(at.shared_index.path, at.shared_index.data),
-        [stored(file.path, file.data) for file in at.files],
-        [list(each) for each in at.refs],
-        [[each.path, each.reason] for each in at.not_captured],
+        index=None if at.index is None else stored("index", at.index),
+        shared_index=None if shared is None else stored(shared.path, shared.data),
+        files=tuple(stored(file.path, file.data) for file in at.files),
+        refs=at.refs,
+        not_captured=at.not_captured,
+    )
+
+
+def _plain(git: Git) -> list[Any]:
+    def named(file: Stored | None) -> list[Any] | None:
+        return None if file is None else [file.path, file.size]
+
+    return [
+        *(git.head, git.ref, git.commit, git.hash_name, git.gitfile, git.index_hash),
+        named(git.index),
+        named(git.shared_index),
+        [named(file) for file in git.files],
+        [list(each) for each in git.refs],
+        [[each.path, each.reason] for each in git.not_captured],
     ]
 
 

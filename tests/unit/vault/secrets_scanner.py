@@ -33,6 +33,15 @@ WAL_MAGICS = (0x377F0682, 0x377F0683)
 
 def found(folder: Path, secrets: Iterable[str]) -> set[str]:
     """Those of `secrets` that occur anywhere in the files below a folder."""
+    wanted = list(secrets)
+    while True:
+        try:
+            return _found(folder, wanted)
+        except FileNotFoundError:
+            continue  # a backup was just replaced by its next version: look at that one
+
+
+def _found(folder: Path, secrets: Iterable[str]) -> set[str]:
     left = {secret: secret.encode() for secret in secrets}
     seen: set[str] = set()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
