@@ -1,4 +1,5 @@
-"""Settings, and where things lie. Only `hardsave.open()` asks; the rest is told.
+"""Settings, and where things lie. Only `hardsave.open()` and the command line
+ask; the rest is told.
 
 The default store lies outside the project, in the user's data directory, so that an agent
 that empties its workspace (`rm -rf .`, `git clean -fdx`) cannot reach it.

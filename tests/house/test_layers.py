@@ -107,8 +107,9 @@ def imports_of_the_source() -> set[Import]:
 
 
 def room(module: str) -> str:
+    """Return the room of a module; `python -m hardsave` is the command line's door."""
     _, _, inside = module.partition(".")
-    return inside.partition(".")[0] or FRONT_DOOR
+    return inside.partition(".")[0].replace("__main__", "cli") or FRONT_DOOR
 
 
 def wrong_directions(imports: Iterable[Import]) -> list[str]:

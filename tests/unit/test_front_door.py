@@ -62,7 +62,7 @@ def test_the_exported_names_are_these() -> None:
 
 def test_no_other_name_looks_like_an_export() -> None:
     public = {name for name in vars(hardsave) if not name.startswith("_")}
-    rooms = {"aio", "compat", "config", "errors", "logs", "objects", "stores", "testing"}
+    rooms = {"aio", "cli", "compat", "config", "errors", "logs", "objects", "stores", "testing"}
     rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING", "Any", "DEFAULT_TYPES"}
     assert public - rooms - typing_only <= set(NAMES)
@@ -85,7 +85,16 @@ def test_every_error_is_in_the_tree() -> None:
 def test_importing_loads_no_more_than_it_must() -> None:
     found = loaded_by("import hardsave")
     assert "hardsave" in found
-    assert not found & {"asyncio", "apsw", "click", "sqlite3", "pydantic", "msgspec", "pytest"}
+    assert not found & {
+        "asyncio",
+        "apsw",
+        "click",
+        "rich",
+        "sqlite3",
+        "pydantic",
+        "msgspec",
+        "pytest",
+    }
     assert not {name for name in found if name.startswith("hardsave.testing")}
 
 

@@ -1,0 +1,87 @@
+"""What all commands have in common: their options, their help, and the session they get."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from hardsave.cli.arguments import TIMELINE
+from hardsave.cli.errors import Exit
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Body = Callable[..., Exit | None]
+"""Gets the session, and what was typed. None is `Exit.DONE`."""
+
+_GLOBAL = (
+    click.option("--json", "as_json", is_flag=True, help="Answer with JSON, for programs."),
+    click.option(
+        "--store", metavar="URL", help="Another store: sqlite:///PATH, or the path of its file."
+    ),
+    click.option(
+        "--timeline",
+        metavar="T",
+        type=TIMELINE,
+        envvar="HARDSAVE_TIMELINE",
+        help="The timeline. Else the one that last saved here.",
+    ),
+    click.option(
+        "-C",
+        "directory",
+        metavar="DIR",
+        type=click.Path(exists=True, file_okay=False),
+        help="As if started in DIR.",
+    ),
+)
+YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+class Command(click.Command):
+    """A command whose help ends with examples."""
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            for line in self.examples.strip().splitlines():
+                formatter.write(f"  {line.strip()}\n")
+
+
+def global_options(function: F) -> F:
+    """Let a command be told what every command can be told."""
+    for option in reversed(_GLOBAL):
+        function = option(function)
+    return function
+
+
+def command(name: str, *, examples: str) -> Callable[[Body], click.Command]:
+    """Make a command of a function that gets a session."""
+
+    def decorate(body: Body) -> click.Command:
+        def run(**given: Any) -> Exit | None:
+            return _run(body, given)
+
+        run.__doc__ = body.__doc__
+        run.__click_params__ = getattr(body, "__click_params__", [])  # type: ignore[attr-defined]  # where click keeps them
+        made = click.command(name, cls=Command, examples=examples)(global_options(run))
+        made.params = [*made.params[len(_GLOBAL) :], *made.params[: len(_GLOBAL)]]
+        return made
+
+    return decorate
+
+
+def _run(body: Body, given: dict[str, Any]) -> Exit | None:
+    from hardsave.cli.session import Session, Settings  # with the library; --help needs none of it
+
+    above: dict[str, Any] = click.get_current_context().obj or {}
+    told = {key: given.pop(key) or above.get(key) for key in ("as_json", "store", "timeline")}
+    inner = given.pop("directory")
+    with contextlib.ExitStack() as stack:
+        for directory in (above.get("directory"), inner):
+            if directory:
+                stack.enter_context(contextlib.chdir(directory))
+        session = Session(Settings(told["store"], told["timeline"], bool(told["as_json"])))
+        return body(stack.enter_context(session), **given)

@@ -1,0 +1,80 @@
+"""`hardsave bisect`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave.cli import changes, data, words
+from hardsave.cli.arguments import REF
+from hardsave.cli.command import command
+from hardsave.cli.output import stdout_is_stderr
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from hardsave.vault.bisect import Bisected, Try
+
+
+@command(
+    "bisect",
+    examples="""
+        hardsave bisect @~20 @ -- pytest -q
+        hardsave bisect plan-ready main:40 -- make test
+    """,
+)
+@click.argument("good", type=REF)
+@click.argument("bad", type=REF)
+@click.argument("program", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--timeout", type=float, metavar="SECONDS", help="A run that takes longer is bad.")
+def bisect(
+    session: Session, good: str, bad: str, program: tuple[str, ...], timeout: float | None
+) -> None:
+    """Find the checkpoint that broke something.
+
+    Runs a command over the files of checkpoints between GOOD and BAD, in a directory of its own,
+    and halves the distance each time. Its exit code 0 means good, 125 cannot be told, others bad.
+    What it prints goes to stderr.
+    """
+    low, high = session.find(good), session.find(bad)
+    with stdout_is_stderr():
+        found = session.vault.timeline(high.timeline).bisect(
+            low.id, high.id, program, timeout=timeout, told=lambda one: _tell(session, one)
+        )
+    session.out.result(lambda: _data(found), lambda: _lines(found))
+    session.out.say(f"see what it did: hardsave diff {found.last_good.id} {found.first_bad.id}")
+
+
+def _tell(session: Session, one: "Try") -> None:
+    from hardsave.cli import draw
+
+    styles = {"good": "added", "bad": "removed", "skip": "changed"}
+    session.out.say(draw.line(draw.ref(one.checkpoint), "  ", (one.verdict, styles[one.verdict])))
+
+
+def _data(found: "Bisected") -> dict[str, Any]:
+    return {
+        "first_bad": data.checkpoint(found.first_bad),
+        "last_good": data.checkpoint(found.last_good),
+        "skipped": [data.checkpoint(each) for each in found.skipped],
+        "tries": [
+            {"checkpoint": each.checkpoint.id, "verdict": each.verdict, "code": each.code}
+            for each in found.tries
+        ],
+        "files": data.files(found.files),
+    }
+
+
+def _lines(found: "Bisected") -> "Iterator[Text]":
+    from hardsave.cli import draw
+
+    name = (f" {words.shown(found.first_bad.name)}", "name") if found.first_bad.name else ""
+    yield draw.line(draw.ref(found.first_bad), name, " is the first that fails")
+    for each in found.skipped:
+        yield draw.line(("  or ", "quiet"), draw.ref(each), (", which could not be told", "quiet"))
+    listed = changes.signed(found.files)
+    yield from draw.paths({sign: [p for s, p in listed if s == sign] for sign in "+~-"})
+
+
+COMMANDS = {"bisect": bisect}

@@ -1,0 +1,30 @@
+"""`hardsave completion`: what lets a shell complete commands, timelines and refs."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse
+
+
+@command(
+    "completion",
+    examples="""
+        hardsave completion bash >> ~/.bashrc
+        hardsave completion zsh > ~/.zfunc/_hardsave
+        hardsave completion fish > ~/.config/fish/completions/hardsave.fish
+    """,
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(session: Session, shell: str) -> None:
+    """Print what lets a shell complete commands and refs."""
+    made = get_completion_class(shell)
+    program = click.get_current_context().find_root()
+    if made is None:
+        raise Misuse(f"there is no completion for {shell}")
+    script = made(program.command, {}, "hardsave", "_HARDSAVE_COMPLETE").source()
+    session.out.result(lambda: {"shell": shell, "script": script}, lambda: [script.rstrip()])
+
+
+COMMANDS = {"completion": completion}

@@ -1,0 +1,181 @@
+"""`hardsave doctor`: each part looked at by itself, with what to do about it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hardsave.cli import probe, words
+from hardsave.cli.command import command
+from hardsave.cli.errors import Exit, in_our_words
+from hardsave.cli.session import Session
+from hardsave.errors import HardsaveError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+MIB = 1 << 20
+SCARCE_BYTES = 1024 * MIB
+TOO_LITTLE_BYTES = 100 * MIB
+
+Level = Literal["ok", "warning", "failure"]
+
+
+class Finding(NamedTuple):
+    """What was looked at, how it is, and what helps if it is not well."""
+
+    what: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+@command(
+    "doctor",
+    examples="""
+        hardsave doctor
+        hardsave doctor --json
+    """,
+)
+def doctor(session: Session) -> Exit | None:
+    """Prove that saving and restoring works here.
+
+    Saves, destroys and restores some files of its own, in a store of its own, beside this
+    project's; then looks at the store, its backup, the disk and the workspace. Changes nothing of
+    yours. Ends with 1 if something does not work.
+    """
+    with session.out.busy("looking"):
+        found = [_looked(what, look, session) for what, look in LOOKS.items()]
+    session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
+    return Exit.FAILED if any(each.level == "failure" for each in found) else None
+
+
+def _looked(what: str, look: "Look", session: Session) -> Finding:
+    """Whatever is wrong with one part, the others are looked at too."""
+    try:
+        return look(what, session)
+    except HardsaveError as error:
+        return Finding(what, "failure", in_our_words(str(error)), "hardsave verify")
+    except OSError as error:
+        return Finding(what, "failure", str(error), "see whether the disk and its rights are well")
+
+
+# Looking
+
+
+def _probe(what: str, session: Session) -> Finding:
+    path = session.store_path
+    beside = path.parent if path is not None and path.parent.is_dir() else None
+    fault = probe.run(beside)
+    if fault is None:
+        return Finding(what, "ok", "files and state were saved, destroyed, restored and compared")
+    return Finding(what, "failure", fault, "report it, with 'hardsave --version'")
+
+
+def _store(what: str, session: Session) -> Finding:
+    session.vault.stats()
+    path = session.store_path
+    if path is None or not path.exists():
+        return Finding(what, "ok", "nothing was saved here yet", "hardsave save")
+    if path.resolve().is_relative_to(session.directory):
+        return Finding(
+            what,
+            "warning",
+            f"{path} lies in the workspace: an agent that empties it reaches the store",
+            "leave out --store and HARDSAVE_STORE, or name a place outside",
+        )
+    return Finding(what, "ok", str(path))
+
+
+def _newest(what: str, session: Session) -> Finding:
+    newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
+    if not newest:
+        return Finding(what, "ok", "none yet")
+    last = max(newest, key=lambda each: each.record.number)
+    checked = session.vault.verify(last.id)
+    if checked.ok:
+        message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
+        return Finding(what, "ok", message, "")
+    return Finding(what, "failure", checked.faults[0], "hardsave verify, then hardsave repair")
+
+
+def _backup(what: str, session: Session) -> Finding:
+    path = session.store_path
+    if path is None or not path.exists():
+        return Finding(what, "ok", "nothing to copy yet")
+    from hardsave.stores.sqlite import backup
+
+    copied = backup.peek(str(path))
+    newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
+    last = max((each.record.number for each in newest), default=0)
+    return judge_backup(what, None if copied is None else copied.number, last)
+
+
+def judge_backup(what: str, copied: int | None, last: int) -> Finding:
+    """How far a backup has come, beside the last commit that it should have."""
+    remedy = "it is made while a program has the store open; 'hardsave stats' is one"
+    if copied is None:
+        return Finding(what, "warning", "there is none yet", remedy)
+    if copied < last:
+        return Finding(what, "warning", f"{last - copied} commits behind", remedy)
+    return Finding(what, "ok", "has everything")
+
+
+def _disk(what: str, session: Session) -> Finding:
+    path = session.store_path or Path.cwd()
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    return judge_disk(what, shutil.disk_usage(existing).free)
+
+
+def judge_disk(what: str, free: int) -> Finding:
+    message = f"{words.size(free)} free"
+    remedy = "make room, or let old checkpoints go: hardsave retain, then hardsave gc"
+    if free < TOO_LITTLE_BYTES:
+        return Finding(what, "failure", message, remedy)
+    return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)
+
+
+def _workspace(what: str, session: Session) -> Finding:
+    unread = [
+        each for each in session.workspace.status().not_captured if "cannot be read" in each.reason
+    ]
+    where = str(session.directory)
+    if not unread:
+        return Finding(what, "ok", where)
+    first = f"{words.shown(unread[0].path)} {unread[0].reason}"
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
+
+
+Look = Callable[[str, Session], Finding]
+LOOKS: dict[str, Look] = {
+    "save and restore": _probe,
+    "store": _store,
+    "newest checkpoint": _newest,
+    "backup": _backup,
+    "disk": _disk,
+    "workspace": _workspace,
+}
+
+
+# For people
+
+
+def _lines(found: list[Finding]) -> "Iterator[Text]":
+    from rich.text import Text
+
+    from hardsave.cli import draw
+
+    marks = {"ok": ("✓", "added"), "warning": ("!", "warning"), "failure": ("✗", "error")}
+    rows = [
+        (Text(*marks[each.level]), Text(each.what, style="name"), Text(words.shown(each.message)))
+        for each in found
+    ]
+    for each, line in zip(found, draw.columns(rows), strict=True):
+        line.no_wrap = False
+        yield line
+        if each.level != "ok" and each.remedy:
+            yield Text(f"   → {each.remedy}", style="quiet")
+
+
+COMMANDS = {"doctor": doctor}

@@ -1,0 +1,65 @@
+"""`hardsave fork`."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave import Checkpoint
+from hardsave.cli import choice, data, words
+from hardsave.cli.arguments import REF
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+@command(
+    "fork",
+    examples="""
+        hardsave fork @~3
+        hardsave fork plan-ready ../try-2
+        hardsave fork main:7 ../try-3 --name another-way
+    """,
+)
+@click.argument("ref", type=REF)
+@click.argument("target", metavar="[DIR]", required=False, type=click.Path())
+@click.option("--name", help="What the new timeline is called; else like DIR, or by a number.")
+def fork(session: Session, ref: str, target: str | None, name: str | None) -> None:
+    """Start another timeline from a checkpoint.
+
+    With DIR its files are put there, into a directory that is new or empty, so that another agent
+    can work on from that point. Without, only the timeline is made; nothing is copied.
+    """
+    source = session.find(ref)
+    if target is None:
+        taken = [line.name for line in session.vault.timelines()]
+        name = name or choice.free_name(source.timeline, taken)
+        line = session.vault.timeline(source.timeline).fork(source.id, name=name)
+        path = None
+    else:
+        with session.out.busy("copying files"):
+            line, workspace = session.workspace.fork(source.id, target, name=name)
+        path = str(workspace.path)
+    session.out.result(
+        lambda: _data(line.name, source, path), lambda: _lines(line.name, source, path)
+    )
+    session.out.say(f"look at it with: hardsave log --timeline {shlex.quote(line.name)}")
+    if path is not None:  # that directory is a project of its own, with a store of its own
+        session.out.say(f"to save there on it: export HARDSAVE_STORE={shlex.quote(session.url)}")
+
+
+def _data(name: str, source: Checkpoint, path: str | None) -> dict[str, Any]:
+    return {"timeline": name, "source": data.checkpoint(source), "workspace": path}
+
+
+def _lines(name: str, source: Checkpoint, path: str | None) -> "Iterator[Text]":
+    from hardsave.cli import draw
+
+    where = f", its files are in {words.shown(path)}" if path else ""
+    yield draw.line("forked ", (words.shown(name), "name"), " from ", draw.ref(source), where)
+
+
+COMMANDS = {"fork": fork}

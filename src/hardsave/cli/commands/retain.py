@@ -1,0 +1,85 @@
+"""`hardsave retain`: a policy, what it would let go, and letting it go."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave import Policy
+from hardsave.cli import moments, words
+from hardsave.cli.command import YES, command
+from hardsave.cli.errors import Exit
+from hardsave.cli.session import Session
+from hardsave.timeline.policy import DEFAULT
+from hardsave.timeline.refs import to_text
+
+if TYPE_CHECKING:
+    from hardsave.timeline.retention import Choice, Plan
+
+
+@command(
+    "retain",
+    examples="""
+        hardsave retain --dry-run
+        hardsave retain --max-age 14d --yes
+        hardsave retain --keep 100 --timeline session-1
+    """,
+)
+@click.option("--max-age", metavar="SPAN", help="Older ones go: 12h, 30d, 8w.  [default: 30d]")
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Of each timeline the newest N.")
+@click.option("--dry-run", is_flag=True, help="Show what would go, and stop.")
+@YES
+def retain(
+    session: Session, max_age: str | None, keep: int | None, dry_run: bool, yes: bool
+) -> Exit | None:
+    """Let old checkpoints go, for good.
+
+    Named checkpoints stay until they are deleted, heads and what can still be undone in any case.
+    Cannot be undone; 'hardsave gc' then gives the room back.
+    """
+    plan = session.vault.plan_retention(_policy(session, max_age, keep))
+    if dry_run or not plan:
+        session.out.result(lambda: _data(plan, 0), lambda: [str(plan)])
+        return None
+    if session.out.can_ask and not yes:
+        session.out.say(str(plan))
+    question = f"let {words.count(len(plan.drops), 'checkpoint')} go for good?"
+    if not session.out.confirm(question, yes=yes, what="retain"):
+        session.out.say("nothing was done")
+        return Exit.FAILED
+    with session.out.busy("letting go"):
+        done = session.vault.apply(plan)
+    session.out.result(lambda: _data(plan, done.dropped), lambda: [str(done)])
+    return None
+
+
+def _policy(session: Session, max_age: str | None, keep: int | None) -> Policy | None:
+    given = session.settings.timeline
+    if max_age is None and keep is None and given is None:
+        return None
+    age = DEFAULT.max_age if keep is None else None
+    return Policy(
+        max_age=age if max_age is None else moments.span(max_age),
+        max_per_timeline=keep,
+        timelines=None if given is None else [given],
+    )
+
+
+def _data(plan: "Plan", dropped: int) -> dict[str, Any]:
+    return {
+        "considered": plan.considered,
+        "drops": [_choice(each) for each in plan.drops],
+        "kept": [_choice(each) for each in plan.kept],
+        "dropped": dropped,
+    }
+
+
+def _choice(one: "Choice") -> dict[str, Any]:
+    return {
+        "id": to_text(one.row.id),
+        "ref": f"{one.row.timeline}:{one.row.seq}",
+        "rule": one.rule,
+        "held_by": one.row.held_by,
+    }
+
+
+COMMANDS = {"retain": retain}

@@ -1,0 +1,66 @@
+"""`hardsave save`: the files as they are, beside the state that the timeline has."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from hardsave import Checkpoint
+from hardsave.cli import data, words
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+NOTHING_RUNS = "saved"  # the status where there is no agent whose status could be carried on
+
+
+@command(
+    "save",
+    examples="""
+        hardsave save
+        hardsave save before-refactor
+        hardsave save plan-ready -m "tests are green" --timeline session-1
+    """,
+)
+@click.argument("name", required=False)
+@click.option("-m", "--message", default="", help="A description.")
+@click.option("--status", help="A status. Else that of the checkpoint before.")
+@click.option(
+    "--include", multiple=True, metavar="PATTERN", help="Capture these although secret or ignored."
+)
+def save(
+    session: Session, name: str | None, message: str, status: str | None, include: tuple[str, ...]
+) -> None:
+    """Save the files of this workspace, and the state that goes with them.
+
+    What the timeline's head holds of an agent's state is carried forward. The first save makes
+    the store, outside of the workspace, and goes on the timeline 'main'.
+    """
+    session.creates = True
+    head = session.line.head
+    workspace = session.vault.workspace(session.directory, include=include)
+    with session.out.busy("saving"):
+        saved = session.line.snapshot(
+            workspace,
+            name=name,
+            kind="manual",
+            status=status or (NOTHING_RUNS if head is None else head.status),
+            description=message,
+        )
+    session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
+
+
+def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":
+    from hardsave.cli import draw
+    from hardsave.cli.facts import Known
+
+    facts = Known(session.vault).facts(saved)
+    named = (f" {words.shown(saved.name)}", "name") if saved.name else ""
+    files = draw.tally(facts.files) or "no file has changed"
+    yield draw.line("saved ", draw.ref(saved), named, "  ", files)
+    yield from draw.not_captured(saved.not_captured, limit=5)
+
+
+COMMANDS = {"save": save}

@@ -1,0 +1,85 @@
+"""`hardsave search`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave import Checkpoint
+from hardsave.cli import data, moments, words
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from hardsave.vault.search import Hit, Hits
+
+
+@command(
+    "search",
+    examples="""
+        hardsave search parser
+        hardsave search '"off by one"'
+        hardsave search 'refactor*' --timeline session-1 -n 5
+    """,
+)
+@click.argument("text")
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@click.option("--after", metavar="CURSOR", help="Go on behind a page: its 'next' in --json.")
+def search(session: Session, text: str, limit: int, after: str | None) -> None:
+    """Find words in everything that was saved.
+
+    All words must be there; "a phrase" stands in quotes, begin* means any word that begins so.
+    Looks at states, names, descriptions and statuses, on all timelines or the one that is given.
+    """
+    with session.out.busy("searching"):
+        found = session.vault.search(
+            text, timeline=session.settings.timeline, limit=limit, after=after
+        )
+    session.out.result(
+        lambda: {"hits": [_data(hit) for hit in found], "next": found.next},
+        lambda: _lines(session, found),
+        paged=True,
+    )
+    if not found:
+        session.out.say(f"nothing has {text!r} in it")
+    elif found.next is not None:
+        session.out.say(f"these are the best {limit}; -n {limit * 4} shows more")
+
+
+def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
+    return {
+        "checkpoint": data.checkpoint(hit.checkpoint),
+        "timeline": hit.timeline,
+        "field": hit.field,
+        "path": hit.path,
+        "snippet": hit.snippet,
+        "marks": [list(mark) for mark in hit.marks],
+        "score": hit.score,
+    }
+
+
+def _lines(session: Session, found: "Hits[Checkpoint]") -> "Iterator[Text]":
+    from hardsave.cli import draw
+
+    for hit in found:
+        where = hit.path or hit.field
+        age = moments.ago(hit.checkpoint.created_at, session.now)
+        yield draw.line(draw.ref(hit.checkpoint), (f"  {age}  {words.shown(where)}", "quiet"))
+        yield _snippet(hit)
+
+
+def _snippet(hit: "Hit[Checkpoint]") -> "Text":
+    from rich.text import Text
+
+    text = Text("    ")
+    at = 0
+    for start, end in hit.marks:
+        text.append(words.line(f"|{hit.snippet[at:start]}|")[1:-1])
+        text.append(words.line(hit.snippet[start:end]), style="found")
+        at = end
+    return text.append(words.line(f"|{hit.snippet[at:]}|")[1:-1])
+
+
+COMMANDS = {"search": search}

@@ -1,0 +1,173 @@
+"""`hardsave show`: one checkpoint in full."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave import Checkpoint
+from hardsave.cli import changes, data, messages, moments, words
+from hardsave.cli.arguments import REF
+from hardsave.cli.command import command
+from hardsave.cli.facts import Known
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse, NotFound
+from hardsave.objects.view import plain
+from hardsave.timeline.diff import FileDiff
+from hardsave.vault.files import difference, unified
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+SHOWN = 10
+
+
+@command(
+    "show",
+    examples="""
+        hardsave show @
+        hardsave show main:7 --full
+        hardsave show plan-ready --state
+        hardsave show @~2 --file src/parser.py > parser-as-it-was.py
+    """,
+)
+@click.argument("ref", type=REF)
+@click.option(
+    "-n",
+    "--messages",
+    "count",
+    type=click.IntRange(0),
+    default=SHOWN,
+    show_default=True,
+    help="How many of the last messages.",
+)
+@click.option("--full", is_flag=True, help="All messages, with tool calls, and all paths.")
+@click.option("--state", "whole_state", is_flag=True, help="The state as JSON, and nothing else.")
+@click.option("--file", "path", metavar="PATH", help="The content of one file, and nothing else.")
+def show(
+    session: Session, ref: str, count: int, full: bool, whole_state: bool, path: str | None
+) -> None:
+    """Show one checkpoint: its messages, its files, its state."""
+    one = session.find(ref)
+    if path is not None:
+        _write_file(session, one, path)
+    elif whole_state:
+        state = data.json_ready(plain(one.state))
+        session.out.result(lambda: state, lambda: [json.dumps(state, indent=2)], paged=True)
+    else:
+        limit = None if full else count
+        session.out.result(
+            lambda: _data(session, one, limit),
+            lambda: _lines(session, one, limit, full=full),
+            paged=True,
+        )
+
+
+def _write_file(session: Session, one: Checkpoint, path: str) -> None:
+    """Byte for byte."""
+    if session.out.as_json:
+        raise Misuse("a file is bytes, not JSON; leave out --json")
+    files = one.snapshot
+    if files is None:
+        raise NotFound(f"checkpoint {one.id} was saved without files")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(files.read(path))
+
+
+def _messages(one: Checkpoint, limit: int | None) -> tuple[int, list[Any]]:
+    found = messages.of(one.state)
+    if found is None:
+        return 0, []
+    items = found[1]
+    return len(items), list(items[max(0, len(items) - limit) :] if limit is not None else items)
+
+
+def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any]:
+    parent = Known(session.vault).parent(one)
+    total, items = _messages(one, limit)
+    before = None if parent is None else parent.snapshot
+    return {
+        **data.checkpoint(one),
+        "message_count": total,
+        "messages": data.json_ready(items),
+        "files": data.files(difference(before, one.snapshot)),
+    }
+
+
+# For people
+
+
+def _lines(session: Session, one: Checkpoint, limit: int | None, *, full: bool) -> "Iterator[Text]":
+    from rich.text import Text
+
+    from hardsave.cli import draw
+
+    parent = Known(session.vault).parent(one)
+    title = draw.line(draw.ref(one), "  ", (one.id, "quiet"))
+    yield title.append(f"  {words.shown(one.name)}" if one.name else "", style="name")
+    yield from draw.fields(_fields(session, one, parent))
+    total, items = _messages(one, limit)
+    if total:
+        yield Text()
+        earlier = f", the last {len(items)}" if len(items) < total else ""
+        yield draw.line((words.count(total, "message") + earlier, "name"))
+        for item in items:
+            yield from draw.message(messages.read(item), full=full)
+    if one.snapshot is not None:
+        yield Text()
+        yield from _files(one, parent, full=full)
+
+
+def _fields(
+    session: Session, one: Checkpoint, parent: Checkpoint | None
+) -> "dict[str, Text | str | None]":
+    from hardsave.cli import draw
+
+    files, git = one.snapshot, one.git
+    metadata = data.json_ready(one.metadata)
+    where = None
+    if git is not None:
+        progress = f", {git.in_progress} in progress" if git.in_progress else ""
+        where = f"{git.branch or 'detached'} at {(git.commit or 'no commit')[:12]}{progress}"
+    return {
+        "saved": f"{moments.ago(one.created_at, session.now)} ({moments.local(one.created_at)})",
+        "after": None if parent is None else draw.ref(parent),
+        "kind": one.kind,
+        "status": one.status,
+        "about": one.description,
+        "metadata": json.dumps(metadata) if metadata else None,
+        "workspace": None if files is None else files.workspace,
+        "git": where,
+    }
+
+
+def _files(one: Checkpoint, parent: Checkpoint | None, *, full: bool) -> "Iterator[Text]":
+    from hardsave.cli import draw
+
+    before = None if parent is None else parent.snapshot
+    assert one.snapshot is not None
+    limit = None if full else draw.LISTED
+    if before is None:
+        count = sum(1 for each in one.snapshot.files() if each.kind != "directory")
+        yield draw.line((words.count(count, "file"), "name"), ", the first that were captured")
+    else:
+        found = difference(before, one.snapshot)
+        yield draw.line((_changed(found), "name"))
+        listed = changes.signed(found)
+        for sign, path in listed[:limit]:
+            lines = changes.stat(unified(before, one.snapshot, path))
+            start = (f"  {sign} ", draw.SIGNS[sign])
+            yield draw.line(start, words.shown(path), "  ", draw.tally(lines))
+        if limit is not None and len(listed) > limit:
+            yield draw.line((f"    and {len(listed) - limit:,} more; --full lists all", "quiet"))
+    yield from draw.not_captured(one.not_captured, limit=limit)
+
+
+def _changed(found: FileDiff) -> str:
+    count = len(changes.signed(found))
+    return f"{words.count(count, 'file')} changed" if count else "no file has changed"
+
+
+COMMANDS = {"show": show}

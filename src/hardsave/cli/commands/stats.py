@@ -1,0 +1,43 @@
+"""`hardsave stats`."""
+
+from typing import TYPE_CHECKING
+
+from hardsave import Stats
+from hardsave.cli import words
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+@command(
+    "stats",
+    examples="""
+        hardsave stats
+        hardsave stats --json
+    """,
+)
+def stats(session: Session) -> None:
+    """Show how much is stored, and where."""
+    found = session.vault.stats()
+    session.out.result(
+        lambda: {"store": session.url, **found._asdict()}, lambda: _lines(session, found)
+    )
+
+
+def _lines(session: Session, found: Stats) -> "list[Text]":
+    from hardsave.cli import draw
+
+    return draw.fields(
+        {
+            "store": session.url,
+            "timelines": f"{found.timelines:,}",
+            "checkpoints": f"{found.checkpoints:,}",
+            "objects": f"{found.objects:,}",
+            "on disk": words.size(found.disk_bytes),
+        }
+    )
+
+
+COMMANDS = {"stats": stats}

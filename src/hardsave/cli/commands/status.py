@@ -1,0 +1,100 @@
+"""`hardsave status`: this workspace beside its last checkpoint."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave import Checkpoint
+from hardsave.cli import changes, data, moments, words
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from hardsave.vault.workspace import Status
+
+
+@command(
+    "status",
+    examples="""
+        hardsave status
+        hardsave status --full
+        hardsave status --json -C ~/project
+    """,
+)
+@click.option("--full", is_flag=True, help="All paths.")
+def status(session: Session, full: bool) -> None:
+    """Show what has changed here since the last checkpoint.
+
+    Compares the files of this workspace with the newest checkpoint that has some, on whatever
+    timeline it was saved. Saves nothing.
+    """
+    with session.out.busy("looking"):
+        found = session.workspace.status()
+    head = session.line.head
+    session.out.result(
+        lambda: _data(session, found, head), lambda: _lines(session, found, head, full=full)
+    )
+    _hint(session, found)
+
+
+def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[str, Any]:
+    return {
+        "workspace": str(session.directory),
+        "timeline": session.line.name,
+        "head": None if head is None else data.checkpoint(head),
+        "last": None if found.last is None else data.checkpoint(found.last),
+        "files": data.files(found.files),
+        "not_captured": data.left_out(found.not_captured),
+        "git": data.git(found.git),
+    }
+
+
+def _hint(session: Session, found: "Status") -> None:
+    if found.last is None:
+        session.out.say("nothing was saved here yet; 'hardsave save' makes the first checkpoint")
+    elif any(found.files):
+        session.out.say("'hardsave save' saves it, 'hardsave rewind @ --files' takes it back")
+
+
+def _lines(
+    session: Session, found: "Status", head: Checkpoint | None, *, full: bool
+) -> "Iterator[Text]":
+    from hardsave.cli import draw
+
+    last = found.last
+    yield from draw.fields(
+        {
+            "workspace": str(session.directory),
+            "timeline": session.line.name,
+            "head": None if head is None else _said(session, head),
+            "files": None if last is None or last == head else _said(session, last),
+            "git": None if found.git is None else found.git.branch or "detached HEAD",
+        }
+    )
+    listed = changes.signed(found.files)
+    if last is None:
+        yield draw.line(f"{words.count(len(listed), 'file')} to save")
+    elif not listed:
+        yield draw.line(("nothing has changed since ", "quiet"), draw.ref(last))
+    else:
+        yield draw.line(
+            (f"{words.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
+        )
+        paths = {sign: [path for s, path in listed if s == sign] for sign in "+~-"}
+        yield from draw.paths(paths, limit=None if full else draw.LISTED)
+    yield from draw.not_captured(found.not_captured, limit=None if full else 5)
+
+
+def _said(session: Session, one: Checkpoint) -> "Text":
+    from hardsave.cli import draw
+
+    name = (f"  {words.shown(one.name)}", "name") if one.name else ""
+    return draw.line(
+        draw.ref(one), name, (f"  {moments.ago(one.created_at, session.now)}", "quiet")
+    )
+
+
+COMMANDS = {"status": status}

@@ -1,0 +1,135 @@
+"""`hardsave undo`, `redo` and `ops`: walking over what was done."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave import Operation
+from hardsave.cli import data, moments, words
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+ANY = click.option(
+    "--any-timeline", is_flag=True, help="The latest of the whole store, on whatever timeline."
+)
+
+
+@command(
+    "undo",
+    examples="""
+        hardsave undo
+        hardsave undo --timeline session-1
+        hardsave undo --any-timeline
+    """,
+)
+@ANY
+def undo(session: Session, any_timeline: bool) -> None:
+    """Take back the latest rewind, fork, deletion or import.
+
+    Files come back too, and what they are now is saved first. What was saved since stays
+    reachable.
+    """
+    with session.out.busy("taking back"):
+        done = session.vault.undo() if any_timeline else session.line.undo()
+    _answer(session, done, f"took back the {done.about.get('of', 'operation')}")
+    session.out.say(f"do it again with: {_again('redo', done)}")
+
+
+@command(
+    "redo",
+    examples="""
+        hardsave redo
+        hardsave redo --any-timeline
+    """,
+)
+@ANY
+def redo(session: Session, any_timeline: bool) -> None:
+    """Do again what the latest undo took back."""
+    with session.out.busy("doing it again"):
+        done = session.vault.redo() if any_timeline else session.line.redo()
+    _answer(session, done, "did again what was taken back")
+    session.out.say(f"take it back with: {_again('undo', done)}")
+
+
+@command(
+    "ops",
+    examples="""
+        hardsave ops
+        hardsave ops --timeline session-1 -n 5
+    """,
+)
+@click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
+def ops(session: Session, limit: int) -> None:
+    """List what was done and can be taken back.
+
+    Newest first, on all timelines or the one that is given. Saves are no operations.
+    """
+    found = list(islice(session.vault.operations(session.settings.timeline), limit))
+    session.out.result(
+        lambda: [data.operation(each) for each in found], lambda: _lines(session, found), paged=True
+    )
+    if not found:
+        session.out.say("nothing was done yet that could be taken back")
+
+
+def _again(command: str, done: Operation) -> str:
+    import shlex
+
+    where = (
+        "--any-timeline" if done.timeline is None else f"--timeline {shlex.quote(done.timeline)}"
+    )
+    return f"hardsave {command} {where}"
+
+
+def _answer(session: Session, done: Operation, said: str) -> None:
+    head = session.vault.timeline(done.timeline).head if done.timeline else None
+    session.out.result(
+        lambda: {
+            **data.operation(done),
+            "head": None if head is None else data.checkpoint(head),
+        },
+        lambda: _done(done, head, said),
+    )
+
+
+def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
+    from hardsave.cli import draw
+
+    where = (f" on {words.shown(done.timeline)}", "name") if done.timeline else ""
+    now = draw.line("; its head is ", draw.ref(head)) if head is not None else ""
+    yield draw.line(said, where, now)
+
+
+def _lines(session: Session, found: list[Operation]) -> "list[Text]":
+    from rich.text import Text
+
+    from hardsave.cli import draw
+
+    rows = [
+        (
+            Text(moments.ago(each.created_at, session.now), style="quiet"),
+            Text(each.kind, style="name"),
+            Text(words.shown(each.timeline or "")),
+            Text("undone" if each.is_undone else "", style="warning"),
+            Text(_about(each), style="quiet"),
+        )
+        for each in found
+    ]
+    return draw.columns(rows) if rows else []
+
+
+def _about(one: Operation) -> str:
+    """What the log says of it; ids as people type them."""
+    parts = []
+    for key, value in one.about.items():
+        shown = f"chk_{value.hex()}" if isinstance(value, bytes) else str(data.json_ready(value))
+        parts.append(f"{key} {words.line(shown, 60)}")
+    return ", ".join(parts)
+
+
+COMMANDS = {"undo": undo, "redo": redo, "ops": ops}

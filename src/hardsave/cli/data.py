@@ -1,0 +1,101 @@
+"""What the library hands out, as plain data ready for JSON. Pure."""
+
+import base64
+import math
+from collections.abc import Mapping, Sequence, Set
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hardsave import Checkpoint, Operation, Rewind
+    from hardsave.timeline.diff import FileDiff
+    from hardsave.vault.files import GitState, LeftOut
+    from hardsave.vault.restoring import FileChanges
+
+
+def checkpoint(one: "Checkpoint") -> dict[str, Any]:
+    files = one.snapshot
+    return {
+        "id": one.id,
+        "ref": f"{one.timeline}:{one.seq}",
+        "timeline": one.timeline,
+        "seq": one.seq,
+        "parent": one.parent,
+        "created_at": one.created_at.isoformat(),
+        "name": one.name,
+        "kind": one.kind,
+        "status": one.status,
+        "description": one.description,
+        "metadata": json_ready(one.metadata),
+        "snapshot": None if files is None else files.id,
+        "workspace": None if files is None else files.workspace,
+        "git": git(one.git),
+        "not_captured": left_out(one.not_captured),
+    }
+
+
+def git(state: "GitState | None") -> dict[str, Any] | None:
+    return None if state is None else state._asdict()
+
+
+def left_out(paths: "Sequence[LeftOut]") -> list[dict[str, str]]:
+    return [each._asdict() for each in paths]
+
+
+def files(found: "FileDiff") -> dict[str, list[str]]:
+    return {key: list(paths) for key, paths in found._asdict().items()}
+
+
+def operation(one: "Operation") -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "timeline": one.timeline,
+        "created_at": one.created_at.isoformat(),
+        "number": one.number,
+        "is_undone": one.is_undone,
+        "about": json_ready(one.about),
+    }
+
+
+def rewind(done: "Rewind", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "timeline": done.timeline,
+        "target": checkpoint(done.target),
+        "before": None if done.before is None else checkpoint(done.before),
+        "moved": done.moved,
+        "dry_run": dry_run,
+        "files": None if done.files is None else file_changes(done.files),
+    }
+
+
+def file_changes(found: "FileChanges") -> dict[str, Any]:
+    return {
+        "workspace": found.workspace,
+        "created": list(found.created),
+        "changed": list(found.changed),
+        "removed": list(found.removed),
+        "kept": [each._asdict() for each in found.kept],
+        "bytes": found.bytes,
+    }
+
+
+def json_ready(value: Any) -> Any:
+    """Any state as JSON has it. One way only: bytes become base64, keys become texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {_key(key): json_ready(item) for key, item in value.items()}
+    if isinstance(value, Set):
+        return sorted((json_ready(item) for item in value), key=repr)
+    if isinstance(value, Sequence):
+        return [json_ready(item) for item in value]
+    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else str(json_ready(key))

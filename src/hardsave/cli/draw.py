@@ -1,0 +1,141 @@
+"""How things look on a terminal: rich texts made of what was found. Prints nothing."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from hardsave import Checkpoint
+from hardsave.cli import words
+from hardsave.cli.messages import Message
+from hardsave.vault.files import LeftOut
+from hardsave.vault.restoring import FileChanges
+
+SIGNS = {"+": "added", "~": "changed", "-": "removed"}
+FOLDED = 100  # characters of a tool's arguments or result, unless all is asked for
+LISTED = 20  # paths, unless all are asked for
+
+
+def ref(one: Checkpoint) -> Text:
+    """A checkpoint as people type it."""
+    return Text(words.shown(f"{one.timeline}:{one.seq}"), style="ref")
+
+
+def line(*parts: Text | str | tuple[str, str], cut: bool = False) -> Text:
+    """Parts on one line; `cut` it where the terminal ends, rather than wrap it."""
+    text = Text.assemble(*parts)
+    if cut:
+        text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def columns(rows: Sequence[Sequence[Text]], gap: int = 2) -> list[Text]:
+    """Cells below each other, all but the last column as wide as its widest cell."""
+    widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for cell, width in zip(row, widths, strict=True):
+            padding = width - cell_len(cell.plain) + gap if any(widths) else 0
+            text.append_text(cell)
+            text.append(" " * (padding if width else 0))
+        text.rstrip()
+        lines.append(text)
+    return lines
+
+
+def fields(pairs: Mapping[str, Text | str | None]) -> list[Text]:
+    """Names and values below each other; without those that have none."""
+    rows = [
+        (Text(name, style="quiet"), value if isinstance(value, Text) else Text(words.shown(value)))
+        for name, value in pairs.items()
+        if value
+    ]
+    return columns(rows) if rows else []
+
+
+def tally(counts: Mapping[str, int] | None) -> Text:
+    """`+2 ~1 -3` in its colours; a plain number of files for a first snapshot."""
+    text = Text()
+    for sign, number in (counts or {}).items():
+        if sign == "":
+            text.append(words.count(number, "file"), style="quiet")
+        elif number:
+            text.append(" " if text else "").append(f"{sign}{number:,}", style=SIGNS[sign])
+    return text
+
+
+# Messages
+
+
+def message(one: Message, *, full: bool = False, sign: str = "") -> Iterator[Text]:
+    """Who said what; tools in one line each, unless all is asked for."""
+    style = SIGNS.get(sign, "")
+    start = f"{sign or ' '} "
+    role = f"{words.line(one.role, 12) or 'message':<10} "
+    indent = " " * (len(start) + len(role))
+    for number, text in enumerate(_said(one, full=full)):
+        lead = Text.assemble((start, style), (role, "role")) if number == 0 else Text(indent)
+        yield lead.append_text(text)
+
+
+def _said(one: Message, *, full: bool) -> Iterator[Text]:
+    if one.text.strip():
+        for text in words.shown(one.text).strip().splitlines() if full else [_short(one.text)]:
+            yield Text(text)
+    for call in one.calls:
+        given = words.shown(call.arguments) if full else words.line(call.arguments, FOLDED)
+        yield Text.assemble(("▸ ", "tool"), (words.line(call.tool), "tool"), (f" {given}", "quiet"))
+    for result in one.results:
+        shown = words.shown(result) if full else words.line(result, FOLDED)
+        yield Text.assemble(("◂ ", "tool"), (shown, "quiet"))
+    if not one.text.strip() and not one.calls and not one.results:
+        yield Text("(empty)", style="quiet")
+
+
+def _short(text: str) -> str:
+    return words.line(text, 400)
+
+
+# Files
+
+
+def paths(found: Mapping[str, Iterable[str]], *, limit: int | None = LISTED) -> Iterator[Text]:
+    """Paths with their signs, in order, and how many more there are."""
+    listed = sorted((path, sign) for sign, some in found.items() for path in some)
+    for path, sign in listed[:limit]:
+        yield Text.assemble((f"  {sign} ", SIGNS[sign]), words.shown(path))
+    if limit is not None and len(listed) > limit:
+        yield Text(f"    and {len(listed) - limit:,} more", style="quiet")
+
+
+def not_captured(found: Sequence[LeftOut], *, limit: int | None = LISTED) -> Iterator[Text]:
+    """What is not in a snapshot, and why."""
+    if not found:
+        return
+    yield Text(f"{words.count(len(found), 'path')} not captured", style="warning")
+    for each in found[:limit]:
+        yield Text.assemble("  ! ", words.shown(each.path), (f"  {each.reason}", "quiet"))
+    if limit is not None and len(found) > limit:
+        yield Text(f"    and {len(found) - limit:,} more", style="quiet")
+
+
+def patch(unified: str) -> Iterator[Text]:
+    """A unified diff in its colours."""
+    for text in words.shown(unified).splitlines():
+        yield Text(text, style=_patch_style(text))
+
+
+def _patch_style(text: str) -> str:
+    if text.startswith(("+++", "---")):
+        return "name"
+    return {"+": "added", "-": "removed", "@": "hunk"}.get(text[:1], "")
+
+
+def file_changes(found: FileChanges, *, limit: int | None = LISTED) -> Iterator[Text]:
+    """What a restore does to files."""
+    yield from paths({"+": found.created, "~": found.changed, "-": found.removed}, limit=limit)
+    for each in found.kept[:limit]:
+        yield Text.assemble(
+            ("  ! ", "warning"), words.shown(each.path), (f"  stays: {each.reason}", "quiet")
+        )

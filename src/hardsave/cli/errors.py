@@ -1,0 +1,68 @@
+"""What an error means to a shell: an exit code, and a message in the words of the command line."""
+
+from enum import IntEnum
+
+from hardsave.errors import (
+    Conflict,
+    Corrupt,
+    HardsaveError,
+    Misuse,
+    NotFound,
+    Unavailable,
+)
+
+
+class Exit(IntEnum):
+    """How a command ends."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    DAMAGED = 5
+    UNAVAILABLE = 6
+    INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
+
+
+_EXITS: tuple[tuple[type[HardsaveError], Exit], ...] = (
+    (NotFound, Exit.NOT_FOUND),
+    (Conflict, Exit.CONFLICT),
+    (Corrupt, Exit.DAMAGED),
+    (Unavailable, Exit.UNAVAILABLE),
+    (Misuse, Exit.USAGE),
+)
+
+# What the library tells people who write Python, for people who type commands.
+WORDS = {
+    "scope='mine'": "--mine",
+    "scope='everyone'": "--everyone",
+    "; see operations()": "; see 'hardsave ops'",
+    "; run verify": "; run 'hardsave verify'",
+    "name another with workspace=, or rewind the state alone with what='state'": (
+        "rewind the state alone with --state"
+    ),
+    "or rewind the state alone": "or rewind the state alone with --state",
+    "; undo may bring it back": "; 'hardsave undo' may bring it back",
+}
+
+
+def exit_for(error: BaseException) -> Exit:
+    """The one place that knows which error ends how."""
+    for kind, code in _EXITS:
+        if isinstance(error, kind):
+            return code
+    return Exit.FAILED
+
+
+def in_our_words(message: str) -> str:
+    """A message of the library, as somebody at a command line can act on it."""
+    for theirs, ours in WORDS.items():
+        if theirs in message and ours not in message:
+            message = message.replace(theirs, ours)
+    return message
+
+
+def as_data(exit: Exit, message: str) -> dict[str, object]:
+    """An error as the one JSON document that a command answers with."""
+    return {"error": {"kind": exit.name.lower(), "exit": int(exit), "message": message}}

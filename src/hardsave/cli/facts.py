@@ -1,0 +1,85 @@
+"""What a list says about a checkpoint: its messages and files, against its parent."""
+
+from typing import Any, NamedTuple
+
+from hardsave import Checkpoint, Vault
+from hardsave.cli import changes, messages, words
+from hardsave.errors import NotFound
+from hardsave.vault.files import difference
+
+
+class Facts(NamedTuple):
+    """None stands for "has none": no messages in the state, no files."""
+
+    messages: int | None
+    new_messages: int
+    last: str  # the beginning of the last message
+    files: dict[str, int] | None  # +, ~ and - against the parent; of a first one how many
+    not_captured: int
+
+
+class Known:
+    """Checkpoints that were looked at: the parent of one is the next of another."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._parents: dict[str, Checkpoint | None] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
+
+    def add(self, one: Checkpoint) -> None:
+        self._checkpoints[one.id] = one
+
+    def parent(self, one: Checkpoint) -> Checkpoint | None:
+        """The nearest one before it that is still there."""
+        if one.id not in self._parents:
+            self._parents[one.id] = self._found(one)
+        return self._parents[one.id]
+
+    def _found(self, one: Checkpoint) -> Checkpoint | None:
+        if one.parent is None or one.parent in self._checkpoints:
+            return self._checkpoints.get(one.parent or "")
+        try:
+            return next(self._vault.timeline(one.timeline).ancestors(one.id), None)
+        except NotFound:
+            return None
+
+    def facts(self, one: Checkpoint) -> Facts:
+        parent = self.parent(one)
+        count, last = _messages(one)
+        before = _messages(parent)[0] if parent is not None and count is not None else None
+        return Facts(
+            messages=count,
+            new_messages=(count or 0) - (before or 0),
+            last=last,
+            files=_files(parent, one),
+            not_captured=len(one.not_captured),
+        )
+
+
+def _messages(one: Checkpoint) -> tuple[int | None, str]:
+    found = messages.of(one.state)
+    if found is None:
+        return None, ""
+    _, items = found
+    return len(items), _last(items[-3:])
+
+
+def _last(items: Any) -> str:
+    """What was last said; results of tools say little."""
+    for item in reversed(items):
+        message = messages.read(item)
+        if message.text.strip():
+            return words.line(message.text, 200)
+        if message.calls:
+            return words.line(f"{message.calls[-1].tool}({message.calls[-1].arguments})", 200)
+    return ""
+
+
+def _files(parent: Checkpoint | None, one: Checkpoint) -> dict[str, int] | None:
+    files = one.snapshot
+    if files is None:
+        return None
+    before = None if parent is None else parent.snapshot
+    if before is None:
+        return {"": sum(1 for each in files.files() if each.kind != "directory")}
+    return changes.counts(difference(before, files))

@@ -1,0 +1,51 @@
+"""Which checkpoints a log shows, and in which order: newest first, children before parents."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from hardsave import Checkpoint, Timeline
+
+
+class Wanted(NamedTuple):
+    """Which checkpoints of a timeline; None does not narrow."""
+
+    limit: int
+    name: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_narrow(self) -> bool:
+        return any(value is not None for value in self[1:])
+
+
+class Log(NamedTuple):
+    """What a log shows."""
+
+    checkpoints: list[Checkpoint]
+    heads: dict[str, list[str]]  # names of timelines by the id of their head
+    has_more: bool
+
+
+def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
+    """The newest checkpoints of some timelines, and of what they were forked from."""
+    found: dict[str, Checkpoint] = {}
+    heads: dict[str, list[str]] = {}
+    has_more = False
+    for line in lines:
+        head = line.head
+        if head is not None:
+            heads.setdefault(head.id, []).append(line.name)
+        page = line.checkpoints(**wanted._asdict())
+        has_more = has_more or page.next is not None
+        found.update((each.id, each) for each in page)
+        if head is not None and not wanted.is_narrow:
+            origin = [head, *islice(line.ancestors(), wanted.limit)]
+            found.update((each.id, each) for each in origin)
+    ordered = sorted(found.values(), key=lambda each: -each.record.number)
+    has_more = has_more or len(ordered) > wanted.limit
+    return Log(ordered[: wanted.limit], heads, has_more)

@@ -1,0 +1,166 @@
+"""`hardsave`: finds the command, loads only that, and turns errors into exit codes.
+
+The table below is all that `hardsave --help` needs: no command is imported for it.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from hardsave.cli.command import global_options
+from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
+from hardsave.errors import HardsaveError
+
+PROGRAM = "hardsave"
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its help in one line."""
+
+    module: str
+    help: str
+
+
+SECTIONS: dict[str, dict[str, Entry]] = {
+    "Save and look": {
+        "save": Entry(
+            "save", "Save the files of this workspace, and the state that goes with them."
+        ),
+        "log": Entry("log", "Show what was saved, newest first, with its branches."),
+        "show": Entry("show", "Show one checkpoint: its messages, its files, its state."),
+        "diff": Entry("diff", "Show what changed between two checkpoints."),
+        "search": Entry("search", "Find words in everything that was saved."),
+        "status": Entry("status", "Show what has changed here since the last checkpoint."),
+        "timelines": Entry("timelines", "List the timelines."),
+        "stats": Entry("stats", "Show how much is stored, and where."),
+    },
+    "Go back": {
+        "rewind": Entry("rewind", "Take state, files or both back to a checkpoint."),
+        "undo": Entry("undo", "Take back the latest rewind, fork, deletion or import."),
+        "redo": Entry("undo", "Do again what the latest undo took back."),
+        "ops": Entry("undo", "List what was done and can be taken back."),
+        "fork": Entry("fork", "Start another timeline from a checkpoint."),
+        "bisect": Entry("bisect", "Find the checkpoint that broke something."),
+    },
+    "Carry and keep": {
+        "export": Entry("transfer", "Write timelines, with their history, into one file."),
+        "import": Entry("transfer", "Add what an export holds and is not here yet."),
+        "delete": Entry("remove", "Delete a checkpoint or a timeline; undo brings it back."),
+        "clear": Entry("remove", "Delete all checkpoints of a timeline; undo brings them back."),
+        "retain": Entry("retain", "Let old checkpoints go, for good."),
+        "purge": Entry("purge", "Remove something from every file of the store, for good."),
+        "gc": Entry("upkeep", "Remove what no checkpoint leads to."),
+        "compact": Entry("upkeep", "Make the store small and quick to read."),
+    },
+    "Check and mend": {
+        "verify": Entry("verify", "Read everything once, to know that it can be read."),
+        "repair": Entry("verify", "Save what can be read of a damaged store."),
+        "doctor": Entry("doctor", "Prove that saving and restoring works here."),
+        "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+
+class Commands(click.Group):
+    """The commands by their sections, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = import_module(f"hardsave.cli.commands.{entry.module}")
+        found: click.Command = module.COMMANDS[cmd_name]
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(_unknown(args[0]))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, entries in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"there is no command {name!r}" + (f"; is it {near[0]!r}?" if near else "")
+
+
+@click.group(PROGRAM, cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@global_options
+@click.version_option(package_name="hardsave", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context, /, **given: Any) -> None:
+    """Checkpoints, undo and time travel for AI agents and their files.
+
+    REF names a checkpoint: @ is the head, @~2 two before it, main:7 by number, or its name, or
+    the beginning of its id. 'hardsave COMMAND --help' shows examples.
+    """
+    ctx.obj = given
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # no text is a reason to fail
+    try:
+        ended = cli.main(given, PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+        return int(ended or Exit.DONE)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return Exit.USAGE
+    except click.ClickException as error:
+        return _report(given, _usage_exit(error), _usage_message(error))
+    except HardsaveError as error:
+        return _report(given, exit_for(error), in_our_words(str(error)))
+    except (KeyboardInterrupt, click.Abort):
+        return _report(given, Exit.INTERRUPTED, "interrupted")
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return Exit.FAILED
+    except OSError as error:
+        return _report(given, Exit.FAILED, str(error))
+    except Exception as error:  # noqa: BLE001 # ours, and to be told in full
+        import traceback
+
+        traceback.print_exc()
+        return _report(given, Exit.FAILED, f"a fault of hardsave itself: {error!r}")
+
+
+def _report(given: Sequence[str], exit: Exit, message: str) -> int:
+    """Say what went wrong, in the form that was asked for."""
+    before_other_commands = given[: given.index("--")] if "--" in given else given
+    if "--json" in before_other_commands:
+        print(json.dumps(as_data(exit, message), indent=2), flush=True)
+    else:
+        print(f"hardsave: {message}", file=sys.stderr)
+    return exit
+
+
+def _usage_exit(error: click.ClickException) -> Exit:
+    return Exit.USAGE if isinstance(error, click.UsageError) else Exit.FAILED
+
+
+def _usage_message(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see '{context.command_path} --help')" if context is not None else ""
+    return error.format_message().rstrip(".") + hint

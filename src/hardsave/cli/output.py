@@ -1,0 +1,164 @@
+"""Where answers go: data to stdout, messages to stderr, questions only to a terminal.
+
+Each answer is given twice, as data and as lines, and only the one that is wanted is made. rich
+is loaded when the first line is printed, so `--json` and `--help` do not pay for it.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TextIO
+
+from hardsave.cli import pager
+from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+UNBOUNDED = 100_000  # columns: what goes to a file or a program is not cut
+BUSY_AFTER_SECONDS = 0.4
+
+STYLES = {
+    "ref": "cyan",
+    "name": "bold",
+    "head": "bold green",
+    "quiet": "dim",
+    "added": "green",
+    "removed": "red",
+    "changed": "yellow",
+    "warning": "yellow",
+    "error": "bold red",
+    "hunk": "cyan",
+    "role": "bold blue",
+    "tool": "magenta",
+    "found": "bold yellow",
+    "chosen": "reverse",
+}
+
+Lines = Iterable["RenderableType"]
+
+
+class Output:
+    """The answers of one command."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at the data."""
+        return sys.stdout.isatty()
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody is there to answer."""
+        return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+
+    @cached_property
+    def console(self) -> "Console":
+        return console(sys.stdout)
+
+    @cached_property
+    def messages(self) -> "Console":
+        return console(sys.stderr)
+
+    # Answers
+
+    def result(
+        self, data: Callable[[], Any], lines: Callable[[], Lines], *, paged: bool = False
+    ) -> None:
+        """The answer of a command: one JSON document, or lines."""
+        if self.as_json:
+            print(json.dumps(data(), indent=2))
+        elif paged and self.is_terminal:
+            pager.show(self.console, lines())
+        else:
+            for line in lines():
+                self.console.print(line)
+
+    def event(self, data: Callable[[], Any], line: "Callable[[], RenderableType]") -> None:
+        """One of many answers, as it comes: a line, of JSON or for people."""
+        if self.as_json:
+            print(json.dumps(data()), flush=True)
+        else:
+            self.console.print(line())
+            self.console.file.flush()
+
+    def say(self, *lines: "RenderableType") -> None:
+        """A message to whoever typed the command; programs that read JSON do not need it."""
+        if not self.as_json:
+            for line in lines:
+                self.messages.print(line)
+
+    # Questions
+
+    def confirm(self, question: str, *, yes: bool, what: str) -> bool:
+        """Whether to go on. Nobody there to ask, and no --yes: `Misuse`."""
+        return yes or self.ask(question, {"y": "yes", "n": "no"}, what=what) == "y"
+
+    def ask(self, question: str, answers: dict[str, str], *, what: str) -> str:
+        """One of the answers, by its first letter; the last one if the answer is empty."""
+        if not self.can_ask:
+            raise Misuse(f"{what} asks first, and nobody is there to answer; add --yes")
+        default = list(answers)[-1]
+        shown = ", ".join(f"{word} ({key})" for key, word in answers.items())
+        while True:
+            self.messages.print(f"{question} {shown} ", end="", style="bold")
+            self.messages.file.flush()
+            line = sys.stdin.readline()
+            given = line.strip().lower()[:1] or default
+            if given in answers or not line:
+                return given if line else default
+
+    # Long work
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Shows that something goes on, if it takes a while and somebody looks."""
+        if self.as_json or not sys.stderr.isatty():
+            yield
+            return
+        status = self.messages.status(what)
+        timer = threading.Timer(BUSY_AFTER_SECONDS, status.start)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # else it could begin after it was ended
+            status.stop()
+
+
+def console(file: TextIO, *, width: int | None = None, terminal: bool | None = None) -> "Console":
+    """What draws on a file: in colour and cut to its width if it is a terminal, else neither."""
+    from rich.console import Console
+    from rich.theme import Theme
+
+    is_terminal = file.isatty() if terminal is None else terminal
+    return Console(
+        file=file,
+        force_terminal=is_terminal,
+        width=width if is_terminal else UNBOUNDED,
+        soft_wrap=not is_terminal,
+        theme=Theme(STYLES),
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+@contextmanager
+def stdout_is_stderr() -> Iterator[None]:
+    """What other programs print meanwhile is a message, not our data."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

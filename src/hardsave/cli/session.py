@@ -1,0 +1,122 @@
+"""What a command works with: the vault it is about, opened when first asked for, and its output."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
+
+import hardsave
+from hardsave import config
+from hardsave.cli import choice
+from hardsave.cli.choice import Standing
+from hardsave.cli.output import Output
+from hardsave.errors import NotFound
+from hardsave.timeline import refs
+
+if TYPE_CHECKING:
+    from hardsave.vault.workspace import Workspace
+
+
+class Settings(NamedTuple):
+    """What every command can be told."""
+
+    store: str | None = None
+    timeline: str | None = None
+    as_json: bool = False
+
+
+class Session:
+    """One command. Whoever enters it leaves no vault open."""
+
+    def __init__(
+        self, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.settings = settings
+        self.out = Output(as_json=settings.as_json)
+        self.now = clock()
+        self.creates = False
+        self._resources = ExitStack()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    # The store
+
+    @property
+    def url(self) -> str:
+        """The store that was named, or else this project's own."""
+        named = self.settings.store or os.environ.get(config.STORE_VARIABLE, "")
+        return config.store_url({**os.environ, config.STORE_VARIABLE: named}, Path.cwd())
+
+    @property
+    def store_path(self) -> Path | None:
+        """Its main file; None if it is none."""
+        from hardsave.stores.registry import sqlite_path
+
+        return Path(sqlite_path(self.url)) if self.url.startswith("sqlite:") else None
+
+    @cached_property
+    def vault(self) -> hardsave.Vault:
+        """Opened when first asked for. Looking makes no store: an empty one stands in for it."""
+        path = self.store_path
+        if path is None or self.creates or _is_there(path):
+            return self._resources.enter_context(hardsave.open(self.url))
+        if self.settings.store or os.environ.get(config.STORE_VARIABLE):
+            raise NotFound(f"there is no store {str(path)!r}; 'hardsave save' makes one")
+        return self._resources.enter_context(hardsave.open("memory://"))
+
+    # Which timeline, which directory, which checkpoint
+
+    @cached_property
+    def standing(self) -> list[Standing]:
+        found = []
+        for line in self.vault.timelines():
+            newest, head = line.checkpoints(limit=1), line.head
+            if head is not None and newest:
+                files = newest[0].snapshot
+                where = None if files is None else files.workspace
+                found.append(Standing(line.name, head.status, newest[0].record.number, where))
+        return found
+
+    @cached_property
+    def directory(self) -> Path:
+        """The workspace: a directory above this one that was saved, or the project's root."""
+        here = Path.cwd().resolve()
+        known = [each.workspace for each in self.standing if each.workspace is not None]
+        return choice.workspace(here, config.project_root(here), known)
+
+    @cached_property
+    def workspace(self) -> "Workspace":
+        return self.vault.workspace(self.directory)
+
+    @cached_property
+    def line(self) -> hardsave.Timeline:
+        """The timeline that this command is about."""
+        given = self.settings.timeline
+        name = given or choice.timeline(None, self.standing, self.directory)
+        return self.vault.timeline(name)
+
+    def find(self, ref: str) -> hardsave.Checkpoint:
+        """A checkpoint. Only refs that are looked up on a timeline need one."""
+        if isinstance(refs.parse(ref), refs.Whole | refs.Numbered):
+            return self.vault.get(ref)
+        return self.line.get(ref)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a store lies there, or what is left of one: it has a backup, and a mark."""
+    if not path.parent.is_dir():
+        return False
+    return any(name.startswith(path.name) for name in os.listdir(path.parent))

@@ -1,0 +1,60 @@
+"""How things are said to people: counts, sizes, texts that came from anywhere. Pure."""
+
+import unicodedata
+from collections.abc import Iterable
+from itertools import pairwise
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+_BIDI = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u200e", "\u200f"}
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 file`, `1,204 files`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(number: int) -> str:
+    """`512 bytes`, `1.4 MiB`."""
+    value, unit = float(number), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{number:,} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def shown(text: str) -> str:
+    """A text that an agent, a file name or anybody wrote, safe to print.
+
+    Escape sequences would drive the terminal, bidirectional marks would reorder what people read,
+    and half a surrogate cannot be printed at all: each is written out instead.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if _is_harmless(character) else _spelt(character) for character in text
+    )
+
+
+def line(text: str, limit: int | None = None) -> str:
+    """The same on one line, cut where it is longer than `limit`."""
+    flat = shown(" ".join(text[: 4 * limit if limit else None].split()))
+    return flat if limit is None or len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def _is_harmless(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    return unicodedata.category(character) not in ("Cc", "Cs") and character not in _BIDI
+
+
+def _spelt(character: str) -> str:
+    number = ord(character)
+    if 0xDC80 <= number <= 0xDCFF:  # a byte of a file name that is no UTF-8
+        return f"\\x{number - 0xDC00:02x}"
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def without_folders(paths: Iterable[str]) -> list[str]:
+    """Paths in order, but for those that others of them lie in: a new folder is its files."""
+    ordered = sorted(paths, key=lambda path: path.split("/"))
+    following = pairwise([*ordered, ""])
+    return [path for path, after in following if not after.startswith(path + "/")]

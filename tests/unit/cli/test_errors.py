@@ -1,0 +1,52 @@
+import re
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.cli import errors
+from hardsave.cli.errors import Exit
+
+LIBRARY = Path(hardsave.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("error", "exit"),
+    [
+        (hardsave.NotFound("x"), 3),
+        (hardsave.Conflict("x"), 4),
+        (hardsave.Corrupt("x"), 5),
+        (hardsave.Unavailable("x"), 6),
+        (hardsave.Misuse("x"), 2),
+        (hardsave.Unstorable("x", "y"), 2),
+        (hardsave.LeaseLost("x"), 4),
+        (hardsave.StepUnknown("x"), 1),
+        (hardsave.HardsaveError("x"), 1),
+        (OSError("x"), 1),
+    ],
+)
+def test_every_error_has_its_exit_code(error: Exception, exit: int) -> None:
+    assert errors.exit_for(error) == exit
+
+
+def test_every_branch_of_the_tree_has_a_code_of_its_own() -> None:
+    branches = hardsave.HardsaveError.__subclasses__()
+    ours = {branch for branch in branches if branch.__module__ == "hardsave.errors"}
+    ours -= {hardsave.StepUnknown}  # work that failed, in an unusual way
+    codes = {errors.exit_for(branch("x")) for branch in ours}
+    assert len(codes) == len(ours)
+    assert Exit.FAILED not in codes
+
+
+def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> None:
+    assert errors.in_our_words("there is nothing to undo; see operations()").endswith(
+        "see 'hardsave ops'"
+    )
+    assert errors.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
+
+
+def test_every_phrase_that_is_translated_is_one_that_the_library_says() -> None:
+    rooms = ("vault", "timeline", "stores", "workspace")
+    sources = [path.read_text() for room in rooms for path in (LIBRARY / room).rglob("*.py")]
+    said = re.sub(r'"\s*f?"', "", "\n".join(sources))  # texts that run over two lines
+    assert [phrase for phrase in errors.WORDS if phrase not in said] == []

@@ -1,0 +1,51 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hardsave.cli import moments
+from hardsave.errors import Misuse
+
+NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.2, "now"),
+        (1, "1 second ago"),
+        (59, "59 seconds ago"),
+        (60, "1 minute ago"),
+        (7_199, "1 hour ago"),
+        (86_400 * 3, "3 days ago"),
+        (86_400 * 15, "2 weeks ago"),
+        (86_400 * 70, "2 months ago"),
+        (86_400 * 800, "2 years ago"),
+        (-5, "in the future"),
+    ],
+)
+def test_how_long_ago(seconds: float, said: str) -> None:
+    assert moments.ago(NOW - timedelta(seconds=seconds), NOW) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("90m", 1.5), ("2h", 2), ("1d", 24), ("1w", 168), ("0.5h", 0.5)]
+)
+def test_a_span_is_so_long_ago(text: str, hours: float) -> None:
+    assert moments.span(text) == timedelta(hours=hours)
+    assert moments.moment(text, NOW) == NOW - timedelta(hours=hours)
+
+
+def test_a_date_with_a_zone_is_that_moment() -> None:
+    assert moments.moment("2026-01-31T14:00+02:00", NOW) == datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def test_a_date_without_a_zone_is_local_time() -> None:
+    assert moments.moment("2026-01-31T14:00", NOW) == datetime(2026, 1, 31, 14).astimezone()
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2 hours", "-3h", "99999999d"])
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(Misuse, match="2h"):
+        moments.moment(text, NOW)
+    with pytest.raises(Misuse, match="2h"):
+        moments.span(text)

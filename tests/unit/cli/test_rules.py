@@ -1,0 +1,160 @@
+"""What holds for every command, whichever it is."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from hardsave.cli.errors import Exit
+from hardsave.cli.main import COMMANDS, SECTIONS, cli
+from tests.unit.cli.conftest import Run
+
+CONTEXT = click.Context(cli)
+ESCAPE = "\x1b"
+
+# What each command needs to be called at all.
+ARGUMENTS = {
+    "show": ["@"],
+    "diff": ["@~1"],
+    "search": ["plan"],
+    "rewind": ["@~1"],
+    "fork": ["@~1"],
+    "bisect": ["@~1", "@", "--", "true"],
+    "export": ["out.hardsave"],
+    "import": ["in.hardsave"],
+    "delete": ["@~1"],
+    "clear": ["session-1"],
+    "purge": ["@~1"],
+    "completion": ["bash"],
+}
+ASKING = {"rewind": [], "purge": [], "repair": [], "retain": ["--keep", "1"]}
+BEFORE = {
+    "import": [["export", "in.hardsave"]],
+    "undo": [["rewind", "@~1", "--yes"]],
+    "redo": [["rewind", "@~1", "--yes"], ["undo"]],
+}
+
+
+def found(name: str) -> click.Command:
+    command = cli.get_command(CONTEXT, name)
+    assert command is not None
+    return command
+
+
+def called(name: str, *more: str) -> list[str]:
+    """A command as somebody types it; options before the other program of a bisection."""
+    return [name, *more, *ARGUMENTS.get(name, [])]
+
+
+def agreed(name: str, run: Run, *more: str) -> list[str]:
+    """The same where it has something to do, with --yes if it would ask."""
+    for arguments in BEFORE.get(name, []):
+        assert run(*arguments).code == Exit.DONE
+    return called(name, *more, *(["--yes", *ASKING[name]] if name in ASKING else []))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_can_be_told_the_same(name: str) -> None:
+    options = {option for parameter in found(name).params for option in parameter.opts}
+    assert {"--json", "--store", "--timeline", "-C"} <= options
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_examples_that_can_be_parsed(name: str) -> None:
+    examples = [line.split() for line in found(name).examples.strip().splitlines()]  # type: ignore[attr-defined]  # ours
+    assert examples
+    for words in examples:
+        assert words[:2] == ["hardsave", name]
+        options = [word for word in words if re.fullmatch(r"--?[a-z-]+", word)]
+        before_program = options[: options.index("--")] if "--" in words else options
+        known = {option for parameter in found(name).params for option in parameter.opts}
+        assert {*before_program} - known - {"--"} <= {"-q"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    text = found(name).help or ""
+    assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name].help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_answers_with_json_where_nothing_was_saved(name: str, run: Run) -> None:
+    ran = run(*called(name, "--json"))
+    answer = json.loads(ran.out)
+    assert ran.code in {*Exit}
+    assert ("error" in answer) == (ran.code not in (Exit.DONE,))
+    if ran.code:
+        assert answer["error"]["exit"] == ran.code
+        assert answer["error"]["message"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_answers_with_json_in_a_project(name: str, run: Run, session_1: Path) -> None:
+    ran = run(*agreed(name, run, "--json"))
+    assert json.loads(ran.out) is not None
+    assert ran.code == Exit.DONE, ran
+    assert ESCAPE not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_speaks_to_people_without_colour_where_nobody_looks(
+    name: str, run: Run, session_1: Path
+) -> None:
+    ran = run(*agreed(name, run))
+    assert ran.code == Exit.DONE, ran
+    assert ESCAPE not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("name", ASKING)
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_asks_first_refuses_where_nobody_can_answer(
+    name: str, form: list[str], run: Run, session_1: Path
+) -> None:
+    before = run("log", "--all", "--json").data
+    ran = run(*called(name, *ASKING[name], *form))
+    assert ran.code == Exit.USAGE
+    assert "--yes" in (ran.data["error"]["message"] if form else ran.err)
+    assert run("log", "--all", "--json").data == before
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_wrong_usage_of_any_command_is_exit_2_and_json_if_asked_for(name: str, run: Run) -> None:
+    assert run(name, "--nonsense").code == Exit.USAGE
+    ran = run(name, "--nonsense", "--json")
+    assert ran.code == Exit.USAGE
+    assert ran.data["error"]["kind"] == "usage"
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"save", "import", "completion", "doctor"}))
+def test_a_store_that_was_named_and_is_not_there_is_not_made_by_looking(
+    name: str, run: Run, tmp_path: Path
+) -> None:
+    ran = run(
+        *called(name, "--store", str(tmp_path / "typo.db"), *(["--yes"] if name in ASKING else []))
+    )
+    assert ran.code == Exit.NOT_FOUND, ran
+    assert not (tmp_path / "typo.db").exists()
+
+
+def test_every_command_stands_in_one_section() -> None:
+    names = [name for entries in SECTIONS.values() for name in entries]
+    assert len(names) == len({*names}) == len(cli.list_commands(CONTEXT))
+
+
+def test_every_module_of_commands_is_in_the_list() -> None:
+    import hardsave.cli.commands as room
+
+    (folder,) = room.__path__
+    modules = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
+    assert modules == {entry.module for entry in COMMANDS.values()}
+
+
+def test_options_may_stand_before_the_command_too(
+    run: Run, session_1: Path, tmp_path: Path
+) -> None:
+    answer: list[Any] = run("-C", str(session_1), "--json", "--timeline", "session-1", "log").data
+    assert len(answer) == 3

@@ -1,0 +1,49 @@
+import os
+
+import pytest
+
+from hardsave.cli import words
+
+
+def test_counts_have_their_plural() -> None:
+    assert words.count(1, "file") == "1 file"
+    assert words.count(1204, "file") == "1,204 files"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")],
+)
+def test_sizes_have_their_unit(number: int, said: str) -> None:
+    assert words.size(number) == said
+
+
+def test_an_escape_sequence_is_written_out_and_not_sent_to_the_terminal() -> None:
+    assert words.shown("\x1b]52;c;AAAA\x07") == "\\x1b]52;c;AAAA\\x07"
+    assert words.shown("\x9b31m") == "\\x9b31m"
+
+
+def test_marks_that_reorder_text_are_written_out() -> None:
+    assert words.shown("a\u202eb") == "a\\u202eb"
+
+
+def test_a_file_name_that_is_no_text_can_be_printed() -> None:
+    name = os.fsdecode(b"caf\xe9")
+    assert words.shown(name) == "caf\\xe9"
+    words.shown(name).encode()
+
+
+def test_letters_of_any_script_stay() -> None:
+    assert words.shown("Größe 日本 🎉") == "Größe 日本 🎉"
+
+
+def test_one_line_is_cut_where_it_is_too_long() -> None:
+    assert words.line("a\n  b\tc") == "a b c"
+    assert words.line("abcdefgh", 5) == "abcd…"
+    assert words.line("x" * 10_000_000, 5) == "xxxx…"
+
+
+def test_folders_are_left_out_if_something_in_them_is_named() -> None:
+    paths = ["src", "src/a.py", "src-old", "empty", "src/deep", "src/deep/b.py"]
+    assert words.without_folders(paths) == ["empty", "src/a.py", "src/deep/b.py", "src-old"]
+    assert words.without_folders([]) == []
