@@ -2,10 +2,11 @@
 
 Contract. Cannot be undone. What names nothing is an error; nothing is purged by halves: an
 interrupted purge is finished by calling it again (a checkpoint by its whole id, or by its
-number). When it returns, the bytes that only the purged checkpoints held, or the text, are in no file of the store: not in its main file, its
-WAL, its backup, its search index, the caches of its workspaces, nor in free pages. Files that
-a repair set aside, and exports, are the caller's; the first are named. So are the files of a
-workspace themselves: what they hold when they are saved next is there again.
+number). When it returns, the bytes that only the purged checkpoints held, or the text, are in
+no file of the store: not in its main file, its WAL, its backup, its search index, the caches of
+its workspaces, nor in free pages. Files that a repair set aside, and exports, are the caller's;
+the first are named. So are the files of a workspace themselves: what they hold when they are
+saved next is there again.
 
 Captured files are rewritten like everything else, names and link targets too. Operations whose
 log entries name such paths are forgotten, with those before them: they cannot be undone.
