@@ -39,8 +39,11 @@ WORDS = {
     "scope='everyone'": "--everyone",
     "; see operations()": "; see 'hardsave ops'",
     "; run verify": "; run 'hardsave verify'",
-    "name another with workspace=, or rewind the state alone with what='state'": (
-        "rewind the state alone with --state"
+    "say so with workspace=, or rewind what='state' alone": (
+        "go there and use 'hardsave rewind --files', or rewind the state alone with --state"
+    ),
+    "name another with workspace=, or rewind what='state' alone": (
+        "or rewind the state alone with --state"
     ),
     "or rewind the state alone": "or rewind the state alone with --state",
     "; undo may bring it back": "; 'hardsave undo' may bring it back",

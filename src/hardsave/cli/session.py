@@ -50,7 +50,13 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the vault, for whoever forks or becomes another program."""
         self._resources.close()
+        for known in ("vault", "standing", "workspace", "line"):
+            self.__dict__.pop(known, None)
 
     # The store
 

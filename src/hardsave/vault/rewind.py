@@ -127,13 +127,13 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
     shown = os.fsdecode(workspace)
     if not context.places.is_known(workspace):  # an import may name any directory it likes
         raise Misuse(
-            f"the files are from {shown!r}, and this store has never saved there; if that is "
-            "where they shall go, say so with workspace=, or rewind what='state' alone"
+            f"the files are from {shown!r}, and this store has never saved there; if they shall go "
+            "there, say so with workspace=, or rewind what='state' alone"
         )
     if not os.path.isdir(workspace):
         raise Misuse(
-            f"the workspace {shown!r} is not there; make it, an empty directory, name another "
-            "with workspace=, or rewind what='state' alone"
+            f"the workspace {shown!r} is not there; make it, an empty directory, "
+            "name another with workspace=, or rewind what='state' alone"
         )
     return context.places.at(workspace)
 

@@ -1,0 +1,67 @@
+"""`hardsave run -- CMD`: any agent, with its workspace watched and saved."""
+
+import os
+import re
+import shutil
+from datetime import datetime
+
+import click
+
+from hardsave.cli.command import command
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse, NotFound
+
+
+@command(
+    "run",
+    examples="""
+        hardsave run -- claude
+        hardsave run -- codex
+        hardsave run --timeline refactor -- aider --model o3
+    """,
+)
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED, required=True)
+def run(session: Session, cmd: tuple[str, ...]) -> None:
+    """Run any agent, with its workspace watched and saved.
+
+    The files are saved after every burst of changes, whoever makes them. The agent runs as
+    without us: its terminal, its signals and its exit code are its own. Each run has a
+    timeline of its own, called after the command, unless one is named.
+    """
+    if session.settings.as_json:
+        raise Misuse("'run' becomes the agent and has nothing to answer; leave --json out")
+    if shutil.which(cmd[0]) is None:
+        raise NotFound(f"there is no command {cmd[0]!r} here")
+    path = session.store_path
+    if path is None:
+        raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
+    from hardsave.runtime import launch
+    from hardsave.runtime.resident import Task
+
+    session.creates = True
+    timeline = session.settings.timeline or named_after(cmd[0], session.now)
+    url, directory = session.url, session.directory
+    session.close()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    task = Task(
+        store=url,
+        timeline=timeline,
+        workspace=str(directory),
+        agent=os.getpid(),
+        command=list(cmd),
+        ready=-1,
+        log=f"{path}-run.log",
+    )
+    launch.start(task)
+    session.out.say(f"saving {directory} on timeline {timeline!r}; see 'hardsave log'")
+    environment = {**os.environ, "HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url}
+    launch.become(cmd, environment)
+
+
+def named_after(program: str, moment: datetime) -> str:
+    """The name of a run's timeline: what runs, and since when."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(program)).strip("-.") or "run"
+    return f"{plain}-{moment:%Y%m%d-%H%M%S}"
+
+
+COMMANDS = {"run": run}

@@ -1,0 +1,67 @@
+"""Starting a resident, and becoming the agent.
+
+The resident is forked away twice, so it belongs to nobody; then this very process becomes the
+agent. Terminal, resizing, Ctrl-C, Ctrl-Z, exit code and signals are the agent's own, because
+there is nothing in between.
+"""
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from hardsave.errors import Unavailable
+from hardsave.runtime.resident import READY, Task
+
+READY_SECONDS = 60.0
+
+
+def start(task: Task, *, seconds: float = READY_SECONDS) -> None:
+    """Start a resident for this process, and wait for its first save.
+
+    To be called with no vault open and no other thread: it forks.
+    """
+    reads, writes = os.pipe()
+    try:
+        child = os.fork()
+        if child == 0:
+            _leave(task._replace(ready=writes))
+        os.close(writes)
+        os.waitpid(child, 0)
+        if not select.select([reads], [], [], seconds)[0] or os.read(reads, 64) != READY:
+            raise Unavailable(
+                f"the watching process could not save {task.workspace!r}; see {task.log}"
+            )
+    finally:
+        os.close(reads)
+
+
+def _leave(task: Task) -> NoReturn:
+    """In the child: become somebody who belongs to nobody."""
+    try:
+        os.setsid()
+        if os.fork() != 0:
+            os._exit(0)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        os.set_inheritable(task.ready, True)
+        os.execv(  # noqa: S606 # ourselves, without a shell
+            sys.executable,
+            [sys.executable, "-m", "hardsave.runtime.resident", task.dump()],
+        )
+    finally:
+        os._exit(1)
+
+
+def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Be the agent from here on, as if nobody had been here before."""
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and an exec would keep that
+        number = getattr(signal, name, None)
+        if number is not None:
+            signal.signal(number, signal.SIG_DFL)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 # what the user typed

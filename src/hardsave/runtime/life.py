@@ -1,0 +1,42 @@
+"""Whether another process lives, whosever child it is."""
+
+import os
+import select
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from hardsave.tasks.processes import started
+
+_POLL_SECONDS = 0.3
+
+
+class Life:
+    """A process that is there when this is made. Its number may be given to another later."""
+
+    def __init__(self, pid: int, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._pid = pid
+        self._sleep = sleep
+        self._started = started(pid)
+        self._descriptor: int | None = None
+        # An older kernel, another system, or it is gone: then it is asked for.
+        with suppress(AttributeError, OSError):
+            self._descriptor = os.pidfd_open(pid)
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        if self._descriptor is not None:
+            select.select([self._descriptor], [], [])
+            os.close(self._descriptor)
+            return
+        while self.is_there():
+            self._sleep(_POLL_SECONDS)
+
+    def is_there(self) -> bool:
+        try:
+            os.kill(self._pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return started(self._pid) == self._started

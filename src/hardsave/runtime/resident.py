@@ -1,0 +1,140 @@
+"""The process that stays beside an agent: it watches the workspace and saves every settled burst.
+
+It is nobody's child and has no terminal, so it cannot take the agent down, and the agent cannot
+take it along: not by Ctrl-C, not by its death. It ends soon after the agent has ended, with
+a last save. Whatever goes wrong here is written to a log beside the store.
+
+    hardsave run → forks away `python -m hardsave.runtime.resident` → waits until it is ready
+                 → becomes the agent
+"""
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import hardsave
+from hardsave.errors import HardsaveError
+from hardsave.runtime.life import Life
+
+READY = b"ready\n"
+_QUIET = 0.15  # seconds without a change: a burst has settled
+_LIMIT = 2.0  # a burst that does not end is saved all the same
+_log = logging.getLogger(__name__)
+
+
+class Task(NamedTuple):
+    """What a resident is told when it is started."""
+
+    store: str
+    timeline: str
+    workspace: str
+    agent: int  # its process
+    command: list[str]
+    ready: int  # a descriptor that is told when the first save is there
+    log: str
+
+    def dump(self) -> str:
+        return json.dumps(self._asdict())
+
+    @classmethod
+    def load(cls, text: str) -> "Task":
+        return cls(**json.loads(text))
+
+
+class Resident:
+    """Saves a workspace on a timeline until it is told to end."""
+
+    def __init__(
+        self, line: hardsave.Timeline, workspace: hardsave.Workspace, command: Sequence[str]
+    ) -> None:
+        self._line = line
+        self._workspace = workspace
+        self._about: Mapping[str, Any] = {"command": list(command)}
+        self._is_ending = threading.Event()
+        self._wake: Callable[[], None] | None = None
+        self.saves = 0
+        self.failed_saves = 0
+
+    def stay(self, is_ready: Callable[[], None] = lambda: None) -> None:
+        """Save now, after each burst of changes, and at the end."""
+        self._save("running")
+        with self._workspace.watch() as eyes:
+            self._wake = eyes.wake
+            self._save_changes("running")  # from here on nothing is missed
+            is_ready()
+            while not self._is_ending.is_set():
+                if eyes.wait(quiet=_QUIET, limit=_LIMIT):
+                    self._save_changes("running")
+        self._save("ended")
+
+    def end(self) -> None:
+        """To be called from any thread, or a signal's handler."""
+        self._is_ending.set()
+        if self._wake is not None:
+            self._wake()
+
+    def _save_changes(self, status: str) -> None:
+        """Only what differs from what is saved is worth a checkpoint."""
+        try:
+            if any(self._workspace.status().files):
+                self._save(status)
+        except HardsaveError:
+            self._failed()
+
+    def _save(self, status: str) -> None:
+        try:
+            self._line.snapshot(self._workspace, status=status, metadata=self._about)
+            self.saves += 1
+        except HardsaveError:
+            self._failed()
+
+    def _failed(self) -> None:
+        """The next burst is another chance. The agent knows nothing of it."""
+        self.failed_saves += 1
+        _log.exception("the workspace could not be saved")
+
+
+def main(argv: Sequence[str]) -> int:
+    task = Task.load(argv[0])
+    logging.basicConfig(
+        filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    try:
+        _reside(task)
+    except BaseException:  # noqa: BLE001 # nobody else will hear of it
+        _log.exception("the resident of %s gives up", task.workspace)
+        return 1
+    finally:
+        os.close(task.ready)
+    return 0
+
+
+def _reside(task: Task) -> None:
+    with hardsave.open(task.store) as vault:
+        line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
+        resident = Resident(line, workspace, task.command)
+        signal.signal(signal.SIGTERM, lambda *_: resident.end())
+        threading.Thread(target=_end_with, args=(Life(task.agent), resident), daemon=True).start()
+        resident.stay(lambda: _tell(task.ready))
+        _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
+
+
+def _end_with(life: Life, resident: Resident) -> None:
+    life.wait()
+    resident.end()
+
+
+def _tell(descriptor: int) -> None:
+    try:
+        os.write(descriptor, READY)
+    except OSError:
+        _log.warning("nobody waits for the first save any more")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

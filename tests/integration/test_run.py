@@ -1,0 +1,176 @@
+"""`hardsave run -- CMD` with real processes: what the agent notices of us, and what is saved."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import hardsave
+
+LIMIT = 60.0
+
+
+class Stage:
+    """A workspace and a store of its own."""
+
+    def __init__(self, base: Path) -> None:
+        self.work = base / "work"
+        self.work.mkdir()
+        self.store = base / "store.db"
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, script: str, *options: str) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "hardsave", "run", *options, "--", "bash", "-c", script]
+        environment = {**os.environ, "HARDSAVE_STORE": str(self.store)}
+        made = subprocess.Popen(
+            command, cwd=self.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self._running.append(made)
+        return made
+
+    def run(self, script: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
+        process = self.start(script, *options)
+        out, err = process.communicate(timeout=LIMIT)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def statuses(self) -> list[str]:
+        with hardsave.open(f"sqlite:///{self.store}") as vault:
+            return [cp.status for line in vault.timelines() for cp in line.checkpoints()][::-1]
+
+    def snapshots(self) -> list[dict[str, bytes]]:
+        """What each checkpoint holds, oldest first."""
+        with hardsave.open(f"sqlite:///{self.store}") as vault:
+            (line,) = vault.timelines()
+            found = []
+            for checkpoint in reversed(line.checkpoints()):
+                files = checkpoint.snapshot
+                assert files is not None
+                names = [file.path for file in files.files() if file.kind == "file"]
+                found.append({name: files.read(name) for name in names})
+            return found
+
+    def wait_for(self, is_true: Callable[[], bool]) -> None:
+        end = time.monotonic() + LIMIT
+        while not is_true():
+            assert time.monotonic() < end, "it never happened"
+            time.sleep(0.05)
+
+    def wait_for_the_end(self) -> None:
+        self.wait_for(lambda: "saves," in self.log())
+
+    def log(self) -> str:
+        path = Path(f"{self.store}-run.log")
+        return path.read_text() if path.exists() else ""
+
+    def residents(self) -> list[int]:
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                try:
+                    words = (folder / "cmdline").read_bytes()
+                except OSError:
+                    continue
+                if b"hardsave.runtime.resident" in words and bytes(self.store) in words:
+                    found.append(int(folder.name))
+        return found
+
+    def end(self) -> None:
+        for process in self._running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        for pid in self.residents():
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    made = Stage(tmp_path)
+    yield made
+    made.end()
+
+
+# A burst has settled when a checkpoint holds it: the agent of these tests waits for that, by
+# looking at the store as anybody could.
+SAVED = (
+    f'saved() {{ until {sys.executable} -m hardsave log --json | grep -q "\\"seq\\": $1[,}}]"; '
+    "do sleep 0.1; done; }; "
+)
+
+
+def test_every_settled_burst_is_there_and_comes_back(stage: Stage) -> None:
+    script = SAVED + (
+        "echo one > a; saved 2; "
+        "echo two > a; mkdir d; echo x > d/x; saved 3; "
+        "rm -rf a d; saved 4; exit 7"
+    )
+    done = stage.run(script)
+    assert done.returncode == 7
+    stage.wait_for_the_end()
+    assert stage.snapshots()[:4] == [{}, {"a": b"one\n"}, {"a": b"two\n", "d/x": b"x\n"}, {}]
+    assert stage.statuses()[-1] == "ended"
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        (line,) = vault.timelines()
+        line.rewind(f"{line.name}:3")
+        assert (stage.work / "d/x").read_text() == "x\n"
+        assert vault.verify().ok
+
+
+def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
+    agent = stage.start("while [ ! -e go ]; do sleep 0.05; done; echo done > out; exit 3")
+    stage.wait_for(lambda: stage.store.exists() and bool(stage.residents()))
+    stage.wait_for(lambda: stage.statuses() != [])
+    for pid in stage.residents():
+        os.kill(pid, signal.SIGKILL)
+    stage.wait_for(lambda: stage.residents() == [])
+    (stage.work / "go").touch()
+    assert agent.wait(timeout=LIMIT) == 3
+    assert (stage.work / "out").read_text() == "done\n"
+
+
+def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
+    agent = stage.start("echo work > f; sleep 600")
+    stage.wait_for((stage.work / "f").exists)
+    agent.kill()
+    assert agent.wait(timeout=LIMIT) == -signal.SIGKILL
+    stage.wait_for_the_end()
+    assert stage.snapshots()[-1] == {"f": b"work\n"}
+    assert stage.statuses()[-1] == "ended"
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        assert vault.verify().ok
+    stage.wait_for(lambda: stage.residents() == [])
+
+
+def test_the_agent_has_signals_and_surroundings_as_without_us(stage: Stage) -> None:
+    script = (
+        "trap 'echo caught; exit 5' TERM; "
+        "grep SigIgn /proc/self/status; pwd; echo $HARDSAVE_TIMELINE; kill -TERM $$; sleep 5"
+    )
+    done = stage.run(script, "--timeline", "mine")
+    assert done.returncode == 5
+    ignored, where, timeline, caught = done.stdout.decode().splitlines()
+    assert int(ignored.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+    assert (where, timeline, caught) == (str(stage.work), "mine", "caught")
+    stage.wait_for_the_end()
+
+
+def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hardsave", "run", "--", "no-such-agent"],
+        cwd=stage.work,
+        env={**os.environ, "HARDSAVE_STORE": str(stage.store)},
+        capture_output=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 3
+    assert b"there is no command 'no-such-agent'" in done.stderr
+    assert stage.residents() == []
