@@ -75,7 +75,7 @@ class Codec:
             data = ormsgpack.packb(value, self._default, _OPTIONS)
         except (TypeError, RecursionError):
             return slow.encode(value, self._parts, path, self.redaction)
-        if _SPECIAL_FLOAT.search(data):
+        if b"\xcb" in data and _SPECIAL_FLOAT.search(data):  # few values hold a float
             return slow.encode(value, self._parts, path, self.redaction)
         if self.redaction is not None and self.redaction.suspects(data):
             return slow.encode(value, self._parts, path, self.redaction)

@@ -105,7 +105,7 @@ class Growth:
             self._known_places(top)[self._as_key(key)] = top.count, name
             top.append([entry], out)
         else:
-            top.splice(at, at + 1, [entry], out)
+            top.replace(at, entry, out)
 
     def _slot(self, top: Levels, name: bytes, at: int | None, value: Any, out: Out) -> Entry:
         """What a key is to hold: `value`, or the list that was there with `value` added."""

@@ -126,13 +126,28 @@ class Levels:
     def append(self, new: Sequence[Entry], out: Out) -> None:
         """Add items at the end."""
         self.count += len(new)
-        number = 0
+        self._extend(0, new, out)
+
+    def _extend(self, number: int, new: Sequence[Entry], out: Out) -> None:
+        """Add entries at the end of a level, and what they close above it."""
         while new:
             level = self._level(number)
             level.entries.extend(new)
             level.edge = None
             new = self._close(level, number, out)
             number += 1
+
+    def replace(self, at: int, entry: Entry, out: Out) -> None:
+        """Replace one item. Only for `full` ones."""
+        level = self._levels[0]
+        if level.entries[at] == entry:
+            return
+        if at < level.closed:
+            self.splice(at, at + 1, [entry], out)
+            return
+        level.entries[at] = entry  # in the open edge: nothing before it can change
+        level.edge = None
+        self._extend(1, self._close(level, 0, out), out)
 
     def splice(self, low: int, high: int, new: Sequence[Entry], out: Out) -> None:
         """Replace items `low` to `high`. Only for `full` ones."""

@@ -225,7 +225,7 @@ class Shadow:
         except Unstorable as error:
             raise error.below(path, columns.step(at)) from None
         if slot.ref != before:
-            branch.levels.splice(at, at + 1, [self._builder.entry(columns, at, slot)], out)
+            branch.levels.replace(at, self._builder.entry(columns, at, slot), out)
 
     def _add_runs(self, runs: list[_Run], more: Sequence[_Run], columns: Columns, at: int) -> None:
         """Add runs that begin at item `at`, joining small neighbours so that they stay few."""

@@ -132,20 +132,9 @@ class Saving:
                 requires = (requires | files.requires) - fresh.keys()
             if self._growth is not None and self._grown_on is not None:
                 requires.add(self._grown_on)  # a text may have been purged from the head
-            become = TimelineRecord(
-                self._name,
-                record.id,
-                record.seq,
-                record.created_at if base is None else base.created_at,
-                None if base is None else base.origin,
-            )
-            batch = Batch(
-                user=self._context.user,
-                event=record,
-                move=Move(base, become),
-                objects=fresh,
-                requires=requires,
-            )
+            created_at, origin = (record.created_at, None) if base is None else base[3:5]
+            become = TimelineRecord(self._name, record.id, record.seq, created_at, origin)
+            batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
             self._attempted = become
             number = self._context.store.commit(batch)
         except BaseException:
@@ -155,7 +144,7 @@ class Saving:
         self._grown_on = root
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
-        return record._replace(number=number)
+        return CheckpointRecord(number, *record[1:])
 
     def _split(self, root: Hash, out: Out, *, asks: bool) -> tuple[dict[Hash, bytes], set[Hash]]:
         """What has to be stored, and what must be there already for it to make sense.
@@ -202,13 +191,15 @@ class Saving:
         metadata: Mapping[str, Any] | None,
     ) -> About:
         """Everything about a checkpoint but its place and its state, redacted and checked."""
-        redacted = self._context.objects.redacted
-        name, status, description = redacted(name), redacted(status), redacted(description)
+        if self._context.objects.codec.redaction is not None:
+            redacted = self._context.objects.redacted
+            name, status, description = redacted(name), redacted(status), redacted(description)
         if name is not None:
             names.check_checkpoint(name)
         kind = names.check_kind(kind or ("automatic" if name is None else "manual"))
         names.check_status(status)
-        names.check_description(description)
+        if description != "":
+            names.check_description(description)
         encoded = _EMPTY_MAP
         if metadata is not None and not isinstance(metadata, Mapping):
             raise Misuse(f"metadata is a dict, not {type(metadata).__name__}")
@@ -219,20 +210,9 @@ class Saving:
         id, moment = self._context.new_id(), self._context.clock()
 
         def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
-            return CheckpointRecord(
-                number=0,
-                id=id,
-                timeline=self._name,
-                seq=1 if base is None else base.last_seq + 1,
-                parent=None if base is None else base.head,
-                created_at=moment,
-                name=name,
-                kind=kind,
-                status=status,
-                description=description,
-                metadata=encoded,
-                root=root,
-            )
+            parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)
+            said = (name, kind, status, description, encoded)
+            return CheckpointRecord(0, id, self._name, seq, parent, moment, *said, root)
 
         return record
 

@@ -16,7 +16,8 @@ class Gate:
 
     def __init__(self, reopen: Callable[[], None]) -> None:
         self._reopen = reopen
-        self._condition = threading.Condition()
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._inside: set[int] = set()  # threads with a call under way
         self._is_pausing = False  # whoever comes now has to wait
         self.is_shut = False  # the next call opens again
@@ -32,7 +33,7 @@ class Gate:
         Not to be nested: whoever shuts the store waits for the outer one, and lets no inner
         one begin.
         """
-        with self._condition:
+        with self._lock:
             if self._is_pausing:
                 self._condition.wait_for(lambda: not self._is_pausing)
             self.check()
@@ -42,7 +43,7 @@ class Gate:
             self._inside.add(threading.get_ident())
 
     def __exit__(self, *_: object) -> None:
-        with self._condition:
+        with self._lock:
             self._inside.discard(threading.get_ident())
             if self._is_pausing:
                 self._condition.notify_all()
@@ -64,13 +65,14 @@ class Gate:
         self.is_shut = True
 
     def hold(self) -> None:
-        self._condition.acquire()
+        self._lock.acquire()
 
     def let_go(self) -> None:
-        self._condition.release()
+        self._lock.release()
 
     def renew(self) -> None:
         """In a forked child: the old one may be owned by a thread that is gone."""
-        self._condition = threading.Condition()
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._inside = set()
         self._is_pausing = False
