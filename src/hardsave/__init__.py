@@ -28,13 +28,10 @@ from hardsave.objects.types import DEFAULT_TYPES
 from hardsave.stores.base import Collected, Report, Stats
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.line import Timeline
-from hardsave.vault.rewind import Rewind
 from hardsave.vault.saving import ANY_HEAD
-from hardsave.vault.undo import Operation
 from hardsave.vault.vault import Vault
 from hardsave.vault.vault import open_vault as open
 from hardsave.vault.vault import repair_store as repair
-from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     import hardsave.aio as aio
@@ -43,17 +40,23 @@ if TYPE_CHECKING:
     from hardsave.tasks.task import Task
     from hardsave.timeline.policy import Policy, Thin
     from hardsave.vault.files import Snapshot
+    from hardsave.vault.rewind import Rewind
+    from hardsave.vault.undo import Operation
+    from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
 register = DEFAULT_TYPES.register
 
 _LAZY = {
     "Attempt": "hardsave.tasks.attempt",
+    "Operation": "hardsave.vault.undo",
     "Policy": "hardsave.timeline.policy",
     "Retry": "hardsave.tasks.retry",
+    "Rewind": "hardsave.vault.rewind",
     "Snapshot": "hardsave.vault.files",
     "Task": "hardsave.tasks.task",
     "Thin": "hardsave.timeline.policy",
+    "Verification": "hardsave.vault.verify",
     "Workspace": "hardsave.vault.workspace",
 }
 

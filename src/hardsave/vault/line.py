@@ -19,14 +19,11 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.stores.base import CheckpointGone, Query
 from hardsave.timeline import names
-from hardsave.vault import rewind, undo
 from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName
-from hardsave.vault.rewind import How, Rewind, What
 from hardsave.vault.saving import ANY_HEAD, Expected, Saving
-from hardsave.vault.undo import Operation
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -37,6 +34,8 @@ if TYPE_CHECKING:
     from hardsave.vault.capturing import Taking
     from hardsave.vault.choosing import Scope
     from hardsave.vault.guard import Guard
+    from hardsave.vault.rewind import How, Rewind, What
+    from hardsave.vault.undo import Operation
 
 T = TypeVar("T")
 
@@ -228,6 +227,8 @@ class Timeline:
 
     def fork(self, ref: str = "@", *, name: str) -> "Timeline":
         """A new timeline that starts at a checkpoint of this one. Copies nothing."""
+        from hardsave.vault import rewind  # most programs only save and load
+
         names.check_timeline(name)
         line = Timeline(self._context, name, rewind.fork(self._context, self._find(ref), name))
         self._context.events.tell("forked", line)
@@ -237,7 +238,7 @@ class Timeline:
         self,
         ref: str | None = None,
         *,
-        what: What = "all",
+        what: "What" = "all",
         status: str | None = None,
         before: datetime | None = None,
         paths: "Sequence[str] | None" = None,
@@ -245,7 +246,7 @@ class Timeline:
         git: bool = False,
         workspace: Directory | None = None,
         dry_run: bool = False,
-    ) -> Rewind:
+    ) -> "Rewind":
         """Take the timeline back to a checkpoint. Removes nothing, and `undo` takes it back.
 
         Without a ref: to the latest with this `status`, saved `before` this moment, or both.
@@ -258,6 +259,8 @@ class Timeline:
         `git=True` brings HEAD, branch and index back too. `workspace` names another directory
         than the one that this timeline saves.
         """
+        from hardsave.vault import rewind
+
         how = self._how(what, paths, scope, git, workspace, dry_run)
         with self._lock:
             target = self._target(ref, status, microseconds(before))
@@ -270,13 +273,15 @@ class Timeline:
 
     def _how(
         self,
-        what: What,
+        what: "What",
         paths: "Sequence[str] | None",
         scope: "Scope | None",
         git: bool,
         workspace: Directory | None,
         dry_run: bool,
-    ) -> How:
+    ) -> "How":
+        from hardsave.vault.rewind import How, What
+
         if what not in get_args(What):
             raise Misuse(f"what is 'all', 'state' or 'files', not {what!r}")
         if scope not in (None, "mine", "everyone"):
@@ -318,16 +323,22 @@ class Timeline:
         path = path_between(self._context, self._find(good), self._find(bad))
         return bisect(self._context, path, command, timeout=timeout, told=told)
 
-    def undo(self) -> Operation:
+    def undo(self) -> "Operation":
         """Take back the latest operation on this timeline. Saves made since stay reachable."""
+        from hardsave.vault import undo
+
         return self._stepped(undo.undo, "undone")
 
-    def redo(self) -> Operation:
+    def redo(self) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
+        from hardsave.vault import undo
+
         return self._stepped(undo.redo, "redone")
 
     def clear(self) -> int:
         """Delete its checkpoints; its numbers go on. How many there were."""
+        from hardsave.vault import rewind
+
         with self._lock:
             count = rewind.clear(self._context, self._name)
             self._saving.look()
@@ -336,6 +347,8 @@ class Timeline:
 
     def delete(self) -> int:
         """Delete the timeline with its checkpoints. How many there were."""
+        from hardsave.vault import rewind
+
         with self._lock:
             count = rewind.delete(self._context, self._name)
             self._saving.look()
@@ -343,8 +356,8 @@ class Timeline:
         return count
 
     def _stepped(
-        self, step: Callable[[Context, str | None], Operation], event: EventName
-    ) -> Operation:
+        self, step: "Callable[[Context, str | None], Operation]", event: EventName
+    ) -> "Operation":
         with self._lock:
             done = step(self._context, self._name)
             self._saving.look()

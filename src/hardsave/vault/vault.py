@@ -17,7 +17,6 @@ from hardsave.stores import registry
 from hardsave.stores.base import Collected, Durability, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
-from hardsave.vault import rewind, undo
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -25,8 +24,6 @@ from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
 from hardsave.vault.places import Places
 from hardsave.vault.search_index import SearchIndex, name_for
-from hardsave.vault.undo import Operation
-from hardsave.vault.verify import Verification, verify
 
 if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
@@ -38,6 +35,8 @@ if TYPE_CHECKING:
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
+    from hardsave.vault.undo import Operation
+    from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
 MAX_VALUE_BYTES = 256 * 1024 * 1024
@@ -280,20 +279,28 @@ class Vault:
         """
         return self._context.events.on(event, handler)
 
-    def undo(self) -> Operation:
+    def undo(self) -> "Operation":
         """Take back the latest operation of this user, on whatever timeline."""
+        from hardsave.vault import undo  # most programs only save and load
+
         return self._told("undone", undo.undo(self._context, None))
 
-    def redo(self) -> Operation:
+    def redo(self) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
+        from hardsave.vault import undo
+
         return self._told("redone", undo.redo(self._context, None))
 
-    def operations(self, timeline: str | None = None) -> Iterator[Operation]:
+    def operations(self, timeline: str | None = None) -> "Iterator[Operation]":
         """What was done and can be taken back, newest first."""
+        from hardsave.vault import undo
+
         return undo.history(self._context, timeline)
 
     def delete(self, ref: str) -> Checkpoint:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
+        from hardsave.vault import rewind
+
         record = self._context.history.find(ref)
         rewind.delete_one(self._context, record)
         checkpoint = self._context.checkpoint(record)
@@ -332,8 +339,10 @@ class Vault:
 
         return Following(self._context, self._closing, after, poll_seconds, stop)
 
-    def verify(self, ref: str | None = None) -> Verification:
+    def verify(self, ref: str | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
+        from hardsave.vault.verify import verify
+
         one = None if ref is None else self._context.history.find(ref)
         return verify(self._context, one)
 
