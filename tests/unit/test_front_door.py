@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,15 @@ def test_importing_loads_no_more_than_it_must() -> None:
 def test_a_store_in_memory_loads_no_database() -> None:
     found = loaded_by("import hardsave; hardsave.open('memory://').timeline('a').save({'b': 1})")
     assert not found & {"asyncio", "apsw", "sqlite3"}
+
+
+def test_a_save_into_a_file_loads_nothing_that_it_could_do_without(tmp_path: Path) -> None:
+    line = f"hardsave.open('sqlite:///{tmp_path}/store.db').timeline('a')"
+    found = loaded_by(f"import hardsave; {line}.save({{'b': 1}})")
+    assert "apsw" in found
+    slow = {"asyncio", "decimal", "json", "logging", "pathlib", "urllib", "zoneinfo"}
+    assert not found & slow
+    assert "hardsave.stores.sqlite.compression" not in found
 
 
 def test_aio_is_loaded_by_whoever_asks() -> None:

@@ -2,7 +2,6 @@
 
 import time
 from functools import cache
-from pathlib import Path
 
 from blake3 import blake3
 
@@ -15,7 +14,8 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while 
 def boot_id() -> bytes:
     """Which boot of the machine this is."""
     try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            text = file.read()
     except OSError:
         return UNKNOWN_BOOT  # every mark seems to be from this boot, the strict reading
     return blake3(text).digest(8)

@@ -170,7 +170,7 @@ def name_for(user: str | None) -> str:
 
 def packed(text: str) -> tuple[int, bytes]:
     """(size, body) of a text."""
-    from hardsave.stores.sqlite.packs import compress
+    from hardsave.stores.sqlite.compression import compress
 
     data = text.encode("utf-8", "surrogatepass")
     frame = compress([data]) if len(data) > 200 else data
@@ -178,7 +178,7 @@ def packed(text: str) -> tuple[int, bytes]:
 
 
 def text_of(size: int, body: bytes) -> str:
-    from hardsave.stores.sqlite.packs import decompress
+    from hardsave.stores.sqlite.compression import decompress
 
     data = body if len(body) == size else decompress(body, size)
     return readable(data.decode("utf-8", "surrogatepass"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
-from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite import compression, packs
 
 objects = st.lists(st.binary(max_size=200), max_size=20).map(
     lambda some: {digest(data): data for data in some}
@@ -114,7 +114,7 @@ def test_a_ctrl_c_in_the_middle_leaves_no_half_frame_behind() -> None:
     some = {digest(bytes([n])): bytes([n]) * 700 for n in range(8)}
     one_pack(some)  # from here on there is something to use again
     with pytest.raises(TypeError):  # stands for anything that cuts it off between two calls
-        packs.compress([bytes(5_000), "no bytes"])  # type: ignore[list-item] # on purpose
+        compression.compress([bytes(5_000), "no bytes"])  # type: ignore[list-item] # on purpose
     made = one_pack(some)
     assert packs.unpack(made.directory, made.body, made.size) == some
 
@@ -185,12 +185,12 @@ def test_a_body_of_another_size_than_it_says_is_corrupt(sound: packs.Pack, by: i
 
 @pytest.mark.parametrize("size", [10, 0, -1, -2, -100])
 def test_a_small_body_that_swells_is_refused_before_it_has(size: int) -> None:
-    bomb = packs.compress([bytes(64 << 20)])
+    bomb = compression.compress([bytes(64 << 20)])
     assert len(bomb) < 10_000
     tracemalloc.start()
     try:
         with pytest.raises(Corrupt):
-            packs.decompress(bomb, size)
+            compression.decompress(bomb, size)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -199,4 +199,4 @@ def test_a_small_body_that_swells_is_refused_before_it_has(size: int) -> None:
 def test_rubbish_is_corrupt() -> None:
     for rubbish in (b"", b"rubbish", bytes(100), b"\x28\xb5\x2f\xfd"):
         with pytest.raises(Corrupt):
-            packs.decompress(rubbish, 100)
+            compression.decompress(rubbish, 100)

@@ -11,8 +11,6 @@ what came before it, so those that objects refer to take no room a second time.
 
 import io
 import struct
-import sys
-import threading
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import NamedTuple
@@ -20,19 +18,10 @@ from typing import NamedTuple
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import HASH_BYTES, Hash
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
 COMPRESSED_FROM = 2560  # a turn of a conversation is mostly less, and is read faster so
-_LEVEL = 1
-_LONG_BYTES = 512
 _DENSE = b"\1"  # begins a dense body; no zstd frame begins so
-_DENSE_LEVEL = 9  # finds nearly all of these addresses; 5 a fifth less, 1 hardly any
 _ENTRY = HASH_BYTES + 4
-_contexts = threading.local()
 
 
 class Pack(NamedTuple):
@@ -63,8 +52,9 @@ def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
     plain = _put_in_order(batch)
     if plain.size < COMPRESSED_FROM:
         return plain
-    known = _addresses(plain.directory).as_prefix
-    frame = zstd.compress(plain.body, level=_DENSE_LEVEL, zstd_dict=known)
+    from hardsave.stores.sqlite.compression import compress_densely
+
+    frame = compress_densely(plain.body, _addresses(plain.directory))
     return plain._replace(body=_DENSE + frame) if len(frame) + 1 < plain.size else plain
 
 
@@ -76,6 +66,8 @@ def _packed(batch: list[tuple[Hash, bytes]], size: int) -> Pack:
     plain = _put_in_order(batch)
     if size < COMPRESSED_FROM:
         return plain
+    from hardsave.stores.sqlite.compression import compress  # small packs go without
+
     frame = compress([data for _, data in batch])
     return plain._replace(body=frame) if len(frame) < size else plain
 
@@ -89,22 +81,25 @@ def _put_in_order(batch: list[tuple[Hash, bytes]]) -> Pack:
 
 def unpack(directory: bytes, body: bytes, size: int) -> dict[Hash, bytes]:
     """The objects of a pack. Their hashes are for the reader to check."""
-    if len(body) == size:
-        data = body
-    elif body.startswith(_DENSE):
-        data = decompress(body[len(_DENSE) :], size, _addresses(directory))
-    else:
-        data = decompress(body, size)
+    data = body if len(body) == size else _decompressed(directory, body, size)
     sizes = lengths(directory)
     if sum(sizes) != len(data):
         raise Corrupt("a pack's directory does not match its body; run verify")
     return dict(zip(hashes(directory), _pieces(data, sizes), strict=True))
 
 
-def _addresses(directory: bytes) -> zstd.ZstdDict:
+def _decompressed(directory: bytes, body: bytes, size: int) -> bytes:
+    from hardsave.stores.sqlite.compression import decompress
+
+    if body.startswith(_DENSE):
+        return decompress(body[len(_DENSE) :], size, _addresses(directory))
+    return decompress(body, size)
+
+
+def _addresses(directory: bytes) -> bytes:
     if len(directory) < _ENTRY:
         raise Corrupt("a pack's directory is cut short; run verify")
-    return zstd.ZstdDict(directory[: len(directory) // _ENTRY * HASH_BYTES], is_raw=True)
+    return directory[: count(directory) * HASH_BYTES]
 
 
 def count(directory: bytes) -> int:
@@ -137,32 +132,3 @@ def holds(directory: bytes, address: Hash) -> bool:
     while at % HASH_BYTES and at != -1:
         at = directory.find(address, at + 1, end)
     return at != -1
-
-
-def compress(objects: list[bytes]) -> bytes:
-    """One frame, in which the long objects at the front have blocks of their own.
-
-    They are mostly texts, and what follows is mostly hashes: one table of symbols for both
-    would suit neither, which shows where there is only a message or two.
-    """
-    long = next((at for at, data in enumerate(objects) if len(data) < _LONG_BYTES), 0)
-    # Not left in reach while it is in use: after a Ctrl-C it would hold half a frame.
-    context = _contexts.__dict__.pop("compressor", None) or zstd.ZstdCompressor(level=_LEVEL)
-    front: bytes = context.compress(b"".join(objects[:long]), zstd.ZstdCompressor.FLUSH_BLOCK)
-    rest: bytes = context.compress(b"".join(objects[long:]), zstd.ZstdCompressor.FLUSH_FRAME)
-    _contexts.compressor = context
-    return front + rest
-
-
-def decompress(body: bytes, size: int, before: zstd.ZstdDict | None = None) -> bytes:
-    """At most `size` bytes, whatever the frame claims. It may refer to what came `before`."""
-    if size < 0:
-        raise Corrupt("a pack says that it is shorter than nothing; run verify")
-    try:
-        frame = zstd.ZstdDecompressor(None if before is None else before.as_prefix)
-        data: bytes = frame.decompress(body, max_length=size + 1)
-    except zstd.ZstdError as error:
-        raise Corrupt(f"a pack cannot be decompressed ({error}); run verify") from error
-    if len(data) != size or not frame.eof:
-        raise Corrupt("a pack is not as long as it says; run verify")
-    return data
