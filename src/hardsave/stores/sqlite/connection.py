@@ -184,12 +184,14 @@ def check_length(connection: apsw.Connection, path: str) -> None:
 def check_wal(connection: apsw.Connection, path: str) -> None:
     """A WAL that was cut while somebody has it open reads as zeros where frames should be.
 
-    SQLite would go on behind them, and in the end copy the zeros over the main file. Not to be
-    called inside a transaction.
+    SQLite would go on behind them, and in the end copy the zeros over the main file. To be called
+    under the writer's lock, outside of a transaction. The size comes first: whoever empties a
+    WAL lets it have no frames before he cuts it.
     """
+    size = wal_bytes(path)
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
     wanted = _WAL_HEADER + frames * (_FRAME_HEADER + PAGE_BYTES) if frames > 0 else 0
-    if wal_bytes(path) < wanted:
+    if size < wanted:
         raise Corrupt(
             f"{path}-wal was cut while it was open; nothing was saved. Close it everywhere and "
             "open it again, which takes over from its backup"
