@@ -13,6 +13,7 @@ from hardsave.objects.records import LogRecord
 from hardsave.stores.base import Batch, Changes
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
+from tests.unit.stores.processes import eventually
 from tests.unit.vault.stage import Watched, messages
 
 MIB = 1024 * 1024
@@ -119,6 +120,14 @@ class Scale:
         self._thread.join()
 
 
+def copied_bytes(path: Path) -> int:
+    """How long the backup is."""
+    try:
+        return path.with_name(path.name + "-backup").stat().st_size
+    except FileNotFoundError:
+        return 0  # not there yet, or being replaced
+
+
 def shrinks(path: Path, size: int, *, alternating: bool) -> None:
     """Fill a store, drop nine tenths of it, and collect."""
     draw = random.Random(1)
@@ -132,9 +141,11 @@ def shrinks(path: Path, size: int, *, alternating: bool) -> None:
         kept = saved[::10] if alternating else saved[: len(saved) // 10]
         for line in lines:
             line.save(None)
+        assert eventually(lambda: copied_bytes(path) > 0.9 * size, seconds=120)
         drop(vault, *[checkpoint for checkpoint in saved if checkpoint not in kept])
         with Scale(path) as scale:
             vault.gc()
+        assert eventually(lambda: 0 < copied_bytes(path) <= 0.2 * scale.before, seconds=120)
         assert scale.now <= 0.2 * scale.before
         assert scale.peak <= 1.25 * scale.before
         assert vault.verify().ok
