@@ -158,13 +158,13 @@ def values(file: Path) -> Iterator[bytes]:
             if (part := file.with_name(file.name + suffix)).exists():
                 shutil.copy(part, Path(folder, f"copy{suffix}"))
         connection = apsw.Connection(str(Path(folder, "copy")))
-        tables = connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
-        ).fetchall()
-        for (table,) in tables:
-            with contextlib.suppress(apsw.CorruptError):  # half a file is read as bytes alone
+        with contextlib.suppress(apsw.Error):  # half a file is read as bytes alone
+            tables = connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+            ).fetchall()
+            for (table,) in tables:
                 for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 # its own
                     for value in row:
                         if isinstance(value, str | bytes):
                             yield value.encode() if isinstance(value, str) else value
-        connection.close()
+        connection.close(True)

@@ -135,6 +135,20 @@ def test_a_purge_that_was_interrupted_is_finished_by_calling_it_again(
                 vault.purge(unknown)
 
 
+@pytest.mark.parametrize("has_backup", [True, False])
+def test_what_was_left_half_made_goes_too(path: Path, has_backup: bool) -> None:
+    """By processes that were killed while they built a backup or took over."""
+    with opened(path) as vault:
+        vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
+        if has_backup:
+            backed_up(path)
+        for suffix in ("-backup-old", "-backup-new", "-takeover-new", "-takeover-new-pages"):
+            path.with_name(path.name + suffix).write_text(SECRETS[0])
+        vault.purge(text=SECRETS[0])
+        assert found(path.parent, SECRETS[:1]) == set()
+        assert vault.timeline("main").load() == {"messages": ["[purged]" * 20]}
+
+
 def test_a_deleted_checkpoint_is_purged_by_its_ref(path: Path) -> None:
     with opened(path) as vault:
         line = vault.timeline("main")

@@ -16,7 +16,7 @@ import apsw
 
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
-from hardsave.stores.sqlite import backup, feeding
+from hardsave.stores.sqlite import backup, drafts, feeding
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.feeding import Outdated
@@ -67,7 +67,7 @@ class Copier:
 
         Skips a change that the backup has not seen, so that it cannot be fed any more.
         """
-        if not os.path.exists(backup.path_of(self._path)):
+        if not any(map(os.path.exists, self._copies())):
             return
         skipped: list[int] = []
         self._writer.apply(lambda connection: skipped.append(_skip(connection)))
@@ -77,13 +77,20 @@ class Copier:
         while time.monotonic() < until:
             with contextlib.suppress(HardsaveError):  # it is being replaced right now
                 known = backup.peek(self._path)
-                if known is not None and known.change >= skipped[-1]:
+                is_new = known is not None and known.change >= skipped[-1]
+                if is_new and not any(map(os.path.exists, self._copies()[1:])):
                     return
             time.sleep(PASS_SECONDS / 10)
         raise Unavailable(
             f"what was removed is still in the backup of {self._path}: it was not built anew in "
             f"{RENEWAL_SECONDS:.0f} s; see the log of the processes that have it open, and repeat"
         )
+
+    def _copies(self) -> tuple[str, str, str]:
+        """The backup; the one that it takes the place of and its draft, for a moment or after
+        a crash."""
+        path = backup.path_of(self._path)
+        return path, path + feeding.OLD, path + drafts.BACKUP
 
     def close(self) -> None:
         """End the thread, with a last pass if that is short; one that takes long is broken off."""

@@ -13,6 +13,10 @@ from hardsave.stores.sqlite.connection import (
     load_checksums,
 )
 
+TAKEOVER = "-takeover-new"  # of a store that replaces a damaged one
+PAGES = "-pages"  # beside it: those of a WAL whose file is gone
+BACKUP = "-new"  # of a backup
+
 
 def create(path: str) -> apsw.Connection:
     """A new file with page checksums."""
@@ -46,6 +50,13 @@ def sync(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def discard_leftovers(store: str) -> None:
+    """Remove what a takeover left that was killed. Whoever has the store open may: nobody else
+    takes over meanwhile."""
+    discard(store + TAKEOVER)
+    discard(store + TAKEOVER + PAGES)
 
 
 def _files(path: str) -> tuple[str, ...]:

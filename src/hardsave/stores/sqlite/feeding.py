@@ -32,6 +32,7 @@ from hardsave.stores.sqlite.connection import connect, in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT
 
 VERSION = 1
+OLD = "-old"  # what a new backup takes the place of, until that is done
 ENOUGH_FREE = 1024  # pages, before they are worth the work
 
 _CHANGED = {
@@ -168,7 +169,7 @@ def _copy_additions(connection: apsw.Connection, before: Copied) -> None:
 def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
     """Make a backup from nothing, beside the old one, and put it in its place."""
     path = path_of(store)
-    new = path + "-new"
+    new = path + drafts.BACKUP
     connection = drafts.create(new)
     try:
         with in_our_words(new):
@@ -226,7 +227,7 @@ def _put_in_place(new: str, path: str) -> None:
     """A WAL that lay beside the old file must never meet the new one: it goes first."""
     drafts.sync(new)
     if os.path.exists(path):
-        os.replace(path, path + "-old")
+        os.replace(path, path + OLD)
     for leftover in (path + "-wal", path + "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(leftover)
@@ -234,4 +235,4 @@ def _put_in_place(new: str, path: str) -> None:
     os.replace(new, path)
     drafts.sync(os.path.dirname(path))
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path + "-old")
+        os.unlink(path + OLD)

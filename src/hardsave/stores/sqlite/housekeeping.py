@@ -55,6 +55,7 @@ class Housekeeper:
             self._give_back(exact=exact)
             if exact:
                 self._access.renew_backup()
+                room.settle(self._path)
             if damage is not None:
                 raise damage
             return Collected(*removed, max(0, before - room.file_bytes(self._path)))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hardsave.errors import Corrupt, NotFound
 from hardsave.stores.base import Report
-from hardsave.stores.sqlite import backup, takeover
+from hardsave.stores.sqlite import backup, drafts, takeover
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words, real_path
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
@@ -43,7 +43,7 @@ def repair(path: str | os.PathLike[str]) -> Report:
 
 def _repair(path: str, mark: Mark) -> Report:
     remembered = mark.read()
-    salvage = Salvage(path + "-takeover-new")
+    salvage = Salvage(path + drafts.TAKEOVER)
     try:
         made = _make(salvage, path, remembered.number if remembered else 0)
     except BaseException:

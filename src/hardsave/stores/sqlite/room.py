@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import apsw
 
+from hardsave.errors import Unavailable
+from hardsave.stores.sqlite import drafts
 from hardsave.stores.sqlite.connection import BUSY_SECONDS
 
 STEP_PAGES = 512  # moved while others wait
@@ -71,6 +73,20 @@ def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
             time.sleep(_BUSY_MILLISECONDS / 1000)
     finally:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+
+
+def settle(path: str) -> None:
+    """Remove what was left half made, and let it last that files were emptied and removed.
+
+    Otherwise a power loss could bring back what nobody was to find again.
+    """
+    try:
+        drafts.discard_leftovers(path)
+        for name in (path + "-wal", os.path.dirname(path)):
+            if os.path.exists(name):
+                drafts.sync(name)
+    except OSError as error:
+        raise Unavailable(f"what was removed from {path} may come back: {error}") from error
 
 
 def file_bytes(path: str) -> int:

@@ -19,7 +19,7 @@ from hardsave.objects.records import Id
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import CHANGED_TASKS, KEYS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
-from hardsave.stores.sqlite.drafts import create, discard, sync
+from hardsave.stores.sqlite.drafts import PAGES, create, discard, sync
 from hardsave.stores.sqlite.index import bounds
 from hardsave.stores.sqlite.wal import rebuild
 
@@ -45,7 +45,7 @@ class Salvage:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._pages = path + "-pages"  # of a WAL whose file is gone
+        self._pages = path + PAGES
         self.connection = create(path)
         self._attached: set[str] = set()
         self._lacking: dict[str, set[str]] = {}  # tables, by source

@@ -74,7 +74,7 @@ def take_over(path: str, mark: Mark, wrong: str) -> None:
     """Replace the store at `path`, or raise `Corrupt` and leave everything where it is."""
     remembered = mark.read()
     with in_our_words(path):
-        salvage = Salvage(path + "-takeover-new")
+        salvage = Salvage(path + drafts.TAKEOVER)
         try:
             known = _ask(salvage, path, remembered.number if remembered else 0)
             is_current = remembered is not None and not mark.may_be_old(remembered)
