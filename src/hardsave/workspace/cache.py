@@ -56,6 +56,7 @@ class Linked(NamedTuple):
 
     name: bytes
     inode: tuple[int, int]  # device and inode
+    is_captured: bool = True  # else it is left out, too large perhaps: it may shrink
 
 
 class Memory(NamedTuple):

@@ -92,7 +92,6 @@ class Scan:
     total_bytes: int
     tracked: frozenset[bytes] = frozenset()
     linked: Mapping[bytes, tuple[Linked, ...]] = field(default_factory=dict)  # by directory
-    unproven: frozenset[bytes] = frozenset()  # directories that a watch cannot vouch for
     is_narrow: bool = False
     everything: str = ""
     gone: frozenset[bytes] = frozenset()  # directories of the cache that are not there any more

@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 # What can be asked for, and what comes
 MODIFY = 0x2
@@ -55,26 +55,41 @@ def events(data: bytes) -> Iterator[Event]:
         at += length
 
 
+class Source(Protocol):
+    """Where events come from. `fd` is readable when there are some; reading never waits."""
+
+    fd: int
+
+    def add(self, path: bytes, mask: int) -> int:
+        """The number of the watch. The same directory has the same number."""
+
+    def remove(self, watch: int) -> None:
+        """Of a watch that is gone already, the source has told, or will."""
+
+    def read(self) -> list[Event]:
+        """What has come, or a part of it. Empty: nothing at this moment."""
+
+    def close(self) -> None: ...
+
+
 class Inotify:
-    """One instance. Its descriptor is readable when there are events; reading never waits."""
+    """One instance of the kernel's."""
 
     def __init__(self) -> None:
         self.fd = _kernel().init(_FLAGS)
 
     def add(self, path: bytes, mask: int) -> int:
-        """The number of the watch. The same directory has the same number."""
         return _kernel().add(self.fd, path, mask)
 
     def remove(self, watch: int) -> None:
-        """Of a watch that is gone already, the kernel has told, or will."""
         try:
             _kernel().remove(self.fd, watch)
         except OSError as error:
-            if error.errno != errno.EINVAL:
+            if error.errno != errno.EINVAL:  # no such watch
                 raise
 
     def read(self) -> list[Event]:
-        """What the queue holds, up to a few thousand events. Empty: nothing at this moment."""
+        """Up to a few thousand at a time."""
         try:
             return list(events(os.read(self.fd, _READ_BYTES)))
         except BlockingIOError:

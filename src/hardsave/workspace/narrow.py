@@ -89,7 +89,6 @@ class NarrowWalk(Walk):
             self._total,
             tracked=self._given.tracked,
             linked=linked,
-            unproven=frozenset(self._unproven),
             is_narrow=True,
             gone=frozenset(self._gone),
             mark=self._told.mark,
@@ -164,6 +163,7 @@ class NarrowWalk(Walk):
         self, path: bytes, status: os.stat_result, rules: DirectoryRules, inherited: bytes
     ) -> None:
         count = len(self._found)
+        self._linked.pop(path, None)  # of a first, shorter look
         super()._visit(path, status, rules, inherited)
         if len(self._found) == count:
             self._leave(path)
@@ -257,11 +257,13 @@ class NarrowWalk(Walk):
     # Files with several names
 
     def _look_for_other_names(self) -> None:
-        """A file that has several names now, and had one: which one, nobody has told."""
+        """A file that has several names now, and had one: which one, nobody has told. If it
+        was left out, the cache does not know its inode."""
         before = {each.inode for linked in self._memory.linked.values() for each in linked}
         while new := {each.inode for some in self._linked.values() for each in some} - before:
             before |= new
-            self._look({path: None for _, at in new for path in self._cache.holding(at)})
+            holding = [path for _, inode in new for path in self._cache.holding(inode)]
+            self._look(dict.fromkeys([*holding, *self._memory.not_captured]))
 
     def _all_linked(self) -> dict[bytes, tuple[Linked, ...]]:
         kept = self._memory.linked.items()

@@ -103,7 +103,7 @@ class _Capture:
         self._rebuilt: set[bytes] = set()  # directories with another tree than last time
         self._folders: dict[bytes, Folder] = {}
         self._packed: dict[bytes, bytes] = {}
-        self._unproven = set(scan.unproven)  # directories to look at again in any case
+        self._unproven: set[bytes] = set()  # directories to look at again in any case
         self._gone: set[bytes] = set()  # files that are not captured after all
         self._requires: set[Hash] = set()
         self._not_captured = list(scan.not_captured)

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from hardsave.errors import Misuse
 from hardsave.workspace import mounts, watching
 from hardsave.workspace.entries import joined
-from hardsave.workspace.inotify import Event, Inotify
+from hardsave.workspace.inotify import Event, Source
 from hardsave.workspace.mounts import Mounts
 from hardsave.workspace.watching import Meaning, Pending, Watches
 
@@ -37,7 +37,7 @@ class Vigil:
         moment: int,
         *,
         lock: AbstractContextManager[object],
-        open_inotify: Callable[[], Inotify],
+        open_source: Callable[[], Source],
         warn: Callable[[str], None],
     ) -> None:
         self._root = root
@@ -49,20 +49,20 @@ class Vigil:
         self._ignored: dict[bytes, frozenset[bytes]] = {}
         self._cookie_watch = -1
         self._cookies_heard: set[bytes] = set()
-        self._inotify: Inotify | None = None
+        self._source: Source | None = None
         self._mounts: Mounts | None = None
         self.moment = moment
         self.pending = Pending()
         self.has_news = False
         self.doubt = ""
         self.identity = _identity(root)
-        self._begin(open_inotify)
+        self._begin(open_source)
 
-    def _begin(self, open_inotify: Callable[[], Inotify]) -> None:
+    def _begin(self, open_source: Callable[[], Source]) -> None:
         try:
             self._mounts = _mounts(self._root)
-            self._inotify = open_inotify()
-            self._cookie_watch = self._inotify.add(self._cookies, watching.COOKIES_MASK)
+            self._source = open_source()
+            self._cookie_watch = self._source.add(self._cookies, watching.COOKIES_MASK)
             for name in os.listdir(self._cookies):  # of processes that were killed
                 if name.startswith(_COOKIE):
                     _remove(joined(self._cookies, name))
@@ -73,19 +73,19 @@ class Vigil:
             self._give_up(f"others may change files on {self._mounts.kind}, and nobody is told")
 
     def close(self) -> None:
-        for each in (self._inotify, self._mounts):
+        for each in (self._source, self._mounts):
             if each is not None:
                 each.close()
-        self._inotify = self._mounts = None
+        self._source = self._mounts = None
 
     @property
     def descriptor(self) -> int | None:
         """Readable when something is told; None if nothing will ever be."""
-        return None if self._inotify is None else self._inotify.fd
+        return None if self._source is None else self._source.fd
 
     @property
     def is_blind(self) -> bool:
-        return self._inotify is None
+        return self._source is None
 
     def _take_doubt(self, why: str) -> None:
         if not self.doubt:
@@ -100,10 +100,10 @@ class Vigil:
 
     def arm(self, path: bytes) -> bool:
         with self._lock:
-            if self._inotify is None or path in self._watches:
+            if self._source is None or path in self._watches:
                 return False
             try:
-                number = self._inotify.add(self._prefix + path, watching.MASK)
+                number = self._source.add(self._prefix + path, watching.MASK)
             except OSError as error:
                 self._not_armed(path, error)
                 return True
@@ -136,24 +136,25 @@ class Vigil:
             self.pending.tree(path, self.moment - 1)
 
     def _drop(self, path: bytes) -> None:
-        for number in self._watches.drop(path):
-            if self._inotify is not None:
-                self._inotify.remove(number)
+        for dropped, number in self._watches.drop(path).items():
+            self._ignored.pop(dropped, None)
+            if self._source is not None:
+                self._source.remove(number)
 
     # What the kernel tells
 
     def hear_all_until_now(self, answer_seconds: float) -> None:
         """After this, there is a doubt, or everything was heard that had happened before."""
-        if self._inotify is None or self.doubt:
+        if self._source is None or self.doubt:
             return
         if _identity(self._root) != self.identity:
             self._take_doubt("the workspace was replaced, moved or removed")
         elif self._mounts is not None and self._mounts.have_changed():
             self._take_doubt("something in the workspace was mounted or unmounted")
         else:
-            self._hear_up_to_a_cookie(self._inotify, answer_seconds)
+            self._hear_up_to_a_cookie(self._source, answer_seconds)
 
-    def _hear_up_to_a_cookie(self, inotify: Inotify, answer_seconds: float) -> None:
+    def _hear_up_to_a_cookie(self, source: Source, answer_seconds: float) -> None:
         """Events come in order: what happened before the cookie is told before it."""
         cookie = b"%b%d-%d" % (_COOKIE, os.getpid(), next(_cookie_numbers))
         path = joined(self._cookies, cookie)
@@ -165,13 +166,13 @@ class Vigil:
             self._take_doubt(f"no cookie can be left for the watcher: {error.strerror}")
         while cookie not in self._cookies_heard and not self.doubt:
             left = end - time.monotonic()
-            if not self.hear() and not _is_readable(inotify.fd, left) and left <= 0:
+            if not self.hear() and not _is_readable(source.fd, left) and left <= 0:
                 self._take_doubt(f"no event came within {answer_seconds:g} seconds")
         self._cookies_heard.clear()
 
     def hear(self) -> bool:
         """What is in the queue. True if there was anything."""
-        events = [] if self._inotify is None else self._inotify.read()
+        events = [] if self._source is None else self._source.read()
         for event in events:
             self._hear_one(event)
         return bool(events)
@@ -180,7 +181,7 @@ class Vigil:
         what = watching.meaning(event.mask, event.name)
         path = self._watches.path(event.watch)
         if what is Meaning.OVERFLOW:
-            self._take_doubt("more happened at once than the queue of inotify holds")
+            self._take_doubt("more happened at once than the watcher can tell")
         elif what is Meaning.UNMOUNTED:
             self._take_doubt("a file system was unmounted")
         elif event.watch == self._cookie_watch:

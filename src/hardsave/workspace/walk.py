@@ -91,7 +91,6 @@ class Walk:
         self._found: list[Found] = []
         self._not_captured: list[NotCaptured] = []
         self._linked: dict[bytes, tuple[Linked, ...]] = {}
-        self._unproven: set[bytes] = set()
         self._total = 0
         self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
@@ -115,7 +114,6 @@ class Walk:
             self._total,
             tracked=self._given.tracked,
             linked=self._linked,
-            unproven=frozenset(self._unproven),
             everything=everything,
             # Which files are the largest is a question about all of them.
             mark=None if is_too_large or self._changed is None else self._changed.mark,
@@ -177,8 +175,7 @@ class Walk:
         ):
             return False
         self._not_captured += [reason for reason in reasons if reason is not None]
-        for _, at in left:
-            self._note_left_out(path, at)
+        self._note_linked(path, known.left_out, [at for _, at in left], is_captured=False)
         self._note(path, known.files, status)
         found = Found(
             path,
@@ -295,7 +292,7 @@ class Walk:
         if reason is not None:
             into.left_out.append(name)
             self._leave_out(path, reason)
-            self._note_left_out(parent(path), at)
+            self._note_linked(parent(path), [name], [at], is_captured=False)
         elif is_dir:
             into.directories.append(name)
             into.below.append(at)
@@ -354,13 +351,18 @@ class Walk:
     def _note(self, path: bytes, files: Sequence[bytes], status: Sequence[os.stat_result]) -> None:
         """Count bytes, and remember which names may be one file."""
         self._total += sum([at[stat.ST_SIZE] for at in status])
-        if linked := linked_of(files, status):
-            self._linked[path] = linked
+        self._note_linked(path, files, status)
 
-    def _note_left_out(self, path: bytes, at: os.stat_result) -> None:
-        """One that is too large may shrink under another of its names."""
-        if at.st_nlink > 1 and stat.S_ISREG(at.st_mode):
-            self._unproven.add(path)
+    def _note_linked(
+        self,
+        path: bytes,
+        files: Sequence[bytes],
+        status: Sequence[os.stat_result],
+        *,
+        is_captured: bool = True,
+    ) -> None:
+        if linked := linked_of(files, status, is_captured=is_captured):
+            self._linked[path] = (*self._linked.get(path, ()), *linked)
 
     def _leave_out(self, path: bytes, reason: str) -> None:
         self._not_captured.append(NotCaptured(path, reason))
@@ -396,11 +398,13 @@ class Walk:
                 self._linked[found.path] = tuple(x for x in linked if x.name in found.files)
 
 
-def linked_of(files: Sequence[bytes], status: Sequence[os.stat_result]) -> tuple[Linked, ...]:
+def linked_of(
+    files: Sequence[bytes], status: Sequence[os.stat_result], *, is_captured: bool = True
+) -> tuple[Linked, ...]:
     """The files of one directory that have more than one name."""
     return tuple(
         [
-            Linked(files[number], (at.st_dev, at.st_ino))
+            Linked(files[number], (at.st_dev, at.st_ino), is_captured)
             for number, at in enumerate(status)
             if at[stat.ST_NLINK] > 1 and stat.S_ISREG(at.st_mode)
         ]
@@ -411,6 +415,6 @@ def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
     """The paths of each file that was met under more than one name."""
     paths: dict[tuple[int, int], list[bytes]] = {}
     for directory, files in linked.items():
-        for file in files:
+        for file in [each for each in files if each.is_captured]:
             paths.setdefault(file.inode, []).append(joined(directory, file.name))
     return [each for each in paths.values() if len(each) > 1]

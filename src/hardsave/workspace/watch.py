@@ -27,17 +27,19 @@ import itertools
 import logging
 import os
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from hardsave.errors import Misuse
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.changed import Changed, Mark
-from hardsave.workspace.inotify import Inotify
+from hardsave.workspace.inotify import Inotify, Source
 from hardsave.workspace.vigil import Vigil
 
 FULL_SECONDS = 300.0
@@ -53,23 +55,36 @@ def watch(
     root: bytes | str | os.PathLike[str],
     *,
     cookies: Path,
-    full_seconds: float = FULL_SECONDS,
+    full_seconds: float | None = None,
     answer_seconds: float = ANSWER_SECONDS,
     blind_seconds: float = BLIND_SECONDS,
     clock: Callable[[], float] = time.monotonic,
-    inotify: Callable[[], Inotify] = Inotify,
+    source: Callable[[], Source] | None = None,
 ) -> "Watch":
     """Watch a workspace. `cookies` is a directory of ours that no scan captures; `clock` says
     when everything is due to be looked at."""
+    real, beside = os.path.realpath(os.fsencode(root)), os.path.realpath(os.fsencode(cookies))
+    default, seconds = _of_this_system(real, beside)
     return Watch(
-        os.path.realpath(os.fsencode(root)),
-        os.fsencode(cookies),
-        full_seconds=full_seconds,
+        real,
+        beside,
+        full_seconds=seconds if full_seconds is None else full_seconds,
         answer_seconds=answer_seconds,
         blind_seconds=blind_seconds,
         clock=clock,
-        inotify=inotify,
+        source=source or default,
     )
+
+
+def _of_this_system(root: bytes, cookies: bytes) -> tuple[Callable[[], Source], float]:
+    """Where events come from, and how long that may be relied upon."""
+    system: str = sys.platform  # a plain string: what is for other systems is checked, too
+    if system == "linux":
+        return Inotify, FULL_SECONDS
+    from hardsave.workspace.elsewhere import FULL_SECONDS as SECONDS
+    from hardsave.workspace.elsewhere import Watchfiles
+
+    return partial(Watchfiles, root, cookies), SECONDS
 
 
 class Watch:
@@ -84,7 +99,7 @@ class Watch:
         answer_seconds: float,
         blind_seconds: float,
         clock: Callable[[], float],
-        inotify: Callable[[], Inotify],
+        source: Callable[[], Source],
     ) -> None:
         self._root = root
         self._cookies = cookies
@@ -92,7 +107,7 @@ class Watch:
         self._answer_seconds = answer_seconds
         self._blind_seconds = blind_seconds
         self._clock = clock
-        self._open_inotify = inotify
+        self._open_source = source
         self._number = next(_watch_numbers)
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -190,7 +205,7 @@ class Watch:
             self._cookies,
             self._moment,
             lock=self._lock,
-            open_inotify=self._open_inotify,
+            open_source=self._open_source,
             warn=self._warn,
         )
         self._nudge()  # whoever waits, waits for the new one

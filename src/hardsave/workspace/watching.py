@@ -83,19 +83,19 @@ class Watches:
             self._below.setdefault(parent(path), set()).add(path)
         return displaced if displaced != path else None
 
-    def drop(self, path: bytes) -> list[int]:
-        """Forget a directory and all beneath it; the numbers of their watches."""
-        numbers, todo = [], [path]
-        if path in self._below.get(parent(path), ()):
-            self._below[parent(path)].discard(path)
+    def drop(self, path: bytes) -> dict[bytes, int]:
+        """Forget a directory and all beneath it; which these were, and their numbers."""
+        dropped: dict[bytes, int] = {}
+        todo = [path]
+        self._below.get(parent(path), set()).discard(path)
         while todo:
             here = todo.pop()
             todo += self._below.pop(here, ())
             number = self._numbers.pop(here, None)
             if number is not None:
                 del self._paths[number]
-                numbers.append(number)
-        return numbers
+                dropped[here] = number
+        return dropped
 
 
 class Pending:
@@ -162,4 +162,4 @@ def refusal(error: OSError) -> str:
         case errno.ENOENT | errno.ENOTDIR | errno.EACCES:
             return f"the directory for cookies cannot be watched: {error.strerror}"
         case _:
-            return f"inotify cannot be used: {error.strerror}"
+            return f"it cannot be watched: {error.strerror}"

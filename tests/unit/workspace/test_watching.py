@@ -56,13 +56,13 @@ def test_a_directory_is_forgotten_with_all_that_is_beneath_it() -> None:
     watches = Watches()
     for number, path in enumerate([b"", b"a", b"a/b", b"a/b/c", b"ab", b"d"]):
         assert watches.add(path, number) is None
-    assert sorted(watches.drop(b"a")) == [1, 2, 3]
+    assert watches.drop(b"a") == {b"a": 1, b"a/b": 2, b"a/b/c": 3}
     assert [path in watches for path in (b"", b"a", b"a/b", b"a/b/c", b"ab")] == [
         *(True, False, False, False, True)
     ]
     assert watches.path(2) is None
     assert watches.path(4) == b"ab"
-    assert watches.drop(b"a") == []
+    assert watches.drop(b"a") == {}
     assert len(watches) == 3
 
 
@@ -73,7 +73,7 @@ def test_one_directory_under_two_names_is_watched_under_the_last_one() -> None:
     assert watches.add(b"z", 1) == b"a"
     assert watches.path(1) == b"z"
     assert b"a" not in watches
-    assert watches.drop(b"a") == [2], "what was beneath the old name is found all the same"
+    assert watches.drop(b"a") == {b"a/b": 2}, "what was beneath the old name is found all the same"
     assert watches.add(b"z", 1) is None
 
 
