@@ -162,11 +162,17 @@ class NarrowWalk(Walk):
     def _visit(
         self, path: bytes, status: os.stat_result, rules: DirectoryRules, inherited: bytes
     ) -> None:
+        if path in self._index:
+            self._forget_first_look(path)
         count = len(self._found)
-        self._linked.pop(path, None)  # of a first, shorter look
         super()._visit(path, status, rules, inherited)
         if len(self._found) == count:
             self._leave(path)
+
+    def _forget_first_look(self, path: bytes) -> None:
+        """It was too short, or went by other rules."""
+        self._linked.pop(path, None)
+        self._not_captured = [x for x in self._not_captured if parent(x.path) != path]
 
     def _add(self, found: Found, below: list[os.stat_result], rules: DirectoryRules) -> None:
         path = found.path
@@ -192,6 +198,8 @@ class NarrowWalk(Walk):
             self._lookout.forget(path)
 
     def _enters(self, path: bytes, status: os.stat_result, inherited: bytes) -> bool:
+        if self._was_looked_at(path):
+            return self._index[path].inherited != inherited
         known = self._cache.get(path)
         return (
             known is None

@@ -236,7 +236,7 @@ def top(room: WatchedRoom) -> bytes:
 def test_stamps_that_prove_nothing_are_looked_at_again_although_nothing_was_told(
     room: WatchedRoom,
 ) -> None:
-    room.now_ns = 0
+    room.now_ns = -10 * AHEAD_NS
     write(room, "a", b"young")
     room.snapshot()
     room.snapshot()
@@ -419,6 +419,33 @@ def test_a_directory_that_a_scan_lost_sight_of_before_it_was_given_up_is_found(
     check(room)
     write(room, "sub/deep/newest")
     check(room)
+
+
+def test_a_directory_that_was_let_go_by_a_scan_that_came_to_nothing_is_looked_at_again(
+    room: WatchedRoom,
+) -> None:
+    """For that scan it was ignored, and so it is watched no longer."""
+    write(room, "build/deep/tracked")
+    tracked = frozenset({b"build/deep/tracked"})
+    check(room, tracked=tracked)
+    changed = room.changed()
+    scan(room.root, rules=rules, cache=room.cache, changed=changed, clock=room.clock)
+    write(room, "build/deep/tracked", b"changed")
+    time.sleep(0.011)
+    check(room, tracked=tracked)
+    write(room, "build/deep/tracked", b"changed again")
+    check(room, tracked=tracked)
+
+
+def test_a_directory_that_is_looked_at_twice_is_told_of_once(room: WatchedRoom) -> None:
+    """A second name leads back to its parent, whose ignore file is never taken as read."""
+    policy = Policy(max_file_bytes=10)
+    for path in ("sub/deep/large", "sub/.hardsaveignore"):
+        write(room, path, b"\n" * 11)
+    check(room, policy=policy)
+    write(room, "sub/deep/new")
+    (room.root / "linked").hardlink_to(room.root / "a")
+    check(room, policy=policy)
 
 
 def test_an_older_cache_means_a_look_at_everything(room: WatchedRoom) -> None:
