@@ -188,12 +188,13 @@ def test_a_name_that_comes_while_its_directory_is_read_is_found_the_next_time(
     room: WatchedRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watch is there before the list of names is read."""
-    write(room, "fresh/one")
+    fresh = write(room, "fresh/one").parent.stat().st_ino
     real = os.listdir
 
     def listdir(path: int) -> list[str]:
         names = real(path)
-        write(room, "fresh/two")
+        if os.fstat(path).st_ino == fresh:
+            write(room, "fresh/two")
         return names
 
     monkeypatch.setattr(os, "listdir", listdir)
