@@ -10,7 +10,6 @@ with everything beneath it.
 import os
 from collections.abc import Iterable, Iterator
 
-from hardsave.workspace import names
 from hardsave.workspace.cache import NO_STAMP, Folder, Linked, Memory
 from hardsave.workspace.changed import Changed
 from hardsave.workspace.changed import Names as Some
@@ -156,6 +155,7 @@ class NarrowWalk(Walk):
             self._leave(path)
             return
         inherited = known.inherited if path else self._top_key()
+        self._at.pop(path, None)  # its ignore files are read after they have been looked at
         self._stack.append((path, status, self._rules_at(path), inherited))
         self._walk()
 
@@ -178,6 +178,7 @@ class NarrowWalk(Walk):
         path = found.path
         self._index[path] = found
         self._partly.discard(path)
+        self._gone.discard(path)
         self._at[path] = rules
         if path in self._deep:
             self._deep.update([joined(path, name) for name in found.directories])
@@ -204,6 +205,7 @@ class NarrowWalk(Walk):
         return (
             known is None
             or path in self._deep
+            or path in self._gone
             or known.inherited != inherited
             or known.stamp != stamp_of(status, self._start_ns)
         )
@@ -213,7 +215,6 @@ class NarrowWalk(Walk):
         captured = [(at, name) for at, name in enumerate(known.files) if name in some]
         if (
             known.stamp == NO_STAMP
-            or not some.isdisjoint(names.IGNORE_FILES)
             or len(some) != len(captured) + len(some.intersection(known.ignored))
             or (self._lookout is not None and self._lookout.arm(path))
         ):

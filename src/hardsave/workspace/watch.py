@@ -17,10 +17,10 @@ watch. Nothing runs in the background: the kernel queues events, 16,384 of them 
 somebody has changed that, until they are asked for; more than that between two looks is a full
 scan.
 
-What no event tells, because the kernel has none for it: writes through a shared mapping, before
-the file is closed; writes through another name of a file, in a place that is not watched,
-if the file had no other name when it was last looked at; something mounted over a directory. For
-that, everything is named every `full_seconds`, and `wait` returns then, too.
+What no event tells, because there is none for it: writes through a shared mapping, before the file
+is closed; writes through another name of a file, in a place that is not watched, if the file had
+no other name when it was last looked at. For that, everything is named every `full_seconds`,
+and `wait` returns then, too.
 """
 
 import itertools

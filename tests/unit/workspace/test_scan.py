@@ -114,6 +114,29 @@ def test_an_ignore_file_that_changes_after_the_scan_is_heeded_by_the_next_one(ro
     assert captured(room, room.snapshot()) == {b".gitignore", b"one"}
 
 
+def test_an_ignore_file_that_changes_during_a_scan_and_back_leaves_nothing_behind(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The top directory was taken from the cache; one below it goes by other rules."""
+    ignore = write(room, ".gitignore", b"one")
+    write(room, "sub/two")
+    settle(room)
+    room.snapshot()
+    sub = write(room, "sub/three").parent.stat().st_ino
+    real = os.listdir
+
+    def listdir(path: int) -> list[str]:
+        if os.fstat(path).st_ino == sub:
+            ignore.write_bytes(b"three")
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    room.snapshot()
+    monkeypatch.undo()
+    ignore.write_bytes(b"one")
+    assert room.snapshot().root == room.anew().root
+
+
 def test_ignore_files_are_captured_even_if_they_ignore_themselves(room: Room) -> None:
     write(room, "venv/.gitignore", b".gitignore\nlib")
     write(room, "venv/lib")

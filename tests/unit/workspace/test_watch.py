@@ -276,6 +276,25 @@ def test_an_edited_ignore_file_changes_what_is_captured_and_what_is_watched(
     assert compare.find(top(room), b"sub/deep/c", room.fetch) is not None
 
 
+def test_an_ignore_file_that_changes_during_a_scan_and_back_leaves_nothing_behind(
+    room: WatchedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = write(room, "sub/deep/new").parent.stat().st_ino
+    real = os.listdir
+
+    def listdir(path: int) -> list[str]:
+        if os.fstat(path).st_ino == deep:
+            write(room, ".gitignore", b"new")
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    room.snapshot()
+    monkeypatch.undo()
+    assert "ignore file" in room.reasons[-1]
+    write(room, ".gitignore", b"build\nlog")
+    check(room)
+
+
 def test_what_git_begins_to_track_is_captured_and_watched(room: WatchedRoom) -> None:
     write(room, "build/tracked")
     tracked = frozenset({b"build/tracked"})
