@@ -7,9 +7,10 @@ small files whose locks are git's own.
 
 *Refused*, with nothing changed: a position that is not whole or not of this repository
 (`NotFound`, `Misuse`, `Corrupt`); a commit or a staged content that `git gc` has taken
-(`NotFound`); a branch that another worktree has in use, or whose name is taken by a directory of
-other branches (`Conflict`); a lock that somebody holds (`Unavailable`; it is never removed);
-anything that is neither as the present has it nor as the target does (`Conflict`).
+(`NotFound`), a commit that is damaged or none (`Corrupt`); a branch that another worktree has
+in use, or whose name is taken by a directory of other branches (`Conflict`); a lock that
+somebody holds (`Unavailable`; it is never removed); anything that is neither as the present has
+it nor as the target does (`Conflict`).
 
 *Ordered*: every new content is on the disk before the first file is replaced, and what the
 present names is pinned under `refs/hardsave/ID/` before a branch moves.
@@ -30,13 +31,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.errors import Conflict, Corrupt, NotFound, Unavailable
 from hardsave.workspace import gitconfig, gitobjects, gitpins, gitplan, gitrefs
 from hardsave.workspace.git import GitPosition, position, position_in
 from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitfiles import GitFiles
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting, refuse_held
+from hardsave.workspace.gitpacks import Unreadable
 from hardsave.workspace.gitplan import FileChange, GitPlan, RefMove
 from hardsave.workspace.gitworktrees import in_use_elsewhere, is_true, settings
 
@@ -130,6 +132,7 @@ _UNCHANGED = "cannot be written; nothing was changed. See to it, then repeat"
 
 def _refuse(directory: GitDirectory, plan: GitPlan) -> None:
     _refuse_lost(directory, plan)
+    _refuse_no_commits(directory, plan)
     _refuse_in_use(directory, plan)
     for move in plan.refs:
         other = gitrefs.in_the_way(directory, os.fsencode(move.ref)) if move.after else None
@@ -149,6 +152,18 @@ def _refuse_lost(directory: GitDirectory, plan: GitPlan) -> None:
             f"{what} {id} is no longer in the repository ({len(lost)} in all are gone): git has "
             "collected it. Fetch it if it lies elsewhere, or restore the files without git"
         )
+
+
+def _refuse_no_commits(directory: GitDirectory, plan: GitPlan) -> None:
+    """A branch that leads to something else is one that git cannot use, nor easily get rid of."""
+    with gitobjects.Objects(directory) as objects:
+        for move in plan.logs:
+            try:
+                kind = "commit" if move.after is None else objects.read(move.after).kind
+            except Unreadable as error:
+                raise Corrupt(f"{move.ref!r} cannot come back to {move.after}: {error}") from error
+            if kind != "commit":
+                raise Corrupt(f"{move.ref!r} cannot come back to {move.after}: it is a {kind}")
 
 
 def _fetches(directory: GitDirectory) -> bool:

@@ -61,6 +61,21 @@ def test_a_staged_content_that_git_has_collected(repository: Repository) -> None
     refused(repository, target, NotFound, "the staged content [0-9a-f]{40} is no longer")
 
 
+def test_a_branch_that_would_lead_to_no_commit(repository: Repository) -> None:
+    target = replace(stands(repository), commit=repository.line("rev-parse", "HEAD^{tree}"))
+    refused(repository, target, Corrupt, "'HEAD' cannot come back to [0-9a-f]{40}: it is a tree")
+
+
+def test_a_commit_that_is_damaged(repository: Repository) -> None:
+    target = stands(repository)
+    assert target.commit is not None
+    repository.commit("a", "x\n")
+    path = repository.root / ".git/objects" / target.commit[:2] / target.commit[2:]
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-20] + bytes(20))
+    refused(repository, target, Corrupt, "cannot come back to")
+
+
 def test_a_partial_clone_may_lack_contents(repository: Repository) -> None:
     repository.git("config", "uploadpack.allowFilter", "true")
     repository.git("clone", "-q", "--no-local", "--filter=blob:none", ".", "../partial")
