@@ -1,0 +1,90 @@
+"""A rewind with git, the whole way: files, state and repository go back, and forth again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.errors import Conflict
+from tests.unit.workspace.git_room import answers, built, clean
+from tests.unit.workspace.repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return built(tmp_path / "work")
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Iterator[hardsave.Timeline]:
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        yield vault.timeline("main")
+
+
+def stopped(repository: Repository) -> None:
+    """A rebase in the middle, with something staged beside."""
+    repository.git("rebase", "side", codes=(1,))
+    repository.write("b", "staged\n")
+    repository.git("add", "b")
+    repository.write("b", "not staged\n")
+
+
+def elsewhere(repository: Repository) -> None:
+    repository.git("add", "-A")
+    repository.git("rebase", "--continue")
+    repository.git("checkout", "-q", "side")
+    repository.write("a", "staged elsewhere\n")
+    repository.git("add", "a")
+
+
+def test_a_stopped_rebase_comes_back_and_undo_and_redo_walk_over_it(
+    repository: Repository, line: hardsave.Timeline
+) -> None:
+    stopped(repository)
+    target, then = line.save({"n": 1}, workspace=repository.root), answers(repository)
+    elsewhere(repository)
+    line.save({"n": 2}, workspace=repository.root)
+    now = answers(repository)
+    done = line.rewind(target.id, git=True)
+    assert done.files is not None
+    assert (done.files.git, done.files.kept) == (True, ())
+    assert answers(repository) == then
+    line.undo()
+    assert answers(repository) == now
+    line.redo()
+    assert answers(repository) == then
+    clean(repository.root)
+
+
+def test_without_git_only_files_come_back(repository: Repository, line: hardsave.Timeline) -> None:
+    target = line.save({"n": 1}, workspace=repository.root)
+    repository.commit("a", "later\n")
+    commit = repository.line("rev-parse", "HEAD")
+    line.rewind(target.id)
+    assert (repository.root / "a").read_text() == "main\n"
+    assert repository.line("rev-parse", "HEAD") == commit
+
+
+def test_a_dry_run_leaves_git_alone(repository: Repository, line: hardsave.Timeline) -> None:
+    stopped(repository)
+    target = line.save({"n": 1}, workspace=repository.root)
+    elsewhere(repository)
+    now = answers(repository)
+    told = line.rewind(target.id, git=True, dry_run=True)
+    assert told.files is not None
+    assert told.files.git
+    assert answers(repository) == now
+
+
+def test_what_speaks_against_git_stops_the_files_too(
+    repository: Repository, line: hardsave.Timeline
+) -> None:
+    target = line.save({"n": 1}, workspace=repository.root)
+    repository.git("checkout", "-q", "side")
+    repository.git("worktree", "add", "-q", "../other", "main")
+    now = answers(repository)
+    with pytest.raises(Conflict, match="in use"):
+        line.rewind(target.id, git=True)
+    assert answers(repository) == now
+    assert line.load() == {"n": 1}
