@@ -108,9 +108,8 @@ class Calls:
         )
 
     def write(self, kind: str, asked: Asked, body: Body) -> None:
-        entry = self.entry(kind, asked, body)
-        self.holder.write(entry)
-        self.journal.add(entry)
+        self.holder.write(self.entry(kind, asked, body))
+        self.journal.note(asked.path, kind, body)
 
     def around(self, path: str) -> list[EntryRecord]:
         """Ends for the steps around one that pauses: they begin again, and are not unknown."""

@@ -72,9 +72,10 @@ def path_of(enclosing: str, name: str, which: int | str) -> str:
 
 
 def _escaped(name: str) -> str:
-    for mark in "%/#[]":
-        name = name.replace(mark, f"%{ord(mark):02x}")
-    return name
+    return name.translate(_MARKS)
+
+
+_MARKS = {ord(mark): f"%{ord(mark):02x}" for mark in "%/#[]"}
 
 
 class Recorded(NamedTuple):
@@ -90,7 +91,6 @@ class Journal:
     def __init__(self, entries: Iterable[EntryRecord] = ()) -> None:
         self._steps: dict[str, Recorded] = {}
         self._places: dict[tuple[str, int], str] = {}  # (enclosing, place) to path
-        self._place_of: dict[str, int] = {}
         for entry in entries:
             self.add(entry)
 
@@ -99,13 +99,17 @@ class Journal:
 
     def add(self, entry: EntryRecord) -> None:
         assert entry.step is not None
-        body = unpack(entry.data)
-        self._steps[entry.step] = Recorded(_STATES[entry.kind], body)
-        known = _enclosing(entry.step), self._place_of.pop(entry.step, NO_PLACE)
-        self._places.pop(known, None)  # it began alone, and others joined it
+        self.note(entry.step, entry.kind, unpack(entry.data))
+
+    def note(self, path: str, kind: str, body: Body) -> None:
+        """What the last entry of a path says."""
+        before = self._steps.get(path)
+        self._steps[path] = Recorded(_STATES[kind], body)
+        enclosing = _enclosing(path)
+        if before is not None and before.body.place != NO_PLACE:
+            self._places.pop((enclosing, before.body.place), None)  # others may have joined it
         if body.place != NO_PLACE:
-            self._place_of[entry.step] = body.place
-            self._places[_enclosing(entry.step), body.place] = entry.step
+            self._places[enclosing, body.place] = path
 
     def get(self, path: str) -> Recorded | None:
         return self._steps.get(path)

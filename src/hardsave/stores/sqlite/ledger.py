@@ -10,6 +10,7 @@ import apsw
 
 from hardsave.errors import Conflict, LeaseLost, NotFound
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
+from hardsave.stores.base import Batch
 from hardsave.stores.ledger import (
     BURIED,
     Fence,
@@ -48,6 +49,11 @@ _ADD_ENTRY = f"""
     INSERT INTO ledger (number, user, id, task, kind, generation, epoch, created_at, step, data)
     VALUES (coalesce(?, {NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
 """  # noqa: S608 # put together from constants only
+_ADD_STEP = """
+    INSERT INTO ledger (number, user, id, task, kind, generation, epoch, created_at, step, data)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task, user, id) DO NOTHING
+"""
+_AT = "SELECT id, epoch FROM tasks WHERE user = ? AND name = ?"
 _HOLD = """
     INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -123,6 +129,32 @@ def number_of(connection: apsw.Connection, user: int, entry: EntryRecord) -> int
     task = _id_of(connection, user, entry.task)
     sql = "SELECT number FROM ledger WHERE task = ? AND user = ? AND id = ?"
     return int(connection.execute(sql, (task, user, entry.id)).get or 0)
+
+
+def is_step(batch: Batch) -> bool:
+    """Whether a batch does nothing but add one entry to the journal of a task."""
+    event, work = batch.event, batch.work
+    if not isinstance(event, EntryRecord) or batch.move is not None or batch.objects:
+        return False
+    return len(work.fences) == 1 and work == Work(fences=work.fences) and not batch.requires
+
+
+def add_step(connection: apsw.Connection, user: int, batch: Batch, number: int) -> int:
+    """Add the entry under `number`; the number that it has, another one if it is there already.
+
+    Whether it is there is asked only if it cannot be added.
+    """
+    entry, (fence,) = batch.event, batch.work.fences
+    assert isinstance(entry, EntryRecord)
+    found: Any = connection.execute(_AT, (user, fence.task)).fetchone()
+    if found is not None and found[1] == fence.epoch and entry.task == fence.task:
+        connection.execute(_ADD_STEP, (number, user, entry.id, found[0], *entry[3:]))
+        if connection.changes():
+            return number
+    done = number_of(connection, user, entry)
+    if not done:
+        raise LeaseLost(lost_message(fence.task, found and found[1], fence.epoch))
+    return done
 
 
 def apply(connection: apsw.Connection, user: int, work: Work, number: int | None) -> int | None:

@@ -346,6 +346,8 @@ class Writer:
             return 0
         batch = item.batch
         user = self._user(batch.user)
+        if ledger.is_step(batch):
+            return self._add_step(user, batch)
         if not _moves_on(batch) and (done := self._number_of(user, batch)):
             return done
         timeline = self._move(user, batch, batch.move) if batch.move is not None else None
@@ -359,6 +361,16 @@ class Writer:
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work, number)
         return self._add_event(user, timeline, batch.event, number)
+
+    def _add_step(self, user: int, batch: Batch) -> int:
+        """The shortest way: one look at the task, one new row. Steps are what there is most of."""
+        number = self._next_number()
+        added = ledger.add_step(self._connection, user, batch, number)
+        if added != number:  # it was there already
+            self._standing.number = number - 1
+        else:
+            self._numbers.append(number)
+        return added
 
     def _operate(self, user: int, timeline: int | None, batch: Batch) -> int:
         """What an operation changes; the number for its event, above all of it."""
