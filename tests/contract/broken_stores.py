@@ -12,8 +12,17 @@ from typing import Any
 
 from hardsave.errors import Conflict
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    OwnerRecord,
+    TaskRecord,
+    TimelineRecord,
+)
 from hardsave.stores.base import Batch, Changes, Collected, Move, Query, Store
+from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory import MemoryStore
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
@@ -380,6 +389,86 @@ class StoresOnceForEver(RemembersWhatWasCollected):
         }
         self._known |= batch.objects.keys()
         return MemoryStore.commit(self, but(batch, objects=new))
+
+
+# Tasks
+
+
+class KnowsNoFences(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(but(batch, work=batch.work._replace(fences=())))
+
+
+class MovesATaskAtAnyEpoch(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        moves = [
+            move._replace(expect=standing.epoch)
+            if (standing := self.task(batch.user, move.become.name)) and move.expect is not None
+            else move
+            for move in batch.work.moves
+        ]
+        return super().commit(but(batch, work=batch.work._replace(moves=moves)))
+
+
+class BuriesTheLiving(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        alive = {owner.id: owner for owner in self.owners(batch.user)}
+        bury = [alive.get(owner.id, owner) for owner in batch.work.bury]
+        return super().commit(but(batch, work=batch.work._replace(bury=bury)))
+
+
+class LetsTheDeadClaim(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(but(batch, work=batch.work._replace(alive=())))
+
+
+class RevivesTheBuried(MemoryStore):
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        return super().hold(user, owner, is_new=True)
+
+
+class TakesTasksInAnyOrder(MemoryStore):
+    def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
+        return sorted(super().due(user, now, 1_000))[:limit]
+
+
+class TakesTasksBeforeTheirTime(MemoryStore):
+    def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
+        return super().due(user, now + 1_000_000, limit)
+
+
+class WaitsForNobody(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        moves = [move._replace(become=move.become._replace(after=())) for move in batch.work.moves]
+        return super().commit(but(batch, work=batch.work._replace(moves=moves)))
+
+
+class ForgetsTheTaskButNotItsPast(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        entries = self._tenant(batch.user).ledger._entries
+        kept = {name: entries[name] for name in batch.work.forget if name in entries}
+        number = super().commit(batch)
+        entries.update(kept)
+        return number
+
+
+class ShowsTasksToEverybody(MemoryStore):
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        return [
+            task for name in self._tenants for task in super(type(self), self).tasks(name, query)
+        ]
+
+
+class MixesStepsIntoTheHistory(MemoryStore):
+    def entries(
+        self, user: str | None, task: str | None, after: int = 0, limit: int = 1_000
+    ) -> list[EntryRecord]:
+        found = super().entries(user, task, after, limit)
+        steps = [] if task is None else self.journal(user, task, 1)
+        return sorted([*found, *(step for step in steps if step.number > after)])[:limit]
+
+
+# Closing
 
 
 class CanBeUsedAfterClosing(MemoryStore):

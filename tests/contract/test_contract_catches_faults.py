@@ -12,6 +12,25 @@ BROKEN = Path(__file__).with_name("broken_stores.py")
 
 # For each store, tests that must fail because it breaks what they say. Others may fail as well.
 MUST_FAIL = {
+    "TestKnowsNoFences": {"test_a_fence_keeps_an_old_attempt_out"},
+    "TestMovesATaskAtAnyEpoch": {
+        "test_a_move_at_an_old_epoch_is_refused_and_writes_nothing",
+        "test_of_many_who_claim_a_task_one_gets_it",
+    },
+    "TestBuriesTheLiving": {"test_nobody_is_buried_who_has_renewed_his_lease"},
+    "TestLetsTheDeadClaim": {"test_only_the_living_can_claim"},
+    "TestRevivesTheBuried": {
+        "test_a_lease_is_taken_renewed_and_given_back",
+        "test_nobody_is_buried_who_has_renewed_his_lease",
+    },
+    "TestTakesTasksInAnyOrder": {"test_due_tasks_come_by_priority_and_then_in_order"},
+    "TestTakesTasksBeforeTheirTime": {
+        "test_only_what_is_pending_and_whose_time_has_come_is_due",
+    },
+    "TestWaitsForNobody": {"test_a_task_waits_until_all_others_are_completed"},
+    "TestForgetsTheTaskButNotItsPast": {"test_a_forgotten_task_is_gone_with_its_entries"},
+    "TestShowsTasksToEverybody": {"test_tasks_are_seen_by_their_user_only"},
+    "TestMixesStepsIntoTheHistory": {"test_entries_come_by_task_in_order_and_in_pages"},
     "TestWritesBeforeItChecks": {
         "test_a_conflicting_batch_leaves_no_trace",
         "test_a_batch_whose_required_objects_are_gone_leaves_no_trace",

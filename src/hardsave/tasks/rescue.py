@@ -28,12 +28,11 @@ def bury_the_dead(desk: Desk, session: str, *, take_over: bool) -> list[Buried]:
 
     `Unavailable` if somebody on another machine uses the ledger, unless it is taken over.
     """
+    running = list(_in_progress(desk, None))  # first: whoever claims has a lease before
     owners = desk.store.owners(desk.user)
     found = [each for owner in owners if (each := _judged(desk, owner, take_over=take_over))]
-    living = {owner.id for owner in desk.store.owners(desk.user)}
-    for id, tasks in recovery.orphaned(_in_progress(desk, None), owners).items():
-        if id not in living:  # else it came between two looks
-            found.append(Buried(None, "its lease is gone", tasks))
+    orphans = recovery.orphaned(running, owners).values()
+    found += [Buried(None, "its lease is gone", tasks) for tasks in orphans]
     return [each for each in found if _is_buried(desk, session, each)]
 
 

@@ -11,11 +11,12 @@ saved next is there again.
 Captured files are rewritten like everything else, names and link targets too. Operations whose
 log entries name such paths are forgotten, with those before them: they cannot be undone.
 
-What stays: tombstones, that is ids, numbers and parents; and the names of timelines.
+What stays: tombstones, that is ids, numbers and parents; and the names of timelines and of
+sessions that ran tasks.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse, NotFound
@@ -25,7 +26,7 @@ from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord, Tombstone
 from hardsave.objects.rewriting import replaced
 from hardsave.stores.base import Batch, Changes, Move
-from hardsave.vault import operations, search
+from hardsave.vault import operations, purge_tasks, search
 from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.pin import Pin
@@ -52,6 +53,8 @@ class Purged:
     """Checkpoints that had the text, and have another in its place."""
     objects: int
     """Objects whose bytes are gone."""
+    tasks: int = 0
+    """Tasks that had the text: they are gone, with their history."""
 
 
 def checkpoint(context: Context, ref: str) -> Purged:
@@ -80,12 +83,14 @@ def timeline(context: Context, name: str) -> Purged:
 
 
 def text(context: Context, wanted: str) -> Purged:
-    """Put `REPLACEMENT` in the place of a text, in every checkpoint, deleted ones too."""
+    """Put `REPLACEMENT` in the place of a text, in every checkpoint, deleted ones too. Tasks that
+    have it are forgotten."""
     if len(wanted) < MIN_TEXT:
         raise Misuse(f"a text to purge has at least {MIN_TEXT} characters, not {len(wanted)}")
     if wanted in REPLACEMENT:
         raise Misuse(f"{wanted!r} is part of {REPLACEMENT!r}, which would stand in its place")
     old = wanted.encode("utf-8", "surrogatepass")
+    tasks = purge_tasks.forget(context, old)
     rewriter = _Rewriter(context, old)
     _forget_paths(context, old)
     count = rewriter.rewrite_all()
@@ -93,7 +98,7 @@ def text(context: Context, wanted: str) -> Purged:
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
         purged = _collected(context, rewritten=count)
-    return purged
+    return replace(purged, tasks=tasks)
 
 
 def _forget_paths(context: Context, old: bytes) -> None:

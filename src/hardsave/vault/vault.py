@@ -379,8 +379,9 @@ class Vault:
         """Remove a checkpoint, a timeline or a text so that its bytes are in no file of the store.
 
         **It cannot be undone.** A text is replaced by `[purged]` in every checkpoint that has
-        it; what other checkpoints share with a purged one stays. Exported files, and files
-        that a takeover or a repair has set aside, are yours to delete.
+        it, and tasks that have it are forgotten, if they are over; what other checkpoints share
+        with a purged one stays. Exported files, and files that a takeover or a repair has set
+        aside, are yours to delete.
         """
         from hardsave.vault import purge  # few callers need it
 

@@ -245,3 +245,26 @@ def test_an_append_goes_on_after_somebody_else_has_purged(
         line.append({"m": ["one more"]})
         assert len(line.load()["m"]) == count + 2
         assert "sesame" not in str(line.load())
+
+
+def test_tasks_that_hold_a_text_are_forgotten(path: Path) -> None:
+    first, second, third = SECRETS[:3]
+    with opened(path) as vault:
+        vault.tasks.add("a", f"use {first}")
+        vault.tasks.add("b")
+        vault.tasks.add("c", "harmless")
+        for name, secret in (("a", "none"), ("b", second), ("c", "none")):
+            with vault.tasks.attempt(name) as attempt:
+                attempt.step("look", lambda secret=secret: {"found": secret * 400})
+        backed_up(path)
+        for secret in (first, second):
+            assert vault.purge(text=secret).tasks == 1
+        assert [task.id for task in vault.tasks.find()] == ["c"]
+        assert found(path.parent, [first, second]) == set()
+        vault.tasks.add("d", third)
+        with pytest.raises(Conflict, match="task 'd' holds the text and is pending"):
+            vault.purge(text=third)
+        vault.tasks.cancel("d")
+        assert vault.purge(text=third).tasks == 1
+        assert vault.verify().faults == ()
+    assert found(path.parent, SECRETS) == set()

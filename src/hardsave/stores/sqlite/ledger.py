@@ -21,6 +21,7 @@ from hardsave.stores.ledger import (
     lost_message,
 )
 from hardsave.stores.sqlite.changes import note
+from hardsave.stores.sqlite.connection import zeroing
 
 LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
 
@@ -240,12 +241,13 @@ def _release(connection: apsw.Connection, user: int, name: str) -> None:
 
 
 def _forget(connection: apsw.Connection, user: int, name: str) -> None:
-    sql = "DELETE FROM tasks WHERE user = ? AND name = ? RETURNING id"
-    task = _one(connection, sql, (user, name))
-    if task is None:
-        return
-    sql = "DELETE FROM ledger WHERE task = ? RETURNING number"
-    rows: list[Any] = connection.execute(sql, (task,)).fetchall()
+    with zeroing(connection):
+        sql = "DELETE FROM tasks WHERE user = ? AND name = ? RETURNING id"
+        task = _one(connection, sql, (user, name))
+        if task is None:
+            return
+        sql = "DELETE FROM ledger WHERE task = ? RETURNING number"
+        rows: list[Any] = connection.execute(sql, (task,)).fetchall()
     note(connection, "tasks", [task])
     note(connection, "ledger", [row[0] for row in rows])
     _release(connection, user, name)

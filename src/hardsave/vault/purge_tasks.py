@@ -1,0 +1,58 @@
+"""Tasks that hold a text which has to be purged: they go, with all that happened to them.
+
+Their entries are what happened, and are never rewritten. Names of sessions stay, as names of
+timelines do.
+"""
+
+from collections.abc import Iterator
+
+from hardsave.errors import Conflict
+from hardsave.objects.records import EntryRecord, LogRecord, TaskRecord
+from hardsave.stores.base import Batch
+from hardsave.stores.ledger import TaskQuery, Work
+from hardsave.vault.context import Context
+
+_PAGE = 500
+_EMPTY = b"\x80"
+
+
+def forget(context: Context, old: bytes) -> int:
+    """Forget every task that holds the text; how many. `Conflict` if one is not over."""
+    found = [task for task in _tasks(context) if _holds(context, task, old)]
+    for task in found:
+        if task.state in ("pending", "in_progress"):
+            raise Conflict(
+                f"task {task.name!r} holds the text and is {task.state}; cancel it, then purge "
+                "again"
+            )
+    if found:
+        entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+        work = Work(forget=[task.name for task in found])
+        context.store.commit(Batch(context.user, entry, work=work))
+    return len(found)
+
+
+def _tasks(context: Context) -> Iterator[TaskRecord]:
+    query = TaskQuery(_PAGE)
+    while rows := context.store.tasks(context.user, query):
+        yield from rows
+        query = query._replace(after=rows[-1].name)
+
+
+def _holds(context: Context, task: TaskRecord, old: bytes) -> bool:
+    texts = [task.name, task.text, task.error or "", *task.after]
+    values = [task.result or b"", task.question or b"", task.metadata]
+    if any(old in part for part in [*(text.encode() for text in texts), *values]):
+        return True
+    return any(
+        old in entry.data or old in (entry.step or "").encode() for entry in _all(context, task)
+    )
+
+
+def _all(context: Context, task: TaskRecord) -> Iterator[EntryRecord]:
+    for generation in range(1, task.generation + 1):
+        yield from context.store.journal(context.user, task.name, generation)
+    after = 0
+    while rows := context.store.entries(context.user, task.name, after, _PAGE):
+        yield from rows
+        after = rows[-1].number
