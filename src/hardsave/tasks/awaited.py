@@ -196,7 +196,7 @@ class Runner:
         while not shift.stop.is_set() and not all(each.done() for each in crew):
             await asyncio.wait(crew, timeout=POLL_SECONDS)
             if loop.time() >= due:
-                await self._threads.run(sync_executor.sweep, self._sync)
+                await self._threads.run(sync_executor.sweep, self._sync, shift)
                 due = loop.time() + SWEEP_SECONDS
 
     async def _work(self, shift: Shift, handler: Handler, *, until_idle: bool) -> None:

@@ -137,7 +137,7 @@ class Runner:
             if shift.stop.wait(0.01):
                 return
             if time.monotonic() >= due:
-                sweep(self)
+                sweep(self, shift)
                 due = time.monotonic() + SWEEP_SECONDS
 
     def _note(self, kind: str, about: Any) -> None:
@@ -153,9 +153,11 @@ def begin_shift(runner: Runner, terms: Terms) -> Shift:
     return runner._shift
 
 
-def sweep(runner: Runner) -> None:
+def sweep(runner: Runner, shift: Shift) -> None:
+    """Look after what nobody else would: the dead, and those whom a clock holds up."""
     try:
         runner.recover()
+        shift.wake_the_overslept()
     except HardsaveError:
         _log.exception("looking for dead sessions failed; it is tried again")
 

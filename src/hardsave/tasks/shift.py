@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
 from hardsave.objects.records import TaskRecord
+from hardsave.stores.ledger import TaskMove, Work
+from hardsave.tasks import states
 from hardsave.tasks.attempt import Attempt, begin
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
@@ -19,6 +21,7 @@ POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written
 
 _PAGE = 500
+_FOR_EVER = 1 << 62
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +99,22 @@ class Shift:
             if self._running or self._candidates or self._claiming:
                 return False
         now = self._desk.clock()
-        horizon = now + int(self._terms.retry.max_seconds * 1_000_000)
-        later = self._desk.store.due(self._desk.user, horizon, _PAGE)
+        later = self._desk.store.due(self._desk.user, now + self._longest, _PAGE)
         return not any(task.attempts > 0 or (task.due or 0) <= now for task in later)
+
+    def wake_the_overslept(self) -> None:
+        """Tasks that a clock which was set back would hold up for as long as that."""
+        now, longest = self._desk.clock(), self._longest
+        for task in self._desk.store.due(self._desk.user, _FOR_EVER, _PAGE):
+            if states.overslept(task, now, longest):
+                woken = states.woken(task)
+                event = self._desk.entry("woken", woken)
+                with contextlib.suppress(Conflict):  # somebody else was faster
+                    self._desk.commit(event, Work(moves=(TaskMove(task.epoch, woken),)))
+
+    @property
+    def _longest(self) -> int:
+        return int(self._terms.retry.max_seconds * 1_000_000)
 
     def end(self, attempt: Attempt, outcome: Outcome) -> None:
         """Record how an attempt ended, as often as it takes: the task is ours for as long as we

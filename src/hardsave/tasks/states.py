@@ -25,6 +25,7 @@ MOVES: Mapping[str, tuple[State, ...]] = {
     "interrupted": ("in_progress",),
     "cancelled": ("pending", "in_progress", "failed"),
     "retried": ("failed", "rolled_back"),
+    "woken": ("pending",),
     "rolled_back": STATES,
 }
 """What may happen to a task in which states."""
@@ -99,6 +100,18 @@ def failed(task: TaskRecord, error: str, now: int, *, again_at: int | None) -> T
     if again_at is None:
         return ended._replace(state="failed")
     return ended._replace(state="pending", due=again_at)
+
+
+def overslept(task: TaskRecord, now: int, longest: int) -> bool:
+    """Whether a task waits for its next attempt longer than any policy makes it wait: the clock
+    was set back since."""
+    waits = task.due or 0
+    return task.attempts > 0 and waits > max(task.not_before, now + longest)
+
+
+def woken(task: TaskRecord) -> TaskRecord:
+    check("woken", task)
+    return task._replace(due=task.not_before, epoch=task.epoch + 1)
 
 
 def asked(task: TaskRecord, question: bytes, now: int) -> TaskRecord:

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import hardsave
 from hardsave.errors import Misuse, Unavailable
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks import executor, shift
+from hardsave.tasks.shift import Terms
 from tests.unit.tasks.room import SECOND, Counter, Room, TimedStore
 
 
@@ -259,6 +261,25 @@ def test_a_clock_that_jumps_neither_kills_nor_revives(room: Room, seconds: int) 
     assert room.tasks.get("alive").result == "still here"
 
 
+def test_a_clock_that_is_set_back_holds_up_no_retry(room: Room) -> None:
+    room.tasks.add("fails")
+    later = datetime.fromtimestamp(room.clock() / 1_000_000, UTC) + timedelta(days=2)
+    room.tasks.add("later", not_before=later)
+    room.tasks.claim("fails", retry=hardsave.Retry(first_seconds=60)).fail("away")
+    room.clock.jump(-365 * 86_400)
+    with room.tasks.runner("s") as runner:
+        shift = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry(max_seconds=300)))
+        shift.wake_the_overslept()
+        record = room.store.task(None, "fails")
+        assert record is not None
+        assert record.due == 0
+        attempt = shift.next()
+        assert attempt is not None
+        assert attempt.id == "fails"
+        assert shift.next() is None  # what nobody has tried keeps its own time
+        attempt.complete()
+
+
 # Stopping
 
 
@@ -338,7 +359,7 @@ def test_a_sweep_that_fails_is_reported_and_tried_again(
             raise Unavailable("away")
 
         monkeypatch.setattr(room.store, "owners", broken)
-        executor.sweep(runner)
+        executor.sweep(runner, executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry())))
     assert "looking for dead sessions failed" in caplog.text
 
 

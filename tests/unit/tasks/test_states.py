@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ def in_progress(**about: Any) -> TaskRecord:
     return a_task("t", state="in_progress", epoch=4, attempts=1, owner=ME, **about)
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[TaskRecord], TaskRecord]] = {
     "completed": lambda task: states.completed(task, b"\xc0", NOW),
     "failed": lambda task: states.failed(task, "no", NOW, again_at=None),
     "asked": lambda task: states.asked(task, b"q", NOW),
@@ -27,6 +28,7 @@ CHANGES = {
     "claimed": lambda task: states.claimed(task, ME, NOW),
     "forced": lambda task: states.claimed(task, ME, NOW, force=True),
     "retried": lambda task: states.retried(task, extra=True),
+    "woken": states.woken,
     "answered": lambda task: states.answered(task._replace(question=b"q")),
 }
 
