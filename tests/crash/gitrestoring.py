@@ -10,7 +10,7 @@ from hardsave.workspace import gitplan
 from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile, NotCaptured
 from hardsave.workspace.gitrestore import present, restore_git
-from tests.crash.restoring import watch
+from tests.crash.restoring import Watch
 from tests.unit.workspace.git_room import SECONDS, built
 from tests.unit.workspace.repository import Repository
 
@@ -84,13 +84,14 @@ def positions(folder: Path) -> tuple[GitPosition, GitPosition]:
 def run(folder: str, at: int | None = None, how: str = "before") -> dict[str, Any]:
     """Restore, struck at one call. The same call recovers."""
     before, target = positions(Path(folder))
-    count = watch(at, how)
+    watched = Watch(at, how)
+    watched.start()
     error = ""
     try:
         restore_git(Path(folder, "work"), before, target, id=ID, seconds=SECONDS, attempts=1)
     except HardsaveError as failure:
         error = f"{type(failure).__name__}: {failure}"
-    return {"calls": count(), "error": error}
+    return {"calls": watched.calls, "error": error}
 
 
 def strangers(folder: Path) -> list[str]:

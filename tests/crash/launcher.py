@@ -73,7 +73,8 @@ class Launcher:
 
 
 def _serve(folder: Path) -> None:
-    for module in ("child", "invariants", "damage", "restoring", "gitrestoring", "working"):
+    modules = ("child", "invariants", "damage", "restoring", "rewinding", "gitrestoring", "working")
+    for module in modules:
         importlib.import_module(f"tests.crash.{module}")
     for line in sys.stdin:
         started = [

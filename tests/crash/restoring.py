@@ -32,17 +32,17 @@ def prepare(folder: str) -> dict[str, str]:
     """A workspace with everything that can change, saved twice: the target and the present."""
     room = Room(Path(folder, "work"))
     room.root.mkdir(parents=True)
-    _first(room.root)
+    first(room.root)
     Path(folder, "target").write_text(repr(sorted(picture(room.root).items())))
     target = room.snapshot().root
-    _second(room.root)
+    second(room.root)
     present = room.snapshot().root
     objects = {address.hex(): data.hex() for address, data in room.objects.items()}
     Path(folder, "objects").write_text(json.dumps(objects))
     return {"target": target.hex(), "present": present.hex()}
 
 
-def _first(root: Path) -> None:
+def first(root: Path) -> None:
     for name in ("edited", "gone", "sub/edited", "sub/deep/gone", "becomes-directory", "mode"):
         _write(root / name, f"old {name}")
     _write(root / "becomes-file/below/file", "old below")
@@ -57,7 +57,7 @@ def _first(root: Path) -> None:
     (root / "shut").chmod(0o500)
 
 
-def _second(root: Path) -> None:
+def second(root: Path) -> None:
     for name in ("edited", "sub/edited"):
         (root / name).write_text(f"new {name}, and longer")
     for name in ("gone", "sub/deep/gone", "becomes-directory", "becomes-link", "two", "link"):
@@ -108,7 +108,8 @@ def run(
     shelf = Shelf(folder)
     room.fetch = shelf.fetch  # type: ignore[method-assign] # the objects are in a file here
     made = None if recover else room.plan(bytes.fromhex(target), bytes.fromhex(present))
-    count = watch(at, how)
+    watched = Watch(at, how)
+    watched.start()
     error, restored = "", None
     try:
         if made is None:
@@ -119,7 +120,7 @@ def run(
     except HardsaveError as failure:
         error = f"{type(failure).__name__}: {failure}"
     conflicts = [] if restored is None else [str(each) for each in restored.conflicts]
-    return {"calls": count(), "error": error, "conflicts": conflicts}
+    return {"calls": watched.calls, "error": error, "conflicts": conflicts}
 
 
 def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
@@ -138,35 +139,40 @@ def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
     return answer
 
 
-def watch(at: int | None, how: str) -> Callable[[], int]:
-    """Count the calls from here on, and strike one of them."""
-    numbers = [0]
+class Watch:
+    """Counts the calls from its start on, and strikes one of them."""
 
-    def struck(name: str) -> bool:
-        numbers[0] += 1
-        return numbers[0] == at and (how != "ENOSPC" or name in NEEDS_SPACE)
+    def __init__(self, at: int | None, how: str) -> None:
+        self.calls = 0
+        self.how = how
+        self._at = at
 
-    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def strikes(self, name: str) -> bool:
+        """Whether it strikes this call, which counts."""
+        self.calls += 1
+        return self.calls == self._at and (self.how != "ENOSPC" or name in NEEDS_SPACE)
+
+    def start(self) -> None:
+        for name in CALLS:
+            mock.patch.object(os, name, self._watched(name, getattr(os, name))).start()
+        moved = self._watched("rename", beneath.rename_to_nothing)
+        mock.patch("hardsave.workspace.steps.rename_to_nothing", moved).start()
+        real_open = os.open
+
+        def opening(path: Any, flags: int, *given: Any, **named: Any) -> int:
+            call = self._watched("create", real_open) if flags & os.O_CREAT else real_open
+            opened: int = call(path, flags, *given, **named)
+            return opened
+
+        mock.patch.object(os, "open", opening).start()
+
+    def _watched(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
-            if not struck(name):
+            if not self.strikes(name):
                 return real(*given, **named)
-            return _strike(name, how, real, given, named)
+            return _strike(name, self.how, real, given, named)
 
         return call
-
-    for name in CALLS:
-        mock.patch.object(os, name, watched(name, getattr(os, name))).start()
-    moved = watched("rename", beneath.rename_to_nothing)
-    mock.patch("hardsave.workspace.steps.rename_to_nothing", moved).start()
-    real_open = os.open
-
-    def opening(path: Any, flags: int, *given: Any, **named: Any) -> int:
-        call = watched("create", real_open) if flags & os.O_CREAT else real_open
-        opened: int = call(path, flags, *given, **named)
-        return opened
-
-    mock.patch.object(os, "open", opening).start()
-    return lambda: numbers[0]
 
 
 def _strike(
@@ -179,6 +185,10 @@ def _strike(
         real(given[0], bytes(given[1])[: len(given[1]) // 2], *given[2:], **named)
     elif how != "before":
         real(*given, **named)
-    os.kill(os.getpid(), signal.SIGKILL)
-    threading.Event().wait()
+    die()
     return None
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+    threading.Event().wait()  # the signal may arrive a moment later

@@ -130,6 +130,8 @@ def _check_files(snapshot: Any, workspace: Any) -> None:
         raise Corrupt("a checkpoint's snapshot is no address")
     if type(workspace) is not bytes or not 0 < len(workspace) <= MAX_PATH or 0 in workspace:
         raise Corrupt("a checkpoint's workspace is no path")
+    if not workspace.startswith(b"/") or b".." in workspace.split(b"/"):
+        raise Corrupt("a checkpoint's workspace is no whole path")
 
 
 def _check(rule: Any, value: Any) -> None:

@@ -197,12 +197,17 @@ class _Rewriter:
         return record._replace(
             root=root,
             snapshot=None if record.snapshot is None else files.without(record.snapshot),
-            workspace=None if workspace is None else workspace.replace(self._old, self._new),
+            workspace=None if workspace is None else self._elsewhere(workspace),
             name=None if record.name is None else self._without(record.name),
             status=self._without(record.status),
             description=self._without(record.description),
             metadata=replaced(record.metadata, self._old, self._new),
         )
+
+    def _elsewhere(self, workspace: bytes) -> bytes:
+        """A path from the top still, if the text was its beginning."""
+        path = workspace.replace(self._old, self._new)
+        return path if path.startswith(b"/") else b"/" + path
 
     def _without(self, text: str) -> str:
         return text.encode().replace(self._old, self._new).decode()

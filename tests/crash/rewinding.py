@@ -1,0 +1,125 @@
+"""A rewind with its files, or its undo, that is struck: the store is a real one here.
+
+Counted are the calls that change the workspace, the journal or the store's files, SQLite's
+own among them, from the moment on that the rewind begins.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import hardsave
+from hardsave.errors import HardsaveError
+from tests.crash import injector, restoring, scenarios
+from tests.crash.events import Event, Kind
+from tests.crash.injector import WatchedVfs
+from tests.crash.restoring import Watch
+from tests.unit.workspace.room import picture
+
+T = TypeVar("T")
+TARGET, PRESENT = "main:1", {"turn": 2}
+
+
+def prepare(folder: str, action: str) -> dict[str, str]:
+    """A store with two checkpoints of a workspace, and work that nobody has saved; for an undo,
+    after the rewind that it takes back."""
+    scenarios.prepare()
+    work = Path(folder, "work")
+    work.mkdir(parents=True)
+    with _opened(folder) as vault:
+        line = vault.timeline("main")
+        restoring.first(work)
+        line.save({"turn": 1}, workspace=work)
+        target = seen(work)
+        restoring.second(work)
+        line.save({"turn": 2}, workspace=work)
+        (work / "edited").write_text("edited once more, and not saved")
+        (work / "unsaved").write_text("not saved")
+        present = seen(work)
+        if action == "undo":
+            line.rewind(TARGET)
+    return {"target": target, "present": present}
+
+
+def _opened(folder: str) -> hardsave.Vault:
+    return hardsave.open(f"sqlite:///{folder}/disk/store.db")
+
+
+def seen(work: Path) -> str:
+    return repr(sorted(picture(work).items()))
+
+
+def run(folder: str, action: str, at: int | None = None, how: str = "before") -> dict[str, Any]:
+    """Rewind or undo; struck at one call."""
+    scenarios.prepare()
+    watch = Watch(at, how)
+    layer = _Store(Path(folder, "disk"), watch)
+    injector._registered.append(WatchedVfs(layer))
+    vault = _opened(folder)
+    line = vault.timeline("main")
+    line.load()
+    layer.is_watching = True
+    watch.start()
+    error = ""
+    try:
+        _act(line, action)
+    except HardsaveError as failure:
+        error = f"{type(failure).__name__}: {failure}"
+    return {"calls": watch.calls, "error": error}
+
+
+def _act(line: hardsave.Timeline, action: str) -> list[str]:
+    """What was kept, which should be nothing."""
+    if action == "rewind":
+        files = line.rewind(TARGET).files
+        return [] if files is None else [str(each) for each in files.kept]
+    getattr(line, action)()
+    return []
+
+
+def settle(folder: str, action: str) -> dict[str, Any]:
+    """What a store that is opened again finds, and whether the other side can be reached."""
+    scenarios.prepare()
+    work = Path(folder, "work")
+    with _opened(folder) as vault:
+        line = vault.timeline("main")
+        found = {"state": line.load(), "files": seen(work)}
+        is_done = (found["state"] != PRESENT) == (action == "rewind")
+        other = {"rewind": "undo", "undo": "redo"}[action]
+        kept = _act(line, other if is_done else action)
+        found["then"] = [line.load(), seen(work), kept]
+        if not is_done:
+            _act(line, other)
+            found["then"] += [line.load(), seen(work)]
+        found["faults"] = list(vault.verify().faults)
+    found["journals"] = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
+    return found
+
+
+class _Store(injector.Layer):
+    """The calls of SQLite, counted and struck like all others."""
+
+    def __init__(self, folder: Path, watch: Watch) -> None:
+        super().__init__(folder, None, None)
+        self._watch = watch
+        self.is_watching = False
+
+    def call(
+        self,
+        event: Event,
+        do: Callable[[], T],
+        fault: Callable[[Kind, str], Exception],
+        half: Callable[[bytes], object] | None = None,
+    ) -> T:
+        if not self.is_watching or not self._watch.strikes(event.kind):
+            return do()
+        how = self._watch.how
+        if how in ("ENOSPC", "EIO"):
+            raise fault(event.kind, how)
+        if how == "middle" and half is not None:
+            half(event.data[: len(event.data) // 2])
+        elif how != "before":
+            do()
+        restoring.die()
+        return do()

@@ -1,0 +1,144 @@
+"""Files of checkpoints are kept as long as something leads to them, and no longer."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.errors import NotFound
+from hardsave.objects import envelope
+from hardsave.vault.vault import Vault
+from tests.unit.vault.desk import Desk, put, refusal
+from tests.unit.vault.stage import SECOND, Clock, Watched
+from tests.unit.workspace.room import picture
+
+DAY = 24 * 60 * 60 * SECOND
+
+
+def contents(store: Watched) -> set[bytes]:
+    found = [envelope.unseal(data) for data in store.objects.values()]
+    return {each.payload for each in found if each.kind == envelope.CONTENT}
+
+
+def test_files_live_and_die_with_their_checkpoints(desk: Desk, store: Watched) -> None:
+    desk.write(a_txt="one", same="same")
+    one = desk.save(1)
+    desk.write(a_txt="two")
+    desk.save(2)
+    desk.vault.gc()
+    assert contents(store) == {b"one", b"two", b"same"}
+    desk.vault.delete(one)
+    desk.vault.gc()
+    assert b"one" in contents(store)  # it can be brought back
+    desk.vault.undo()
+    desk.vault.purge(one)
+    assert contents(store) == {b"two", b"same"}
+    assert desk.vault.verify().faults == ()
+
+
+def test_a_safety_checkpoint_outlives_retention_while_it_can_be_undone(
+    desk: Desk, clock: Clock, store: Watched
+) -> None:
+    desk.write(a_txt="one")
+    desk.save(1, name="kept")
+    desk.write(a_txt="two")
+    desk.save(2)
+    desk.write(a_txt="three, never saved by hand")
+    unsaved = desk.seen()
+    desk.line.rewind("kept")
+    policy = hardsave.Policy(max_age=timedelta(days=1), undo_window=timedelta(days=7))
+    clock.now += 3 * DAY
+    desk.vault.apply(desk.vault.plan_retention(policy))
+    desk.vault.gc()
+    assert b"three, never saved by hand" in contents(store)
+    desk.line.undo()
+    assert desk.seen() == unsaved
+    desk.line.redo()
+    clock.now += 30 * DAY
+    desk.vault.apply(desk.vault.plan_retention(policy))
+    desk.vault.gc()
+    assert contents(store) == {b"one"}
+    assert isinstance(refusal(desk.line.undo), NotFound)
+    assert desk.vault.verify().faults == ()
+
+
+def test_gc_beside_a_first_capture_takes_nothing_of_it(
+    desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a_txt="one")
+    real = store.commit
+    monkeypatch.setattr(store, "commit", lambda batch: (desk.vault.gc(), real(batch))[1])
+    saved = desk.line.save({}, workspace=desk.work)
+    assert saved.snapshot is not None
+    assert saved.snapshot.read("a.txt") == b"one"
+
+
+def test_verify_finds_a_damaged_and_a_missing_content(desk: Desk, store: Watched) -> None:
+    desk.write(a_txt="one", b_txt="two")
+    saved = desk.save(1)
+    for address, data in list(store.objects.items()):
+        if data.endswith(b"one"):
+            store.objects[address] = data + b"!"
+        if data.endswith(b"two"):
+            del store.objects[address]
+    assert len(desk.vault.verify().faults) == 2
+    assert len(desk.vault.verify(saved).faults) == 2
+
+
+def test_an_export_restores_to_the_byte_elsewhere(desk: Desk, tmp_path: Path) -> None:
+    desk.write(a_txt="one", sub__deep__b="b" * 300_000, _env="TOKEN=1")
+    (desk.work / "sub/deep").chmod(0o750)
+    (desk.work / "a.txt").chmod(0o600)
+    (desk.work / "empty").mkdir()
+    (desk.work / "link").symlink_to("../outside")
+    (desk.work / "hard").hardlink_to(desk.work / "a.txt")
+    put(desk.work, os_name := "n\udcff\n", "odd name")
+    first = desk.save(1)
+    then = {p: s for p, s in desk.seen().items() if p != b".env"}
+    desk.write(a_txt="two")
+    desk.save(2)
+    exported = desk.vault.export_file(tmp_path / "export")
+    assert exported.checkpoints == 2
+    with Vault(Watched()) as vault:
+        vault.import_file(tmp_path / "export")
+        assert vault.verify().faults == ()
+        saved = vault.get(first)
+        assert saved.snapshot is not None
+        assert saved.snapshot.read(os_name) == b"odd name"
+        assert [each.path for each in saved.not_captured] == [".env"]
+        fork = vault.workspace(tmp_path).fork(first, tmp_path / "elsewhere", name="elsewhere")
+        assert picture(fork.workspace.path) == then
+        other = tmp_path / "other"
+        other.mkdir()
+        vault.timeline("main").rewind(first, workspace=other)
+        assert picture(other) == then
+        vault.export_file(tmp_path / "again", timelines=["main"])
+
+
+def test_an_undone_import_takes_its_files_along(desk: Desk, tmp_path: Path) -> None:
+    desk.write(a_txt="one")
+    desk.save(1)
+    desk.vault.export_file(tmp_path / "export")
+    store = Watched()
+    with Vault(store) as vault:
+        vault.import_file(tmp_path / "export")
+        assert contents(store) == {b"one"}
+        vault.undo()
+        vault.purge(timeline="main")
+        assert contents(store) == set()
+
+
+def test_a_store_that_was_repaired_still_has_its_files(tmp_path: Path) -> None:
+    work, url = tmp_path / "work", f"sqlite:///{tmp_path}/store/store.db"
+    put(work, "a.txt", "one")
+    with hardsave.open(url) as vault:
+        saved = vault.timeline("main").save({"turn": 1}, workspace=work)
+        vault.compact()
+    with hardsave.open(url) as vault:
+        vault.repair()
+        again = vault.get(saved.id)
+        assert again.snapshot is not None
+        assert again.snapshot.read("a.txt") == b"one"
+        assert again.snapshot.workspace == str(work)
+        assert vault.workspace(work).last == again

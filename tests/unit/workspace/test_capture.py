@@ -1,0 +1,162 @@
+"""A capture comes back as it was written, or not at all."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardsave.errors import Corrupt
+from hardsave.objects import envelope
+from hardsave.objects.codec import Codec
+from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.types import Types
+from hardsave.workspace import capture, content, directory
+from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.git import GitPosition
+from hardsave.workspace.gitprogress import GitFile
+from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
+
+ENCODE = Codec(Types(), verbatim=True).encode
+
+
+class Shelf(dict[Hash, bytes]):
+    def fetch(self, wanted: Any) -> dict[Hash, bytes]:
+        return {address: self[address] for address in wanted}
+
+    def put(self, address: Hash, data: bytes) -> None:
+        for ref in envelope.refs(data):
+            assert ref in self, "stored before what it refers to"
+        self[address] = data
+
+
+def at(*, ref: str | None, index: bytes | None) -> GitPosition:
+    return GitPosition(
+        head=b"x",
+        ref=ref,
+        commit=None,
+        hash_name="sha1",
+        gitfile=b"",
+        index=index,
+        index_hash=b"",
+        shared_index=None,
+        files=(),
+        not_captured=(),
+    )
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+TEXT = st.text(max_size=20)
+BYTES = st.binary(max_size=40)
+FILES = st.builds(GitFile, TEXT, BYTES)
+POSITIONS = st.builds(
+    GitPosition,
+    head=BYTES,
+    ref=st.none() | TEXT,
+    commit=st.none() | TEXT,
+    hash_name=st.sampled_from(["sha1", "sha256"]),
+    gitfile=BYTES,
+    index=st.none() | BYTES,
+    index_hash=BYTES,
+    shared_index=st.none() | FILES,
+    files=st.lists(FILES, max_size=3).map(tuple),
+    not_captured=st.lists(st.builds(GitNotCaptured, TEXT, TEXT), max_size=3).map(tuple),
+)
+MISSED = st.lists(st.builds(NotCaptured, BYTES, TEXT), max_size=4).map(tuple)
+
+
+@settings(max_examples=60, deadline=None)
+@given(MISSED, st.none() | POSITIONS)
+def test_what_was_written_comes_back(
+    missed: tuple[NotCaptured, ...], position: GitPosition | None
+) -> None:
+    shelf = Shelf()
+    root = directory.write_empty(shelf.put)
+    address = capture.write(root, missed, position, shelf.put)
+    found = capture.read(address, shelf.fetch)
+    assert (found.snapshot, found.not_captured) == (root, missed)
+    if position is None:
+        assert found.git is None
+    else:
+        assert found.git is not None
+        assert capture.position(found.git, shelf.fetch) == position
+    assert capture.write_stored(found, shelf.put) == address
+
+
+def test_large_files_of_git_are_kept_in_parts(shelf: Shelf) -> None:
+    data = b"i" * (3 * content.PART_BYTES + 7)
+    position = at(ref=None, index=data)
+    root = directory.write_empty(shelf.put)
+    git = capture.read(capture.write(root, (), position, shelf.put), shelf.fetch).git
+    assert git is not None
+    assert git.index is not None
+    assert git.index.size == len(data)
+    assert capture.position(git, shelf.fetch).index == data
+
+
+def test_the_branch_is_called_by_its_short_name(shelf: Shelf) -> None:
+    root = directory.write_empty(shelf.put)
+    for ref, branch in (("refs/heads/a/b", "a/b"), (None, None)):
+        position = at(ref=ref, index=None)
+        git = capture.read(capture.write(root, (), position, shelf.put), shelf.fetch).git
+        assert git is not None
+        assert git.branch == branch
+
+
+def test_the_same_files_have_one_snapshot_whatever_goes_with_them(shelf: Shelf) -> None:
+    root = directory.write_empty(shelf.put)
+    one = capture.write(root, (), None, shelf.put)
+    two = capture.write(root, (NotCaptured(b"x", "why"),), None, shelf.put)
+    assert one != two
+    assert capture.read(one, shelf.fetch).snapshot == capture.read(two, shelf.fetch).snapshot
+
+
+GIT: list[Any] = [b"h", None, None, "sha1", b"", b"", None, None, [], []]
+WRONG: dict[str, tuple[int, list[Hash], bytes]] = {
+    "another kind": (envelope.SNAPSHOT, [bytes(20)], ENCODE([[], None])),
+    "no snapshot": (envelope.CAPTURE, [], ENCODE([[], None])),
+    "more references than it names": (envelope.CAPTURE, [bytes(20)] * 2, ENCODE([[], None])),
+    "fewer than it names": (
+        envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:6], ["i", 1], *GIT[7:]]]),
+    ),
+    "no list": (envelope.CAPTURE, [bytes(20)], ENCODE(7)),
+    "three parts": (envelope.CAPTURE, [bytes(20)], ENCODE([[], None, None])),
+    "a path that is a text": (envelope.CAPTURE, [bytes(20)], ENCODE([[["a", "b"]], None])),
+    "a reason that is bytes": (envelope.CAPTURE, [bytes(20)], ENCODE([[[b"a", b"b"]], None])),
+    "an unknown hash": (envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:3], "md5", *GIT[4:]]])),
+    "a size below nothing": (
+        envelope.CAPTURE, [bytes(20)] * 2, ENCODE([[], [*GIT[:6], ["i", -1], *GIT[7:]]]),
+    ),
+    "a size that is a truth": (
+        envelope.CAPTURE, [bytes(20)] * 2, ENCODE([[], [*GIT[:6], ["i", True], *GIT[7:]]]),
+    ),
+    "a head that is a text": (envelope.CAPTURE, [bytes(20)], ENCODE([[], ["h", *GIT[1:]]])),
+    "a commit that is a number": (
+        envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:2], 7, *GIT[3:]]]),
+    ),
+    "rubbish": (envelope.CAPTURE, [bytes(20)], b"\xc1\xff"),
+    "cut short": (envelope.CAPTURE, [bytes(20)], ENCODE([[], GIT])[:-1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_what_no_capture_looks_like_is_corrupt(
+    shelf: Shelf, wrong: tuple[int, list[Hash], bytes]
+) -> None:
+    data = envelope.seal(*wrong)
+    shelf[digest(data)] = data
+    with pytest.raises(Corrupt):
+        capture.read(digest(data), shelf.fetch)
+
+
+def test_an_index_that_cannot_be_read_tracks_nothing(shelf: Shelf) -> None:
+    root = directory.write_empty(shelf.put)
+    for index in (None, b"rubbish"):
+        position = at(ref=None, index=index)
+        git = capture.read(capture.write(root, (), position, shelf.put), shelf.fetch).git
+        assert capture.tracked(git, shelf.fetch) == frozenset()
+    assert capture.tracked(None, shelf.fetch) == frozenset()
