@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import hardsave
 from hardsave.errors import HardsaveError
+from hardsave.vault import choosing  # noqa: F401 # loaded before anything is struck
 from tests.crash import injector, restoring, scenarios
 from tests.crash.events import Event, Kind
 from tests.crash.injector import WatchedVfs

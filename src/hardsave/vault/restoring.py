@@ -119,6 +119,7 @@ def _plan(
         include=place.policy.include,
         paths=chosen.paths,
         only=chosen.only,
+        unknown=frozenset(each.path for each in goal.not_captured),
     )
 
 

@@ -1,4 +1,5 @@
-"""What a restore leaves alone: paths that the rules of the present or of the target ignore.
+"""What a restore leaves alone: paths that the rules of the present or of the target ignore, and
+those that the target could not capture: what was there then, nobody knows.
 
 An older `.gitignore` must not make yesterday's build output deletable, and a newer one must
 not be overruled by files from before it: either side's rules are enough. Both are found in
@@ -46,11 +47,13 @@ class LeftAlone:
         fetch: Fetch,
         paths: Sequence[bytes] | None,
         entered: dict[bytes, int],
+        unknown: frozenset[bytes] = frozenset(),
     ) -> None:
         self._sides = (present, target)
         self._entered = entered  # present modes of the directories that were looked into
         self._fetch = fetch
         self._paths = paths
+        self._unknown = unknown
 
     def enter(self, pair: Pair) -> Ward:
         present, target = self._sides
@@ -64,10 +67,13 @@ class LeftAlone:
             self._fetch,
             self._paths,
             self._entered,
+            self._unknown,
         )
 
     def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         if self._paths is not None and not any(_meet(path, each) for each in self._paths):
+            return True
+        if new is None and path in self._unknown:
             return True
         entries = [entry for entry in (old, new) if entry is not None]
         return any(side.ignores(path, entry) for side in self._sides for entry in entries)

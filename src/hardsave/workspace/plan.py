@@ -90,17 +90,19 @@ def plan(
     include: Iterable[bytes] = (),
     paths: Sequence[bytes] | None = None,
     only: frozenset[bytes] | None = None,
+    unknown: frozenset[bytes] = frozenset(),
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
     what lies in them; with `only`, of these exactly so many, and nothing else that lies in
-    them. The ignore files that `rules` are made of are in the snapshots."""
+    them. `unknown` are paths that the target could not capture: they are left alone. The ignore
+    files that `rules` are made of are in the snapshots."""
     asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(present_tracked, chosen))
     theirs = Side(rules(patterns(new.top, fetch)), Exempt(target_tracked, chosen))
     modes: dict[bytes, int] = {}
-    ward = LeftAlone(ours, theirs, fetch, asked.paths, modes)
+    ward = LeftAlone(ours, theirs, fetch, asked.paths, modes, unknown)
     found = _asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]

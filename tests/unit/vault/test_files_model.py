@@ -130,7 +130,7 @@ class Play:
     def ignored_now(self) -> Picture:
         lines = self.rules_now()
         return {
-            path: seen[:3] if isinstance(seen, tuple) else seen
+            path: bare(seen)
             for path, seen in picture(self.work).items()
             if ignored(path, seen, lines) and isinstance(seen, tuple) and seen[0] == "file"
         }
