@@ -77,6 +77,7 @@ def file_changes(found: "FileChanges") -> dict[str, Any]:
         "removed": list(found.removed),
         "kept": [each._asdict() for each in found.kept],
         "bytes": found.bytes,
+        "git": found.git,
     }
 
 

@@ -1,6 +1,6 @@
 """How things look on a terminal: rich texts made of what was found. Prints nothing."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -100,13 +100,14 @@ def _short(text: str) -> str:
 # Files
 
 
-def paths(found: Mapping[str, Iterable[str]], *, limit: int | None = LISTED) -> Iterator[Text]:
-    """Paths with their signs, in order, and how many more there are."""
-    listed = sorted((path, sign) for sign, some in found.items() for path in some)
-    for path, sign in listed[:limit]:
-        yield Text.assemble((f"  {sign} ", SIGNS[sign]), words.shown(path))
-    if limit is not None and len(listed) > limit:
-        yield Text(f"    and {len(listed) - limit:,} more", style="quiet")
+def paths(
+    found: Sequence[tuple[str, str]], *, limit: int | None = LISTED, indent: str = "  "
+) -> Iterator[Text]:
+    """Paths with their signs, and how many more there are."""
+    for sign, path in found[:limit]:
+        yield Text.assemble((f"{indent}{sign} ", SIGNS[sign]), words.shown(path))
+    if limit is not None and len(found) > limit:
+        yield Text(f"{indent}  and {len(found) - limit:,} more", style="quiet")
 
 
 def not_captured(found: Sequence[LeftOut], *, limit: int | None = LISTED) -> Iterator[Text]:
@@ -134,8 +135,12 @@ def _patch_style(text: str) -> str:
 
 def file_changes(found: FileChanges, *, limit: int | None = LISTED) -> Iterator[Text]:
     """What a restore does to files."""
-    yield from paths({"+": found.created, "~": found.changed, "-": found.removed}, limit=limit)
+    some = {"+": found.created, "~": found.changed, "-": found.removed}
+    signed = [(sign, path) for sign in some for path in some[sign]]
+    yield from paths(sorted(signed, key=lambda each: each[1]), limit=limit, indent="    ")
+    if found.git:
+        yield Text.assemble(("    ~ ", "changed"), "where git stands: HEAD, branch and index")
     for each in found.kept[:limit]:
         yield Text.assemble(
-            ("  ! ", "warning"), words.shown(each.path), (f"  stays: {each.reason}", "quiet")
+            ("    ! ", "warning"), words.shown(each.path), (f"  stays: {each.reason}", "quiet")
         )

@@ -75,24 +75,24 @@ class Output:
         if self.as_json:
             print(json.dumps(data(), indent=2))
         elif paged and self.is_terminal:
-            pager.show(self.console, lines())
+            pager.show(self.console, lines(), put)
         else:
             for line in lines():
-                self.console.print(line)
+                put(self.console, line)
 
     def event(self, data: Callable[[], Any], line: "Callable[[], RenderableType]") -> None:
         """One of many answers, as it comes: a line, of JSON or for people."""
         if self.as_json:
             print(json.dumps(data()), flush=True)
         else:
-            self.console.print(line())
+            put(self.console, line())
             self.console.file.flush()
 
     def say(self, *lines: "RenderableType") -> None:
         """A message to whoever typed the command; programs that read JSON do not need it."""
         if not self.as_json:
             for line in lines:
-                self.messages.print(line)
+                put(self.messages, line)
 
     # Questions
 
@@ -149,6 +149,12 @@ def console(file: TextIO, *, width: int | None = None, terminal: bool | None = N
         emoji=False,
         highlight=False,
     )
+
+
+def put(console: "Console", line: "RenderableType") -> None:
+    """Print a line. Left to itself, rich forgets that a text is to be cut and not wrapped."""
+    no_wrap, overflow = (getattr(line, name, None) for name in ("no_wrap", "overflow"))
+    console.print(line, no_wrap=no_wrap, overflow=overflow)
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 LESS = "FRX"
 
 
-def show(console: "Console", lines: "Iterable[RenderableType]") -> None:
+Put: TypeAlias = "Callable[[Console, RenderableType], None]"
+
+
+def show(console: "Console", lines: "Iterable[RenderableType]", put: Put) -> None:
     """Print lines, in a pager if they are more than the terminal has rows."""
-    text = _rendered(console, lines)
+    text = _rendered(console, lines, put)
     command = _command()
     if command is None or text.count("\n") < console.height:
         console.file.write(text)
@@ -25,11 +28,11 @@ def show(console: "Console", lines: "Iterable[RenderableType]") -> None:
     _through(command, text)
 
 
-def _rendered(console: "Console", lines: "Iterable[RenderableType]") -> str:
+def _rendered(console: "Console", lines: "Iterable[RenderableType]", put: Put) -> str:
     kept, console.file = console.file, io.StringIO()
     try:
         for line in lines:
-            console.print(line)
+            put(console, line)
         return str(console.file.getvalue())
     finally:
         console.file = kept

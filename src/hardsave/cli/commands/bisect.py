@@ -74,7 +74,7 @@ def _lines(found: "Bisected") -> "Iterator[Text]":
     for each in found.skipped:
         yield draw.line(("  or ", "quiet"), draw.ref(each), (", which could not be told", "quiet"))
     listed = changes.signed(found.files)
-    yield from draw.paths({sign: [p for s, p in listed if s == sign] for sign in "+~-"})
+    yield from draw.paths(listed)
 
 
 COMMANDS = {"bisect": bisect}

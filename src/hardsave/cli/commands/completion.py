@@ -7,6 +7,9 @@ from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 
+# bash takes a colon for the end of a word, and main:7 for three.
+BASH_COLON = "\n\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//:/}"
+
 
 @command(
     "completion",
@@ -23,8 +26,10 @@ def completion(session: Session, shell: str) -> None:
     program = click.get_current_context().find_root()
     if made is None:
         raise Misuse(f"there is no completion for {shell}")
-    script = made(program.command, {}, "hardsave", "_HARDSAVE_COMPLETE").source()
-    session.out.result(lambda: {"shell": shell, "script": script}, lambda: [script.rstrip()])
+    script = made(program.command, {}, "hardsave", "_HARDSAVE_COMPLETE").source().rstrip()
+    if shell == "bash":
+        script += BASH_COLON
+    session.out.result(lambda: {"shell": shell, "script": script}, lambda: [script])
 
 
 COMMANDS = {"completion": completion}

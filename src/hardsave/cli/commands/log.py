@@ -65,14 +65,16 @@ def log(
         until=None if until is None else moments.moment(until, session.now),
         **narrow,
     )
-    line = session.vault.timeline(timeline_name) if timeline_name else None
-    if not everything:
-        line = line or session.line
-    found = gather(session.vault.timelines() if everything else [line or session.line], wanted)
+    line = None if everything else _line(session, timeline_name)
+    found = gather(session.vault.timelines() if line is None else [line], wanted)
     session.out.result(
         lambda: _data(session, found), lambda: _lines(session, found, line), paged=True
     )
     _hint(session, found, line, limit)
+
+
+def _line(session: Session, name: str | None) -> Timeline:
+    return session.line if name is None else session.vault.timeline(name)
 
 
 def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> None:
@@ -129,8 +131,8 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
     nodes = [_node(known, each, found.heads, current) for each in found.checkpoints]
     glyphs = graph.Glyphs() if _can_draw() else graph.ASCII
     rows = graph.draw(nodes, glyphs)
-    cells = [_cells(session, known.facts(each), each, found.heads) for each in found.checkpoints]
-    for row, text in zip(rows, draw.columns(cells) if cells else [], strict=True):
+    said = [cells(session, known.facts(each), each, found.heads) for each in found.checkpoints]
+    for row, text in zip(rows, draw.columns(said) if said else [], strict=True):
         for join in row.joins:
             yield Text(join, style="quiet")
         graphic = Text(f"{row.line}  ", style="quiet")
@@ -142,16 +144,21 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
 def _node(
     known: Known, one: Checkpoint, heads: dict[str, list[str]], current: str | None
 ) -> graph.Node:
-    names = heads.get(one.id, [])
-    is_head = current in names if current is not None else bool(names)
-    mark = "@" if is_head else "○" if one.kind == "automatic" and not one.name else "●"
     parent = known.parent(one)
-    if not _can_draw():
-        mark = {"○": "o", "●": "*"}.get(mark, mark)
-    return graph.Node(one.id, None if parent is None else parent.id, mark)
+    return graph.Node(one.id, None if parent is None else parent.id, mark(one, heads, current))
 
 
-def _cells(
+def mark(one: Checkpoint, heads: dict[str, list[str]], current: str | None) -> str:
+    """What stands for a checkpoint: a head, a saved one, an automatic one."""
+    names = heads.get(one.id, [])
+    if current in names if current is not None else names:
+        return "@"
+    is_automatic = one.kind == "automatic" and not one.name
+    drawn, lettered = ("○", "o") if is_automatic else ("●", "*")
+    return drawn if _can_draw() else lettered
+
+
+def cells(
     session: Session, facts: Facts, one: Checkpoint, heads: dict[str, list[str]]
 ) -> "tuple[Text, ...]":
     from rich.text import Text

@@ -41,6 +41,7 @@ What = Literal["all", "state", "files"]
 )
 @click.option("--mine", "scope", flag_value="mine", help="Only what this timeline has changed.")
 @click.option("--everyone", "scope", flag_value="everyone", help="What other timelines did, too.")
+@click.option("--git", is_flag=True, help="Bring HEAD, branch and index back too.")
 @click.option("--status", metavar="S", help="To the latest checkpoint with this status.")
 @click.option("--before", metavar="T", help="To the latest from before: 2h, 3d, 2026-01-31T14:00.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen, and stop.")
@@ -53,6 +54,7 @@ def rewind(
     scope: Literal["mine", "everyone"] | None,
     status: str | None,
     before: str | None,
+    git: bool,
     dry_run: bool,
     yes: bool,
 ) -> Exit | None:
@@ -61,12 +63,16 @@ def rewind(
     Removes nothing: what is there is saved first, and 'hardsave undo' brings it back. Without REF
     it opens a list to choose from. With --path only these files come back, and the head stays.
     """
-    how: dict[str, Any] = {"what": what or "all", "scope": scope}
+    how: dict[str, Any] = {"what": what or "all", "scope": scope, "git": git}
     if paths:
         how["paths"] = [_inside(session.directory, path) for path in paths]
+    if ref is None and status is None and before is None:
+        chosen = _picked(session, how["what"])
+        if chosen is None:
+            session.out.say("nothing was done")
+            return Exit.FAILED
+        ref, how["what"] = chosen
     target = _target(session, ref, status, before)
-    if target is None:
-        return Exit.FAILED
     plan = session.line.rewind(target.id, **how, dry_run=True)
     if dry_run:
         _answer(session, plan, how, dry_run=True)
@@ -92,17 +98,24 @@ def undo_command(timeline: str) -> str:
 
 def _target(
     session: Session, ref: str | None, status: str | None, before: str | None
-) -> Checkpoint | None:
-    """The checkpoint to go back to; None if somebody looked and chose none."""
+) -> Checkpoint:
+    """The checkpoint to go back to."""
     if ref is not None:
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
         return session.find(ref)
-    if status is None and before is None:
-        raise Misuse("say where to: a REF such as @~1, or --status, or --before")
     moment = None if before is None else moments.moment(before, session.now)
     found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
     return found.target
+
+
+def _picked(session: Session, what: What) -> tuple[str, What] | None:
+    """What somebody chose from a list; None if nothing."""
+    if not session.out.can_ask or session.out.messages.is_dumb_terminal:
+        raise Misuse("say where to: a REF such as @~1, or --status, or --before")
+    from hardsave.cli.choosing import choose  # with all that a screen needs
+
+    return choose(session, what)
 
 
 def _inside(workspace: Path, path: str) -> str:

@@ -83,8 +83,7 @@ def _lines(
         yield draw.line(
             (f"{words.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
         )
-        paths = {sign: [path for s, path in listed if s == sign] for sign in "+~-"}
-        yield from draw.paths(paths, limit=None if full else draw.LISTED)
+        yield from draw.paths(listed, limit=None if full else draw.LISTED)
     yield from draw.not_captured(found.not_captured, limit=None if full else 5)
 
 

@@ -1,0 +1,74 @@
+"""Choosing a checkpoint of a timeline from a list, with a preview of what going back means."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+
+from rich.text import Text
+
+from hardsave import Checkpoint
+from hardsave.cli import changes, draw, messages, terminal, words
+from hardsave.cli.commands.log import cells, mark
+from hardsave.cli.facts import Known
+from hardsave.cli.history import Log, Wanted, gather
+from hardsave.cli.picker import Option, Picker, What
+from hardsave.cli.session import Session
+from hardsave.errors import NotFound
+from hardsave.vault.files import difference
+
+OFFERED = 200
+PREVIEWED = 6  # messages
+
+
+def choose(session: Session, what: What) -> tuple[str, What] | None:
+    """The id that was chosen, and what of it; None if nothing was."""
+    line = session.line
+    with session.out.busy("reading"):
+        log = gather([line], Wanted(OFFERED))
+        options = _options(session, log)
+    if not options:
+        raise NotFound(f"nothing was saved on timeline {line.name!r} yet; 'hardsave save' does")
+    by_id = {each.id: each for each in log.checkpoints}
+    head = line.head
+
+    @cache
+    def preview(id: str) -> Sequence[Text]:
+        return list(islice(_preview(head, by_id[id]), 200))
+
+    title = f"rewind {words.shown(line.name)} to"
+    chosen = terminal.pick(Picker(title, tuple(options), what=what), preview)
+    return None if chosen is None else (chosen.id, chosen.what)
+
+
+def _options(session: Session, log: Log) -> list[Option]:
+    known = Known(session.vault)
+    for each in log.checkpoints:
+        known.add(each)
+    facts = [known.facts(each) for each in log.checkpoints]
+    rows = [
+        (Text(mark(one, log.heads, session.line.name)), *cells(session, fact, one, log.heads))
+        for fact, one in zip(facts, log.checkpoints, strict=True)
+    ]
+    lines = draw.columns(rows) if rows else []
+    return [
+        Option(
+            one.id, line, f"{line.plain} {one.description} {fact.last}", one.snapshot is not None
+        )
+        for one, line, fact in zip(log.checkpoints, lines, facts, strict=True)
+    ]
+
+
+def _preview(head: Checkpoint | None, one: Checkpoint) -> Iterator[Text]:
+    """What its files have that the head's have not, and what was last said."""
+    if head is not None and one.snapshot is not None and head.snapshot is not None:
+        listed = changes.signed(difference(head.snapshot, one.snapshot))
+        yield draw.line(
+            (f"{words.count(len(listed), 'file')} ", "name"), "would change, from what the head has"
+        )
+        yield from draw.paths(listed, limit=5)
+    found = messages.of(one.state)
+    if found is not None:
+        _, items = found
+        yield draw.line((f"{words.count(len(items), 'message')}", "name"), ", the last ones")
+        for item in items[-PREVIEWED:]:
+            yield from draw.message(messages.read(item))

@@ -1,0 +1,116 @@
+"""The picker on a real terminal: reads keys, writes frames, and leaves everything as it was."""
+
+import io
+import os
+import select
+import shutil
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.text import Text
+
+from hardsave.cli.keys import decode
+from hardsave.cli.output import console, put
+from hardsave.cli.picker import Chosen, Left, Picker, Size, frame, press
+
+ESCAPE_SECONDS = 0.05  # an escape is a key if nothing follows it within
+_ENTER = "\x1b[?1049h\x1b[?25l"  # another screen, no cursor
+_LEAVE = "\x1b[?25h\x1b[?1049l"
+
+Preview = Callable[[str], Sequence[Text]]
+"""What to show of the option with this id."""
+
+
+def pick(picker: Picker, preview: Preview) -> Chosen | None:
+    """Let somebody choose; None if they leave. Ctrl-C is KeyboardInterrupt."""
+    source = sys.stdin.fileno()
+    pending = b""
+    with _wakened() as resized, _ours(source):
+        while True:
+            if not pending:
+                _show(picker, preview)
+            keys, pending = _read(source, resized, pending)
+            for key in keys:
+                if key == "interrupt":
+                    raise KeyboardInterrupt
+                after = press(picker, key)
+                if isinstance(after, Chosen | Left):
+                    return after if isinstance(after, Chosen) else None
+                picker = after
+
+
+def _show(picker: Picker, preview: Preview) -> None:
+    size = Size(*shutil.get_terminal_size())
+    option = picker.current
+    lines = frame(picker, [] if option is None else preview(option.id), size)
+    _write("\x1b[H" + "\x1b[K\r\n".join(rendered(lines, size.width)) + "\x1b[K\x1b[J")
+
+
+def rendered(lines: Sequence[Text], width: int) -> list[str]:
+    """Each line as the terminal wants it, cut to its width."""
+    drawn = console(io.StringIO(), width=width, terminal=True)
+    for line in lines:
+        put(drawn, line)
+    assert isinstance(drawn.file, io.StringIO)
+    return drawn.file.getvalue().split("\n")[: len(lines)]
+
+
+def _read(source: int, resized: int, pending: bytes) -> tuple[list[str], bytes]:
+    """Wait for keys, or for another size; also what is not a whole key yet."""
+    ready, _, _ = select.select([source, resized], [], [], ESCAPE_SECONDS if pending else None)
+    if resized in ready:
+        os.read(resized, 4096)
+    data = os.read(source, 4096) if source in ready else b""
+    if source in ready and not data:
+        return ["escape"], b""  # the terminal is gone
+    return decode(pending + data, waits=bool(ready))
+
+
+@contextmanager
+def _ours(source: int) -> Iterator[None]:
+    """Keys come one by one, unseen; and whatever happens, the terminal gets its old ways back."""
+    before = termios.tcgetattr(source)
+    now = termios.tcgetattr(source)
+    now[0] &= ~(termios.ICRNL | termios.IXON)
+    # Without signals: a stop (Ctrl-Z) would leave the shell with our screen.
+    now[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
+    now[6][termios.VMIN], now[6][termios.VTIME] = 1, 0
+    try:
+        termios.tcsetattr(source, termios.TCSADRAIN, now)
+        _write(_ENTER)
+        yield
+    finally:
+        _write(_LEAVE)
+        termios.tcsetattr(source, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _wakened() -> Iterator[int]:
+    """Something to read whenever the window changes; being told to end is an ordinary exit."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    def wake(number: int, frame: FrameType | None) -> None:
+        os.write(writing, b".")
+
+    kept = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    kept[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, wake)
+    try:
+        yield reading
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        os.close(reading)
+        os.close(writing)
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

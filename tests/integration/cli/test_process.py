@@ -1,0 +1,117 @@
+"""Commands as processes: how they start, what they load, how they end."""
+
+import json
+import os
+import subprocess
+import sys
+
+from tests.integration.cli.conftest import HARDSAVE, Project
+
+
+def loaded(project: Project, *arguments: str) -> set[str]:
+    """The modules that a command loads."""
+    script = (
+        "import sys; from hardsave.cli.main import main; main(sys.argv[1:]); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=project.path,
+        env={"PATH": os.environ["PATH"], **project.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_help_loads_no_command_no_store_and_nothing_to_draw_with(project: Project) -> None:
+    found = loaded(project, "--help")
+    assert "click" in found
+    assert not {name for name in found if name.startswith("hardsave.cli.commands")}
+    assert not found & {"rich", "apsw", "asyncio", "difflib", "json.tool", "hardsave.cli.session"}
+
+
+def test_answers_in_json_load_nothing_to_draw_with(project: Project) -> None:
+    for command in (["log"], ["show", "@"], ["status"], ["stats"], ["ops"]):
+        found = loaded(project, *command, "--json")
+        assert "rich" not in found, command
+        assert not {name for name in found if name.startswith("prompt")}
+
+
+def test_a_reader_that_has_had_enough_ends_it_quietly(project: Project) -> None:
+    piped = subprocess.run(
+        ["sh", "-c", f"{' '.join(HARDSAVE)} show @ --full | true"],
+        cwd=project.path,
+        env={"PATH": os.environ["PATH"], **project.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert piped.stderr == ""
+
+
+def test_a_followed_log_is_one_json_document_a_line(project: Project) -> None:
+    with subprocess.Popen(
+        [*HARDSAVE, "log", "--follow", "--json"],
+        cwd=project.path,
+        env={"PATH": os.environ["PATH"], **project.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout is not None
+        saved = 0
+        line = ""
+        while not line:  # it may not have begun to look yet
+            saved += 1
+            assert project.run("save", f"try-{saved}").returncode == 0
+            os.set_blocking(following.stdout.fileno(), False)
+            line = following.stdout.readline()
+        following.terminate()
+        event = json.loads(line)
+    assert event["kind"] == "checkpoint_saved"
+    assert event["checkpoint"]["name"].startswith("try-")
+
+
+def test_letters_are_drawn_where_the_terminal_has_no_others(project: Project) -> None:
+    done = subprocess.run(
+        [*HARDSAVE, "log"],
+        cwd=project.path,
+        env={"PATH": os.environ["PATH"], **project.environment, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    done.stdout.decode("ascii")
+    assert b"* " in done.stdout
+
+
+def test_a_shell_completes_commands_timelines_and_refs(project: Project) -> None:
+    def completed(*words: str) -> list[str]:
+        environment = {
+            **project.environment,
+            "PATH": os.environ["PATH"],
+            "_HARDSAVE_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(["hardsave", *words]),
+            "COMP_CWORD": str(len(words)),
+        }
+        done = subprocess.run(
+            HARDSAVE,
+            cwd=project.path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.stderr == ""
+        return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+    assert completed("rew") == ["rewind"]
+    assert completed("log", "ses") == ["session-1"]
+    assert completed("show", "plan") == ["plan-ready"]
+    assert completed("rewind", "session-1:") == [f"session-1:{n}" for n in (5, 4, 3, 2, 1)]
+    assert completed("show", "--store", "/nonsense/x.db", "plan") == []

@@ -1,0 +1,159 @@
+"""Commands on a real pseudo-terminal, as somebody who sits there sees them."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from tests.integration.cli.conftest import Project
+
+COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-9](;[0-9;]*)?m")
+UP, DOWN = "\x1b[A", "\x1b[B"
+
+
+def test_a_checkpoint_is_picked_seen_in_full_confirmed_and_taken_back(project: Project) -> None:
+    (project.path / "parser.py").write_text("ruined\n")
+    with project.screen("rewind") as seen:
+        shown = seen.wait_for("Enter choose")
+        assert "> @  session-1:5" in shown
+        assert "5 of 5" in shown
+        seen.type("plan")
+        shown = seen.wait_for("1 of 5")
+        assert "session-1:3" in shown
+        assert "1 file would change" in shown
+        assert "assistant  A plan" in shown
+        seen.type("\r")
+        shown = seen.wait_for("rewind?")
+        assert "state  session-1:5 → session-1:3  5 → 3 messages" in shown
+        assert "    ~ parser.py" in shown
+        seen.type("d\n")
+        seen.wait_for("-ruined")
+        assert project.files() == {"parser.py": "ruined\n"}
+        seen.type("y\n")
+        assert seen.ended() == 0
+        assert "hardsave undo --timeline session-1" in seen.text
+        assert seen.is_as_before()
+    assert project.files() == {"parser.py": "# a line\n" * 3}
+    assert project.run("undo").returncode == 0
+    assert project.files() == {"parser.py": "ruined\n"}
+
+
+def test_tab_chooses_only_the_state(project: Project) -> None:
+    with project.screen("rewind") as seen:
+        seen.wait_for("Tab state and files")
+        seen.type(DOWN + DOWN + "\t")
+        seen.wait_for("Tab only the state")
+        seen.type("\r")
+        seen.wait_for("rewind?")
+        seen.type("y\n")
+        assert seen.ended() == 0
+    assert project.files() == {"parser.py": "# a line\n" * 5}
+    assert '"ref": "session-1:3"' in project.run("show", "@", "--json").stdout
+
+
+def test_whoever_answers_no_or_nothing_changes_nothing(project: Project) -> None:
+    for answer in ("n\n", "\n", "\x04"):
+        with project.screen("rewind", "@~2") as seen:
+            seen.wait_for("rewind?")
+            seen.type(answer)
+            assert seen.ended() == 1
+            assert "nothing was done" in seen.text
+    assert project.run("ops", "--json").stdout.strip() == "[]"
+
+
+def test_the_picker_follows_the_size_of_its_window(project: Project) -> None:
+    with project.screen("rewind", width=100, height=30) as seen:
+        seen.wait_for("Enter choose")
+        seen.resize(50, 12)
+        seen.wait_for("─" * 51, gone=True)
+        seen.wait_for("─" * 50)
+        assert seen.lines[11].startswith("↑↓ move")
+        assert sum(line.startswith("> ") for line in seen.lines) == 1
+        seen.resize(120, 40)
+        seen.wait_for("─" * 120)
+        assert seen.lines[39].startswith("↑↓ move")
+        seen.type("\x1b")
+        assert seen.ended() == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("\x03", 130), ("\x1b", 1), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_however_the_picker_ends_the_terminal_is_as_it_was(
+    how: str | signal.Signals, code: int, project: Project
+) -> None:
+    with project.screen("rewind") as seen:
+        seen.wait_for("Enter choose")
+        assert not seen.is_as_before()
+        if isinstance(how, str):
+            seen.type(how)
+        else:
+            os.kill(seen.process.pid, how)
+        assert seen.ended() == code
+        assert seen.is_as_before()
+        assert seen.raw.count(b"\x1b[?1049h") == seen.raw.count(b"\x1b[?1049l") == 1
+        assert seen.raw.rindex(b"\x1b[?25h") > seen.raw.rindex(b"\x1b[?25l")
+    assert project.run("ops", "--json").stdout.strip() == "[]"
+
+
+def test_ctrl_c_at_a_question_is_exit_130_and_does_nothing(project: Project) -> None:
+    with project.screen("rewind", "@~2") as seen:
+        seen.wait_for("rewind?")
+        seen.type("\x03")
+        assert seen.ended() == 130
+        assert "Traceback" not in seen.text
+        assert seen.is_as_before()
+    assert project.run("ops", "--json").stdout.strip() == "[]"
+
+
+def test_a_log_has_colours_on_a_terminal_and_none_elsewhere(project: Project) -> None:
+    with project.screen("log") as seen:
+        assert seen.ended() == 0
+        assert COLOUR.search(seen.raw)
+        assert "@  session-1:5" in seen.text
+    assert "\x1b" not in project.run("log").stdout
+
+
+def test_no_color_is_honoured(project: Project) -> None:
+    for command in (["log"], ["show", "@"], ["diff", "@~1"], ["doctor"]):
+        with project.screen(*command, NO_COLOR="1") as seen:
+            assert seen.ended() == 0
+            assert not COLOUR.search(seen.raw)
+
+
+def test_lines_of_a_log_are_cut_where_the_terminal_ends(project: Project) -> None:
+    with project.screen("log", width=40) as seen:
+        assert seen.ended() == 0
+        lines = [line for line in seen.lines if line]
+        assert len(lines) == 5
+        assert lines[-1].endswith("…")
+
+
+def test_a_long_diff_goes_through_the_pager(project: Project) -> None:
+    pager = 'sh -c "echo PAGED; cat"'
+    with project.screen("diff", "@~4", height=8, PAGER=pager) as seen:
+        assert seen.ended() == 0
+        assert b"PAGED" in seen.raw
+        assert b"+# a line" in seen.raw
+    with project.screen("diff", "@~4", height=100, PAGER=pager) as seen:
+        assert seen.ended() == 0
+        assert b"PAGED" not in seen.raw
+    with project.screen("diff", "@~4", height=8, PAGER="no-such-pager") as seen:
+        assert seen.ended() == 0
+        assert b"+# a line" in seen.raw
+
+
+def test_json_on_a_terminal_asks_nothing(project: Project) -> None:
+    with project.screen("rewind", "@~2", "--json") as seen:
+        assert seen.ended() == 2
+        assert '"kind": "usage"' in seen.text
+
+
+def test_a_log_that_is_followed_shows_what_is_saved_until_ctrl_c(project: Project) -> None:
+    with project.screen("log", "--follow") as seen:
+        seen.wait_for("Ctrl-C ends it")
+        assert project.run("save", "by-hand").returncode == 0
+        seen.wait_for("session-1:6  by-hand")
+        seen.type("\x03")
+        assert seen.ended() == 130

@@ -1,0 +1,164 @@
+"""`save`, `fork`, `bisect`, `export`, `retain`, `purge`, `verify`, `doctor` and the like."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.cli.commands import doctor
+from tests.unit.cli.conftest import Run
+
+
+def test_the_first_save_makes_main_and_carries_nothing(run: Run, project: Path) -> None:
+    ran = run("save", "first", "-m", "a beginning", "--json")
+    assert ran.data["ref"] == "main:1"
+    assert ran.data["kind"] == "manual"
+    assert ran.data["description"] == "a beginning"
+    assert run("show", "@", "--state", "--json").data is None
+
+
+def test_a_save_carries_an_agents_state_and_status_forward(run: Run, session_1: Path) -> None:
+    (session_1 / "a.txt").write_text("by hand\n")
+    ran = run("save", "by-hand")
+    assert ran.out.startswith("saved session-1:4 by-hand")
+    data = run("show", "@", "--json").data
+    assert data["message_count"] == 3
+    assert data["status"] == "running"
+    assert data["files"]["changed"] == ["a.txt"]
+
+
+def test_a_save_from_a_folder_further_down_saves_the_project(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session_1 / ".git").mkdir()
+    inner = session_1 / "src"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert run("save", "--json").data["workspace"] == str(session_1)
+
+
+def test_secrets_come_along_if_they_are_asked_for(run: Run, project: Path) -> None:
+    (project / ".env").write_text("KEY=1\n")
+    assert [each["path"] for each in run("save", "--json").data["not_captured"]] == [".env"]
+    assert run("save", "--include", ".env", "--json").data["not_captured"] == []
+
+
+def test_a_fork_gets_its_own_directory_and_timeline(run: Run, session_1: Path) -> None:
+    ran = run("fork", "plan-ready", "../try-2")
+    assert ran.code == 0, ran
+    assert (session_1.parent / "try-2" / "a.txt").read_text() == "one\ntwo\n"
+    assert "HARDSAVE_STORE=" in ran.err
+    assert run("log", "--timeline", "try-2", "--json").code == 0
+    assert run("fork", "plan-ready", "../try-2").code == 4
+
+
+def test_bisect_finds_the_step_and_keeps_its_answer_apart_from_what_is_printed(
+    session_1: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from hardsave.cli.main import main
+
+    program = ["sh", "-c", "echo noise; test ! -f b.txt"]
+    assert main(["bisect", "session-1:1", "@", "--json", "--", *program]) == 0
+    out, err = capfd.readouterr()
+    assert '"ref": "session-1:3"' in out.partition("last_good")[0]
+    assert "noise" not in out
+    assert "noise" in err
+
+
+def test_what_was_exported_can_be_imported_elsewhere_and_taken_back(
+    run: Run, session_1: Path, tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other.db")
+    assert run("export", "out.hardsave", "session-1", "--json").data["checkpoints"] == 3
+    assert run("import", "out.hardsave", "--store", other, "--json").data["checkpoints"] == 3
+    assert len(run("log", "--all", "--store", other, "--json").data) == 3
+    assert run("import", "out.hardsave", "--store", other).out.startswith("0 new checkpoints, 3")
+    assert run("undo", "--any-timeline", "--store", other).code == 0
+    assert run("log", "--all", "--store", other, "--json").data == []
+    assert run("import", "nothing.hardsave").code == 2
+
+
+def test_retain_shows_then_lets_go(run: Run, session_1: Path) -> None:
+    plan = run("retain", "--keep", "1", "--dry-run", "--json").data
+    assert [each["ref"] for each in plan["drops"]] == ["session-1:1"]
+    assert len(run("log", "--json").data) == 3
+    assert run("retain", "--keep", "1", "--yes", "--json").data["dropped"] == 1
+    assert [each["seq"] for each in run("log", "--json").data] == [3, 2]
+
+
+def test_purge_of_a_text_leaves_no_trace(run: Run, session_1: Path, tmp_path: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-1").append({"key": "sk-secret-0123"})
+    assert run("purge", "--text", "sk-secret-0123", "--yes", "--json").data["rewritten"] == 1
+    stored = [path.read_bytes() for path in tmp_path.glob("data/**/*") if path.is_file()]
+    assert stored
+    assert not any(b"sk-secret-0123" in content for content in stored)
+    assert run("purge", "--yes").code == 2
+    assert run("purge", "@", "--whole", "session-1", "--yes").code == 2
+
+
+def test_damage_is_exit_5_with_the_next_step(run: Run, session_1: Path, tmp_path: Path) -> None:
+    (store,) = tmp_path.glob("data/**/store.db")
+    for path in store.parent.glob("store.db-backup*"):
+        path.unlink()
+    content = bytearray(store.read_bytes())
+    for at in range(4096, len(content), 4096):
+        content[at + 2000 : at + 2100] = os.urandom(100)
+    store.write_bytes(content)
+    ran = run("verify")
+    assert ran.code == 5, ran
+    ran = run("log", "--json")
+    assert ran.code == 5
+    assert ran.data["error"]["kind"] == "damaged"
+
+
+def test_doctor_proves_that_it_works_and_leaves_nothing_behind(
+    run: Run, session_1: Path, tmp_path: Path
+) -> None:
+    def everything() -> set[str]:
+        return {str(path) for path in tmp_path.rglob("*") if "-lock" not in path.name}
+
+    run("status")
+    before = everything()
+    ran = run("doctor", "--json")
+    assert ran.code == 0, ran
+    assert {each["level"] for each in ran.data} == {"ok"}
+    assert {path for path in everything() - before if "hardsave-doctor-" in path} == set()
+
+
+def test_doctor_warns_of_a_store_that_an_agent_can_reach(run: Run, project: Path) -> None:
+    run("save", "--store", "here.db")
+    found = {each["what"]: each for each in run("doctor", "--store", "here.db", "--json").data}
+    assert found["store"]["level"] == "warning"
+    assert "lies in the workspace" in found["store"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("free", "level"), [(50 << 20, "failure"), (500 << 20, "warning"), (50 << 30, "ok")]
+)
+def test_a_full_disk_is_told(free: int, level: str) -> None:
+    assert doctor.judge_disk("disk", free).level == level
+
+
+@pytest.mark.parametrize(
+    ("copied", "last", "level"), [(None, 3, "warning"), (2, 3, "warning"), (3, 3, "ok")]
+)
+def test_a_backup_that_is_behind_is_told(copied: int | None, last: int, level: str) -> None:
+    assert doctor.judge_backup("backup", copied, last).level == level
+
+
+def test_doctor_ends_with_1_if_restoring_does_not_work(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hardsave.cli import probe
+
+    monkeypatch.setattr(probe, "_difference", lambda before, after: "these differ: a.txt")
+    ran = run("doctor")
+    assert ran.code == 1
+    assert "✗  save and restore" in ran.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_for_the_shell(shell: str, run: Run) -> None:
+    assert "_HARDSAVE_COMPLETE" in run("completion", shell).out

@@ -1,0 +1,168 @@
+"""`log`, `show`, `diff`, `status`, `search`, `timelines`: what people are told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from tests.unit.cli.conftest import Run, talk
+
+
+def test_log_shows_branches_names_counts_and_the_head(run: Run, session_1: Path) -> None:
+    run("rewind", "plan-ready", "--yes")
+    with hardsave.open() as vault:
+        vault.timeline("session-1").append({"messages": talk("another way")}, workspace=".")
+    lines = run("log").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["@", "│", "├─╯", "●", "○"]
+    assert "session-1:4" in lines[0]
+    assert lines[0].endswith("another way")
+    assert "3 messages +1" in lines[1]
+    assert "+1" in lines[1]
+    assert "plan-ready a plan" in lines[3]
+    assert "1 file" in lines[4]
+
+
+def test_log_of_a_fork_goes_on_into_what_it_was_forked_from(run: Run, session_1: Path) -> None:
+    assert run("fork", "plan-ready", "--name", "try-2").code == 0
+    lines = run("log", "try-2").out.splitlines()
+    assert lines[0].startswith("@  session-1:2 ← try-2")
+    assert len(lines) == 2
+
+
+def test_log_narrows_and_says_if_nothing_is_left(run: Run, session_1: Path) -> None:
+    assert [each["seq"] for each in run("log", "--name", "plan-ready", "--json").data] == [2]
+    assert [each["seq"] for each in run("log", "-n", "1", "--json").data] == [3]
+    ran = run("log", "--status", "nonsense")
+    assert ran.code == 0
+    assert ran.out == ""
+    assert "nothing was saved on timeline 'session-1'" in ran.err
+    assert len(run("log", "--since", "1h", "--json").data) == 3
+    assert run("log", "--until", "1h", "--json").data == []
+
+
+def test_log_counts_what_was_not_captured(run: Run, project: Path) -> None:
+    (project / ".env").write_text("KEY=1\n")
+    assert "! .env" in run("save").out
+    assert "1 not captured" in run("log").out
+
+
+def test_what_an_agent_said_cannot_drive_the_terminal(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("main").save({"messages": talk("\x1b]52;c;AAAA\x07 [red]x[/red]")})
+    for arguments in (["log"], ["show", "@"], ["show", "@", "--full"], ["search", "red"]):
+        out = run(*arguments).out
+        assert "\x1b" not in out
+        assert "[red]x[/red]" in out
+
+
+def test_show_has_the_last_messages_and_changed_lines(run: Run, session_1: Path) -> None:
+    out = run("show", "plan-ready").out
+    assert "session-1:2" in out
+    assert "plan-ready" in out
+    assert "assistant  a plan" in out
+    assert "~ a.txt  +1" in out
+    assert "the last 1" in run("show", "@", "-n", "1").out
+
+
+def test_show_writes_a_file_byte_for_byte(
+    session_1: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    from hardsave.cli.main import main
+
+    content = bytes(range(256))
+    (session_1 / "data.bin").write_bytes(content)
+    main(["save", "binary"])
+    capsysbinary.readouterr()
+    assert main(["show", "binary", "--file", "data.bin"]) == 0
+    assert capsysbinary.readouterr().out == content
+    assert main(["show", "binary", "--file", "nothing"]) == 3
+    assert main(["show", "binary", "--file", "data.bin", "--json"]) == 2
+
+
+def test_show_of_a_state_is_json_whatever_it_holds(run: Run, project: Path) -> None:
+    state = {"bytes": b"\x00", "set": {2, 1}, "nan": float("nan"), 7: (1, None)}
+    with hardsave.open() as vault:
+        vault.timeline("main").save(state)
+    expected = {"bytes": "AA==", "set": [1, 2], "nan": "nan", "7": [1, None]}
+    assert run("show", "@", "--state", "--json").data == expected
+    assert json.loads(run("show", "@", "--state").out) == expected
+
+
+def test_diff_shows_messages_values_and_lines(run: Run, session_1: Path) -> None:
+    out = run("diff", "session-1:1").out
+    assert "~ turn: 1 → 3" in out
+    assert "+ assistant  a plan" in out
+    assert "+two" in out.splitlines()
+    assert "+++ b/b.txt" in out
+    assert "+++" not in run("diff", "session-1:1", "--stat").out
+    assert "turn" not in run("diff", "session-1:1", "--files").out
+    assert "+two" not in run("diff", "session-1:1", "--state").out
+    data = run("diff", "session-1:1", "session-1:2", "--json").data
+    assert data["files"] == {"added": [], "removed": [], "changed": ["a.txt"]}
+    assert "+two" in data["patches"]["a.txt"]
+    assert "nothing differs" in run("diff", "@", "@").out
+
+
+def test_status_lists_what_has_changed_and_saves_nothing(run: Run, session_1: Path) -> None:
+    assert "nothing has changed since session-1:3" in run("status").out
+    (session_1 / "a.txt").unlink()
+    (session_1 / "c.txt").write_text("x")
+    ran = run("status")
+    assert "  - a.txt" in ran.out
+    assert "  + c.txt" in ran.out
+    assert "hardsave save" in ran.err
+    assert run("status", "--json").data["files"]["removed"] == ["a.txt"]
+    assert len(run("log", "--json").data) == 3
+
+
+def test_looking_where_nothing_was_saved_makes_no_store(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    for arguments in (["log"], ["status"], ["timelines"], ["stats"], ["ops"], ["search", "x"]):
+        assert run(*arguments).code == 0
+    assert "1 file to save" in run("status").out
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_store_of_which_only_the_backup_is_left_is_opened(
+    run: Run, session_1: Path, tmp_path: Path
+) -> None:
+    (store,) = tmp_path.glob("data/**/store.db")
+    store.unlink()
+    assert len(run("log", "--json").data) == 3
+
+
+def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-2").save({}, workspace=".")
+    ran = run("log")
+    assert ran.code == 2
+    assert "'session-1', 'session-2'" in ran.err
+    assert run("log", "session-2").code == 0
+    assert run("log", "--timeline", "session-2").code == 0
+    assert run("show", "session-1:2").code == 0  # needs no timeline
+    assert len(run("log", "--all", "--json").data) == 4
+
+
+def test_the_timeline_may_come_from_the_environment(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_TIMELINE", "other")
+    assert run("log", "--json").data == []
+    assert len(run("log", "--timeline", "session-1", "--json").data) == 3
+
+
+def test_search_finds_and_says_where(run: Run, session_1: Path) -> None:
+    ran = run("search", "plan", "--json")
+    assert {hit["path"] for hit in ran.data["hits"]} == {"messages[1].content", ""}
+    assert "session-1:2" in run("search", '"a plan"').out
+    ran = run("search", "nonsense")
+    assert (ran.code, ran.out) == (0, "")
+    assert run("search", "plan", "--timeline", "other", "--json").data["hits"] == []
+
+
+def test_timelines_lists_them(run: Run, session_1: Path) -> None:
+    ran = run("timelines")
+    assert ran.out.split()[:4] == ["session-1", "3", "checkpoints", "running"]
+    assert run("timelines", "--json").data[0]["head"]["seq"] == 3

@@ -1,0 +1,117 @@
+"""`rewind`, `undo`, `redo`, `ops`: what they do, what they say, what they leave alone."""
+
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from tests.unit.cli.conftest import Run
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+
+
+def test_state_and_files_go_back_and_come_again(run: Run, session_1: Path) -> None:
+    late = files(session_1)
+    ran = run("rewind", "plan-ready", "--yes")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "rewound session-1 to session-1:2"
+    assert "hardsave undo --timeline session-1" in ran.err
+    assert files(session_1) == {"a.txt": "one\ntwo\n"}
+    assert run("show", "@", "--json").data["ref"] == "session-1:2"
+    assert "session-1:3" in run("undo").out
+    assert files(session_1) == late
+    run("redo")
+    assert files(session_1) == {"a.txt": "one\ntwo\n"}
+    kinds = [each["kind"] for each in run("ops", "--json").data]
+    assert kinds == ["redo", "undo", "rewind"]
+
+
+def test_a_dry_run_says_what_would_happen_and_does_nothing(run: Run, session_1: Path) -> None:
+    before = files(session_1)
+    ran = run("rewind", "@~2", "--dry-run")
+    assert "session-1:3 → session-1:1  3 → 1 message" in ran.out
+    assert "    ~ a.txt" in ran.out
+    assert "    - b.txt" in ran.out
+    assert files(session_1) == before
+    data = run("rewind", "@~2", "--dry-run", "--json").data
+    assert data["dry_run"] is True
+    assert data["files"]["removed"] == ["b.txt"]
+    assert run("ops", "--json").data == []
+
+
+def test_only_the_state_leaves_files_alone(run: Run, session_1: Path) -> None:
+    before = files(session_1)
+    run("rewind", "@~2", "--state", "--yes")
+    assert files(session_1) == before
+    assert run("show", "@", "--json").data["ref"] == "session-1:1"
+
+
+def test_only_files_leave_the_head_alone(run: Run, session_1: Path) -> None:
+    run("rewind", "@~2", "--files", "--yes")
+    assert files(session_1) == {"a.txt": "one\n"}
+    assert run("show", "@", "--json").data["message_count"] == 3
+
+
+def test_a_path_is_meant_from_where_one_stands(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = session_1 / "inner"
+    inner.mkdir()
+    (session_1 / ".git").mkdir()  # else a folder is a project of its own
+    monkeypatch.chdir(inner)
+    ran = run("rewind", "session-1:1", "--path", "../a.txt", "--yes", "--timeline", "session-1")
+    assert ran.code == 0, ran
+    assert files(session_1) == {"a.txt": "one\n", "b.txt": "new\n"}
+    assert run("rewind", "@", "--path", "../../elsewhere", "--yes").code == 2
+
+
+def test_by_status_and_time(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-1").append({"turn": 4}, status="failed")
+    ran = run("rewind", "--status", "running", "--state", "--yes", "--json")
+    assert ran.data["target"]["ref"] == "session-1:3"
+    assert run("rewind", "--before", "3h", "--yes").code == 3
+    assert run("rewind", "@", "--before", "3h", "--yes").code == 2
+
+
+def test_without_a_terminal_there_is_no_list_to_choose_from(run: Run, session_1: Path) -> None:
+    ran = run("rewind")
+    assert ran.code == 2
+    assert "a REF such as @~1" in ran.err
+
+
+def test_where_it_is_all_there_already_nothing_is_done(run: Run, session_1: Path) -> None:
+    ran = run("rewind", "@", "--yes")
+    assert ran.code == 0
+    assert "nothing to do" in ran.err
+    assert run("ops", "--json").data == []
+
+
+def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(
+    run: Run, session_1: Path
+) -> None:
+    (session_1 / "c.txt").write_text("theirs\n")
+    with hardsave.open() as vault:
+        vault.timeline("session-2").save({}, workspace=".", status="done")
+    arguments = ("rewind", "session-1:1", "--timeline", "session-1", "--yes")
+    ran = run(*arguments)
+    assert ran.code == 4
+    assert "--mine" in ran.err
+    assert "scope=" not in ran.err
+    assert run(*arguments, "--mine").code == 0
+    assert files(session_1) == {"a.txt": "one\n", "c.txt": "theirs\n"}
+
+
+def test_undo_of_nothing_is_not_found(run: Run, session_1: Path) -> None:
+    assert run("undo").code == 3
+    assert run("redo", "--any-timeline").code == 3
+
+
+def test_undo_of_a_deleted_timeline_needs_its_name_or_any(run: Run, session_1: Path) -> None:
+    ran = run("delete", "--whole", "session-1")
+    assert "hardsave undo --timeline session-1" in ran.err
+    assert run("log", "--all", "--json").data == []
+    assert run("undo", "--any-timeline").code == 0
+    assert len(run("log", "--all", "--json").data) == 3
