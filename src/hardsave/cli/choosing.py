@@ -71,4 +71,4 @@ def _preview(head: Checkpoint | None, one: Checkpoint) -> Iterator[Text]:
         _, items = found
         yield draw.line((f"{words.count(len(items), 'message')}", "name"), ", the last ones")
         for item in items[-PREVIEWED:]:
-            yield from draw.message(messages.read(item))
+            yield from draw.message_lines(messages.read(item))

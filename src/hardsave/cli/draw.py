@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from hardsave import Checkpoint
@@ -68,15 +69,40 @@ def tally(counts: Mapping[str, int] | None) -> Text:
 # Messages
 
 
-def message(one: Message, *, full: bool = False, sign: str = "") -> Iterator[Text]:
+class Hanging:
+    """A text that goes on below where it began, not at the edge of the terminal."""
+
+    def __init__(self, lead: Text, text: Text) -> None:
+        self._lead = lead
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        indent = cell_len(self._lead.plain)
+        lead = self._lead
+        for part in self._text.wrap(console, max(20, options.max_width - indent)):
+            yield Text.assemble(lead, part)
+            lead = Text(" " * indent)
+
+
+def message(one: Message, *, full: bool = False, sign: str = "") -> Iterator[Hanging]:
     """Who said what; tools in one line each, unless all is asked for."""
-    style = SIGNS.get(sign, "")
+    for lead, text in _with_leads(one, full=full, sign=sign):
+        yield Hanging(lead, text)
+
+
+def message_lines(one: Message) -> Iterator[Text]:
+    """The same, each cut to one line."""
+    for lead, text in _with_leads(one, full=False, sign=""):
+        yield line(lead, text, cut=True)
+
+
+def _with_leads(one: Message, *, full: bool, sign: str) -> Iterator[tuple[Text, Text]]:
     start = f"{sign or ' '} "
     role = f"{words.line(one.role, 12) or 'message':<10} "
-    indent = " " * (len(start) + len(role))
-    for number, text in enumerate(_said(one, full=full)):
-        lead = Text.assemble((start, style), (role, "role")) if number == 0 else Text(indent)
-        yield lead.append_text(text)
+    lead = Text.assemble((start, SIGNS.get(sign, "")), (role, "role"))
+    for text in _said(one, full=full):
+        yield lead, text
+        lead = Text(" " * len(lead))
 
 
 def _said(one: Message, *, full: bool) -> Iterator[Text]:

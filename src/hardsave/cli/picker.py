@@ -121,7 +121,7 @@ def frame(picker: Picker, preview: Sequence[Text], size: Size) -> list[Text]:
     rows = max(size.height, 4)
     room = max(1, (rows - 3) // 2)
     found = picker.matching
-    listed = _listed(picker, found, min(room, max(1, len(found))))
+    listed = _listed(picker, found, min(room, max(1, len(found))), size.width)
     lines = [_title(picker, len(found)), *listed, Text("─" * size.width, style="quiet")]
     below = max(0, rows - len(lines) - 1)
     lines += [*preview[:below], *[Text()] * max(0, below - len(preview))]
@@ -134,7 +134,7 @@ def _title(picker: Picker, count: int) -> Text:
     return asked.append(f"  {count} of {len(picker.options)}", style="quiet")
 
 
-def _listed(picker: Picker, found: Sequence[Option], room: int) -> list[Text]:
+def _listed(picker: Picker, found: Sequence[Option], room: int, width: int) -> list[Text]:
     """As many options as there is room for, the current one among them."""
     if not found:
         return [Text("  nothing matches; backspace takes letters back", style="quiet")]
@@ -143,6 +143,7 @@ def _listed(picker: Picker, found: Sequence[Option], room: int) -> list[Text]:
     for at, option in enumerate(found[first : first + room], first):
         line = Text.assemble("> " if at == picker.at else "  ", option.line)
         if at == picker.at:
+            line.truncate(width, overflow="ellipsis", pad=True)
             line.stylize("chosen")
         lines.append(line)
     return lines

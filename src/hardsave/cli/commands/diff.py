@@ -16,6 +16,7 @@ from hardsave.timeline.diff import Diff
 from hardsave.vault.files import unified
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
 VALUE = 60  # characters of a value that has changed
@@ -76,7 +77,7 @@ def _patch(before: Checkpoint, after: Checkpoint, path: str) -> str:
 
 def _lines(
     before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool, only: str | None
-) -> "Iterator[Text]":
+) -> "Iterator[RenderableType]":
     from hardsave.cli import draw
 
     yield draw.line(draw.ref(before), " → ", draw.ref(after))
@@ -89,7 +90,7 @@ def _lines(
         yield from _files(before, after, found, lines=lines)
 
 
-def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Text]":
+def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:
@@ -130,7 +131,9 @@ def _value(side: Checkpoint, path: StatePath) -> str | None:
         return None
 
 
-def _files(before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool) -> "Iterator[Text]":
+def _files(
+    before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool
+) -> "Iterator[RenderableType]":
     from rich.text import Text
 
     from hardsave.cli import draw

@@ -19,6 +19,7 @@ from hardsave.timeline.diff import FileDiff
 from hardsave.vault.files import difference, unified
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
 SHOWN = 10
@@ -99,7 +100,9 @@ def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any
 # For people
 
 
-def _lines(session: Session, one: Checkpoint, limit: int | None, *, full: bool) -> "Iterator[Text]":
+def _lines(
+    session: Session, one: Checkpoint, limit: int | None, *, full: bool
+) -> "Iterator[RenderableType]":
     from rich.text import Text
 
     from hardsave.cli import draw
@@ -143,7 +146,7 @@ def _fields(
     }
 
 
-def _files(one: Checkpoint, parent: Checkpoint | None, *, full: bool) -> "Iterator[Text]":
+def _files(one: Checkpoint, parent: Checkpoint | None, *, full: bool) -> "Iterator[RenderableType]":
     from hardsave.cli import draw
 
     before = None if parent is None else parent.snapshot

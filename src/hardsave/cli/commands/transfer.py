@@ -8,6 +8,7 @@ from hardsave.cli import words
 from hardsave.cli.arguments import TIMELINE
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
+from hardsave.errors import NotFound
 
 if TYPE_CHECKING:
     from hardsave.vault.transfer import Imported
@@ -30,6 +31,10 @@ def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
     """
     given = session.settings.timeline
     wanted = [*names, *([given] if given and given not in names else [])]
+    if next(session.vault.timelines(), None) is None:
+        raise NotFound(
+            "nothing was saved here, so there is nothing to export; see 'hardsave stats'"
+        )
     with session.out.busy("exporting"):
         done = session.vault.export_file(file, timelines=wanted or None)
     session.out.result(

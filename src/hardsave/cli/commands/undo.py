@@ -10,6 +10,8 @@ from hardsave import Operation
 from hardsave.cli import data, moments, words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
+from hardsave.errors import NotFound
+from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -116,20 +118,28 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
             Text(each.kind, style="name"),
             Text(words.shown(each.timeline or "")),
             Text("undone" if each.is_undone else "", style="warning"),
-            Text(_about(each), style="quiet"),
+            Text(_about(session, each), style="quiet"),
         )
         for each in found
     ]
     return draw.columns(rows) if rows else []
 
 
-def _about(one: Operation) -> str:
-    """What the log says of it; ids as people type them."""
-    parts = []
-    for key, value in one.about.items():
-        shown = f"chk_{value.hex()}" if isinstance(value, bytes) else str(data.json_ready(value))
-        parts.append(f"{key} {words.line(shown, 60)}")
-    return ", ".join(parts)
+def _about(session: Session, one: Operation) -> str:
+    """What the log says of it; checkpoints as people type them."""
+    said = {
+        key: _ref(session, value) if isinstance(value, bytes) else str(data.json_ready(value))
+        for key, value in one.about.items()
+    }
+    return ", ".join(f"{key} {words.line(text, 60)}" for key, text in said.items())
+
+
+def _ref(session: Session, id: bytes) -> str:
+    try:
+        found = session.vault.get(to_text(id))
+    except NotFound:
+        return f"{to_text(id)}, which is gone"
+    return f"{found.timeline}:{found.seq}"
 
 
 COMMANDS = {"undo": undo, "redo": redo, "ops": ops}

@@ -1,0 +1,75 @@
+"""What the tour of the command line shows is what happens when it is typed."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.docs.pages import DOCS, blocks
+
+PAGE = DOCS / "howto" / "command-line.md"
+
+
+class Typed(NamedTuple):
+    """A command, and what the page says that it prints."""
+
+    command: str
+    printed: str
+
+
+def typed(console: str) -> list[Typed]:
+    parts = re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]
+    return [Typed(*part.split("\n", 1)) for part in parts]
+
+
+def ran(command: str, folder: Path) -> str:
+    """Both streams, as a terminal shows them."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"PATH": path, "XDG_DATA_HOME": str(folder.parent / "data"), "LANG": "C.UTF-8"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+def shape(printed: str, folder: Path) -> list[str]:
+    """A run's own times, ids and places replaced, and its columns set as narrow as they go."""
+    text = printed.replace(str(folder.parent / "data"), "/home/you/.local/share")
+    text = text.replace(str(folder), "/home/you/project")
+    for pattern, stands_for in (
+        (r"\b(now|\d+ (second|minute)s? ago)\b", "AGE"),
+        (r"chk_(…|[0-9a-f]{24})", "CHK"),
+        (r"project-[0-9a-f]{16}", "PROJECT"),
+        (r"[\d.]+ [KMGT]iB free", "ROOM"),
+        (r"\d+ objects", "OBJECTS"),
+        (r" +", " "),
+    ):
+        text = re.sub(pattern, stands_for, text)
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def test_every_command_of_the_tour_prints_what_it_says(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (program,) = blocks(PAGE, "python")
+    steps = [step for block in blocks(PAGE, "console") for step in typed(block)]
+    assert len(steps) > 15
+    for command, printed in steps:
+        if command.startswith("python"):
+            (folder / "agent.py").write_text(program)
+        found = ran(command, folder)
+        assert shape(found, folder) == shape(printed, folder), command
+
+
+def test_the_reading_of_a_console_tells_commands_from_what_they_print() -> None:
+    assert typed("$ a\nb\nc\n$ d\n") == [Typed("a", "b\nc\n"), Typed("d", "")]
