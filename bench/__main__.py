@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with machine.workplace(options.directory, allow_tmpfs=options.allow_tmpfs) as place:
             facts = machine.facts(place, _command(options))
-            setting = Setting(place, quick=options.quick)
+            setting = Setting(place, quick=options.quick, tree=options.tree)
             rows, broken = _measure(setting, options.only or list(SECTIONS))
     except machine.Broken as error:
         print(error, file=sys.stderr)
@@ -68,6 +68,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there too")
     parser.add_argument("--directory", type=Path, default=machine.ROOT / ".bench", metavar="DIR")
+    parser.add_argument(
+        "--tree", type=Path, metavar="DIR", help="snapshot copies of this, not of packages"
+    )
     parser.add_argument("--allow-tmpfs", action="store_true", help="run in memory all the same")
     return parser.parse_args(arguments)
 

@@ -13,6 +13,7 @@ class Setting:
 
     place: Path
     quick: bool
+    tree: Path | None = None  # to snapshot copies of; else packages of this environment
 
     @property
     def turns(self) -> int:

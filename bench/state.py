@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench import crowd, reading, start, tasks, writing
+from bench import crowd, reading, start, tasks, workspace, writing
 from bench.report import Row
 from bench.setting import Setting
 
@@ -22,4 +22,6 @@ SECTIONS: dict[str, Section] = {
     "steps": tasks.steps,
     "restart": tasks.restart,
     "claims": tasks.claims,
+    "files": workspace.small,
+    "many-files": workspace.large,
 }

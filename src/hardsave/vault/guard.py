@@ -6,17 +6,15 @@ raises, `KeyboardInterrupt` too, what it left behind is saved as a checkpoint wi
 an operation like any other: `undo` brings the failed attempt back.
 """
 
-import logging
 from types import TracebackType
 from typing import Any, Protocol
 
 from hardsave.errors import HardsaveError
+from hardsave.logs import log
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import How, Rewind, rewind
-
-_log = logging.getLogger(__name__)
 
 
 class Line(Protocol):
@@ -60,7 +58,7 @@ class Guard:
             self._take_back(error)
         except HardsaveError as failure:
             failure.add_note(f"while taking back what failed with {error!r}")
-            _log.error(
+            log(__name__).error(
                 "the files could not be taken back to %s: %s; rewind to it", self.before.id, failure
             )
             raise failure from error

@@ -1,17 +1,15 @@
 """A pin on what is stored ahead of the commit that will point at it."""
 
-import logging
 import time
 from collections.abc import Mapping
 
 from hardsave.errors import HardsaveError, Unavailable
+from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.vault.context import Context
 
 PIN_SECONDS = 3600.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
-
-_log = logging.getLogger(__name__)
 
 
 class Pin:
@@ -38,4 +36,4 @@ class Pin:
         try:
             self._context.store.unpin(self._context.user, self._pin)
         except HardsaveError:  # it ends by itself; what was done, or failed, stands
-            _log.warning("a pin could not be given back", exc_info=True)
+            log(__name__).warning("a pin could not be given back", exc_info=True)

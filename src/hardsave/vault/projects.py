@@ -12,7 +12,6 @@ directory (a copy, a second clone) is a warning: people delete clones and make n
 import contextlib
 import fcntl
 import json
-import logging
 import os
 import shlex
 import sys
@@ -22,13 +21,12 @@ from typing import Any, Literal, NamedTuple
 
 from hardsave import config
 from hardsave.errors import NotFound
+from hardsave.logs import log
 from hardsave.workspace.gitroots import first_commit
 
 RECORD = "project.json"
 _LARGEST_RECORD = 64 * 1024
 _GENERATION = 0x80087601  # FS_IOC_GETVERSION: another one if the number of an inode is used again
-
-_log = logging.getLogger(__name__)
 
 
 class Project(NamedTuple):
@@ -83,7 +81,9 @@ def remember(place: Place) -> None:
         new.chmod(0o600)
         os.replace(new, path)
     except OSError:
-        _log.warning("%s cannot be written; a moved project is not recognised", path, exc_info=True)
+        log(__name__).warning(
+            "%s cannot be written; a moved project is not recognised", path, exc_info=True
+        )
         with contextlib.suppress(OSError):
             new.unlink()
 
@@ -132,7 +132,7 @@ def _ask(project: Project, folder: Path, others: Iterable[tuple[Path, Project]])
                 f"on with it, type: mv {_quoted(there)} {_quoted(folder)} (nobody may have it "
                 f"open); to begin anew: mkdir {_quoted(folder)}"
             )
-        _log.warning(
+        log(__name__).warning(
             "%s begins with a new store. %s had the same history, and is gone; its store is still "
             "there. If it is this project, type: export %s=%s",
             project.root,

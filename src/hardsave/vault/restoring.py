@@ -10,17 +10,16 @@ next uses the workspace or opens the store. So state and files always agree. Fil
 safety checkpoint does not have, or that changed after it, are kept and told as conflicts.
 """
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
-from hardsave.vault import repository
 from hardsave.vault.capturing import Taken, Taking, taking
 from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose
 from hardsave.vault.context import Context
@@ -33,8 +32,11 @@ from hardsave.workspace.content import overlay
 from hardsave.workspace.plan import Plan
 from hardsave.workspace.steps import Restored
 
+if TYPE_CHECKING:
+    from hardsave.vault.repository import GitWay
+    from hardsave.workspace.git import GitPosition
+
 _PAGE = 1_000
-_log = logging.getLogger(__name__)
 
 
 class FileChanges(NamedTuple):
@@ -81,11 +83,10 @@ def restore(
     with settled(context, place) as files:
         goal = capture_of(context, wanted.target)
         chosen = choose(context, place.root, wanted, goal.snapshot)
-        position = repository.wanted(context, wanted.target, goal) if wanted.git else None
-        files.branches = repository.branches(position)
+        position = _position(context, wanted, goal, files)
         taken = files.take()
         _check_paths(context, wanted, taken, goal)
-        way = None if position is None else repository.way(place, taken.around, position)
+        way = None if position is None else _way(place, taken, position)
         moves_git = way is not None and not way.is_empty
         plan = _plan(context, place, taken, goal, chosen)
         if dry_run or not (plan.steps or moves_git):
@@ -96,6 +97,28 @@ def restore(
         move = _move(place, wanted, chosen, safety)
         kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
         return Done(safety.record, _changes(place, plan, (*chosen.kept, *kept), git=moves_git))
+
+
+# Git, if it is asked for
+
+
+def _position(
+    context: Context, wanted: Wanted, goal: capture.Capture, files: Taking
+) -> "GitPosition | None":
+    """Where git is to go; the capture of the present then knows what that would move."""
+    if not wanted.git:
+        return None
+    from hardsave.vault import repository
+
+    position = repository.wanted(context, wanted.target, goal)
+    files.branches = repository.branches(position)
+    return position
+
+
+def _way(place: Place, taken: Taken, position: "GitPosition") -> "GitWay":
+    from hardsave.vault import repository
+
+    return repository.way(place, taken.around, position)
 
 
 # Deciding
@@ -208,7 +231,7 @@ def _move(place: Place, wanted: Wanted, chosen: Chosen, safety: _Safety) -> File
 class _ByGit(NamedTuple):
     """What is to be done about git: nothing, or a way that the safety checkpoint pins."""
 
-    way: repository.GitWay | None
+    way: "GitWay | None"
     safety: CheckpointRecord
 
 
@@ -228,8 +251,11 @@ def _carry_out(
     )
     kept = [Kept(os.fsdecode(path), why) for path, why in restored.conflicts]
     kept += [Kept(os.fsdecode(path), "not empty") for path in restored.kept]
-    if git.way is not None and (problem := repository.go(place, git.way, git.safety)) is not None:
-        kept.append(Kept(".git", problem))
+    if git.way is not None:
+        from hardsave.vault import repository  # few restores are about git
+
+        problem = repository.go(place, git.way, git.safety)
+        kept += [] if problem is None else [Kept(".git", problem)]
     checkout.finish(place.journal)
     return kept
 
@@ -274,12 +300,16 @@ def recover(context: Context, place: Place) -> Restored | None:
     back = not _is_committed(context, said.entry)
     done = checkout.carry_out(written, context.objects.fetch, place.journal, back=back)
     if said.git is not None and not back:
+        from hardsave.vault import repository
+
         problem = repository.again(context, place, *said.git)
         if problem is not None:
-            _log.error("after a restore of %s that was interrupted: %s", place.path, problem)
+            log(__name__).error(
+                "after a restore of %s that was interrupted: %s", place.path, problem
+            )
     checkout.finish(place.journal)
     way = "taken back" if back else "finished"
-    _log.warning("a restore of %s was interrupted; it is %s now", place.path, way)
+    log(__name__).warning("a restore of %s was interrupted; it is %s now", place.path, way)
     return done
 
 
@@ -298,7 +328,7 @@ def recover_all(context: Context, journals: Sequence[str]) -> None:
         try:
             _recover_one(context, Path(path))
         except (HardsaveError, OSError) as error:
-            _log.error("a restore was interrupted, and cannot be recovered yet: %s", error)
+            log(__name__).error("a restore was interrupted, and cannot be recovered yet: %s", error)
 
 
 def _recover_one(context: Context, path: Path) -> None:

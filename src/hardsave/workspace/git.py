@@ -5,7 +5,6 @@ of whoever is at work: so HEAD, refs, the index and the notes of an unfinished m
 are read as data, within bounds, and nothing is written. What could not be read is listed.
 """
 
-import logging
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.workspace import gitindex, gitrefs
 from hardsave.workspace.gitdir import SMALL, GitDirectory, NoGitDirectory, opened
@@ -25,7 +25,6 @@ _EXCLUDE = 16 * 1024 * 1024
 _OTHER_REFS = "this repository keeps its refs in a reftable, which Hardsave does not read"
 _SHARED_INDEX = "sharedindex."
 REBASED = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,5 +228,7 @@ def info_exclude(root: Path) -> bytes:
             return b""
         data, problem = read_beneath(directory.common, b"info/exclude", limit=_EXCLUDE)
     if problem:
-        _log.warning("info/exclude of %s is left out of the ignore rules: %s", root, problem)
+        log(__name__).warning(
+            "info/exclude of %s is left out of the ignore rules: %s", root, problem
+        )
     return data or b""

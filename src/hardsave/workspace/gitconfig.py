@@ -5,18 +5,17 @@ settings apart that way; `[includeIf]` is not, because its conditions are about 
 A line that git would refuse is passed over.
 """
 
-import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave.logs import log
 from hardsave.workspace.reading import read_path
 
 _LIMIT = 16 * 1024 * 1024  # nobody writes more by hand
 _DEEPEST_INCLUDE = 10  # as git
-_log = logging.getLogger(__name__)
 
 
 class Setting(NamedTuple):
@@ -116,5 +115,5 @@ def content(path: Path) -> bytes:
     """The content of a file of the user's own; empty if it is none, too large or unreadable."""
     data, problem = read_path(path, limit=_LIMIT)
     if problem:
-        _log.warning("%s is left out of the ignore rules: %s", path, problem)
+        log(__name__).warning("%s is left out of the ignore rules: %s", path, problem)
     return data or b""

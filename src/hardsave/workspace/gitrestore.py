@@ -24,7 +24,6 @@ own locks over and finishes. Once it has finished, to repeat it changes nothing.
 Nested repositories and submodules keep a position of their own, which is not touched.
 """
 
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hardsave.errors import Conflict, Corrupt, NotFound, Unavailable
+from hardsave.logs import log
 from hardsave.workspace import gitconfig, gitobjects, gitpins, gitplan, gitrefs
 from hardsave.workspace.git import GitPosition, position, position_in
 from hardsave.workspace.gitdir import GitDirectory, repository
@@ -43,7 +43,6 @@ from hardsave.workspace.gitplan import FileChange, GitPlan, RefMove
 from hardsave.workspace.gitworktrees import in_use_elsewhere, is_true, settings
 
 _PACKED = b"packed-refs"
-_log = logging.getLogger(__name__)
 _WHO = "hardsave <hardsave@localhost>"
 
 
@@ -296,7 +295,7 @@ class _Restore:
         try:
             self._write_log(files, move)
         except OSError as error:
-            _log.warning("the reflog of %s could not be written: %s", move.ref, error)
+            log(__name__).warning("the reflog of %s could not be written: %s", move.ref, error)
 
     def _write_log(self, files: GitFiles, move: RefMove) -> None:
         base = self._directory.own if move.ref == "HEAD" else self._directory.common

@@ -24,7 +24,6 @@ and `wait` returns then, too.
 """
 
 import itertools
-import logging
 import os
 import select
 import sys
@@ -37,6 +36,7 @@ from pathlib import Path
 from typing import Self
 
 from hardsave.errors import Misuse
+from hardsave.logs import log
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.changed import Changed, Mark
 from hardsave.workspace.inotify import Inotify, Source
@@ -48,7 +48,6 @@ BLIND_SECONDS = 5.0
 """Between two looks of somebody who is told nothing."""
 
 _watch_numbers = itertools.count(1)
-_log = logging.getLogger(__name__)
 
 
 def watch(
@@ -225,7 +224,7 @@ class Watch:
         if why not in self._warned:
             self._warned.add(why)
             root = os.fsdecode(self._root)
-            _log.warning("%s: %s; all of it is looked at instead", root, why)
+            log(__name__).warning("%s: %s; all of it is looked at instead", root, why)
 
     # Waiting
 

@@ -1,0 +1,235 @@
+"""Snapshots of a workspace, beside a shadow git repository: first, unchanged, changed, restored.
+
+A shadow git is what most rivals use: a repository elsewhere with the workspace as its work
+tree, and `add -A`, `write-tree`, `commit-tree` for every snapshot. Both sides do all of their
+work: ours reads git's position, ignore rules, secrets and caps, and syncs.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from bench import report
+from bench.machine import ROOT, check
+from bench.report import Row, at_least, at_most
+from bench.setting import Setting
+from bench.stopwatch import timed
+from bench.trees import GIT, Tree, allocated, run
+
+ROUNDS = 3
+EDITED = 10
+STEPS = 200
+LIMITS = {  # resident, new process; no change and 10 changed
+    "small": {"still": (0.7, 1.1), "edited": (0.6, 1.0)},
+    "large": {"still": (1.1, 1.3), "edited": (0.85, 1.0)},
+}
+
+
+def small(setting: Setting) -> list[Row]:
+    return _measured(setting, setting.choose(7_000, 1_000), "small")
+
+
+def large(setting: Setting) -> list[Row]:
+    return _measured(setting, setting.choose(60_000, 3_000), "large")
+
+
+class Shadow:
+    """A shadow git repository of a workspace."""
+
+    def __init__(self, place: Path, work: Path) -> None:
+        self.path = place
+        self._work = work
+        self._where = {"GIT_DIR": str(place), "GIT_WORK_TREE": str(work)}
+        run(["git", "init", "-q"], work, self._where)
+
+    def snapshot(self) -> str:
+        run(["git", "add", "-A"], self._work, self._where)
+        tree = run(["git", "write-tree"], self._work, self._where).strip()
+        words = ["commit-tree", tree, "-m", "snapshot"]
+        return run([*GIT, *words], self._work, self._where).strip()
+
+    def restore(self, commit: str) -> None:
+        self.snapshot()  # what is there is saved first, as ours is
+        run(["git", "read-tree", commit], self._work, self._where)
+        run(["git", "checkout-index", "-a", "-f"], self._work, self._where)
+
+
+class Ours:
+    """A store beside the workspace, in this process."""
+
+    def __init__(self, place: Path, work: Path) -> None:
+        self.path = place
+        self.url = f"sqlite:///{place}/store.db"
+        self._work = work
+        place.mkdir()
+        self._open()
+
+    def _open(self) -> None:
+        self.vault = hardsave.open(self.url)
+        self.line = self.vault.timeline("bench")
+        self.workspace = self.vault.workspace(self._work)
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Nobody has the store open, and its WAL is in its main file."""
+        self.vault.close()
+        yield
+        self._open()
+
+    def snapshot(self) -> str:
+        return self.line.snapshot(self.workspace).id
+
+    def restore(self, ref: str) -> None:
+        done = self.line.rewind(ref)
+        check(bool(done.files), "there was nothing to restore")
+
+    def in_new_process(self) -> float:
+        """Seconds of a whole process that opens the store, saves and ends."""
+        script = "import sys, hardsave\nwith hardsave.open(sys.argv[1]) as v:\n"
+        script += "    v.timeline('bench').snapshot(sys.argv[2])\n"
+        command = [sys.executable, "-I", "-c", script, self.url, str(self._work)]
+        with self.closed():
+            seconds, done = timed(lambda: subprocess.run(command, check=False, cwd=ROOT))
+        check(done.returncode == 0, "the new process failed")
+        return seconds
+
+
+def _measured(setting: Setting, count: int, size: str) -> list[Row]:
+    place = setting.place / size
+    tree = Tree(place / "work", count, setting.tree)
+    time.sleep(0.1)  # stamps of this very moment prove nothing
+    label = f"{tree.count:,} files"
+    rows = _first(place, tree, label)
+    ours, shadow = Ours(place / "ours", tree.root), Shadow(place / "shadow", tree.root)
+    ours.snapshot()
+    shadow.snapshot()
+    rows += _disk(place, ours, shadow, label)
+    rows += _again(ours, shadow, tree, label, LIMITS[size])
+    rows += _watched(ours, shadow, tree, label)
+    rows += _restored(ours, shadow, tree, label)
+    if size == "small":
+        rows += _steps(setting, ours, tree, label)
+    ours.vault.close()
+    shutil.rmtree(place)
+    return rows
+
+
+def _first(place: Path, tree: Tree, label: str) -> list[Row]:
+    """Best of three each, from nothing."""
+    found: dict[str, list[float]] = {"ours": [], "git": []}
+    for number in range(ROUNDS):
+        ours = Ours(place / f"first{number}", tree.root)
+        found["ours"].append(timed(ours.snapshot)[0])
+        ours.vault.close()
+        shadow = Shadow(place / f"git{number}", tree.root)
+        found["git"].append(timed(shadow.snapshot)[0])
+        shutil.rmtree(ours.path)
+        shutil.rmtree(shadow.path)
+    ours_best, git_best = min(found["ours"]), min(found["git"])
+    return [report.ratio(f"first snapshot, {label}", ours_best, git_best, at_least(5), note=_BEST)]
+
+
+_BEST = "best of three, in turns"
+
+
+def _disk(place: Path, ours: Ours, shadow: Shadow, label: str) -> list[Row]:
+    with ours.closed():
+        mine = allocated(place / "ours" / "store.db")
+    theirs = allocated(shadow.path)
+    note = "allocated blocks after one snapshot; without the backup, which is as large again"
+    sizes = (report.size(mine), report.size(theirs))
+    return [Row(f"disk, {label}", *sizes, mine / theirs, "×", at_most(0.4), note)]
+
+
+def _again(ours: Ours, shadow: Shadow, tree: Tree, label: str, limits: Any) -> list[Row]:
+    rows: list[Row] = []
+    for name, edits in (("still", 0), ("edited", EDITED)):
+        resident, fresh = limits[name]
+        said = "no change" if not edits else f"{edits} changed"
+
+        def take(call: Callable[[], float], edits: int = edits) -> float:
+            if edits:
+                tree.edit(edits)
+                time.sleep(0.03)
+            return call()
+
+        for call in (ours.snapshot, shadow.snapshot):  # both know the present
+            call()
+        mine = min(take(lambda: timed(ours.snapshot)[0]) for _ in range(ROUNDS))
+        shadow.snapshot()
+        theirs = min(take(lambda: timed(shadow.snapshot)[0]) for _ in range(ROUNDS))
+        ours.snapshot()
+        new = min(take(ours.in_new_process) for _ in range(ROUNDS))
+        rows.append(_share(f"{said}, {label}, resident", mine, theirs, resident))
+        rows.append(_share(f"{said}, {label}, new process", new, theirs, fresh))
+    return rows
+
+
+def _share(figure: str, mine: float, theirs: float, limit: float) -> Row:
+    times = (report.duration(mine), report.duration(theirs))
+    return Row(f"{figure} / shadow git", *times, mine / theirs, "×", at_most(limit), _BEST)
+
+
+def _watched(ours: Ours, shadow: Shadow, tree: Tree, label: str) -> list[Row]:
+    def edited(call: Callable[[], object]) -> float:
+        tree.edit(EDITED)
+        time.sleep(0.03)
+        return timed(call)[0]
+
+    still = min(timed(shadow.snapshot)[0] for _ in range(ROUNDS))
+    changed = min(edited(shadow.snapshot) for _ in range(ROUNDS))
+    with ours.workspace.watch():
+        ours.snapshot()
+        ours.snapshot()
+        mine = min(timed(ours.snapshot)[0] for _ in range(10))
+        some = min(edited(ours.snapshot) for _ in range(ROUNDS))
+    return [
+        report.ratio(f"no change, {label}, watched", mine, still, at_least(50), note=_BEST),
+        report.ratio(f"10 changed, {label}, watched", some, changed, at_least(15), note=_BEST),
+    ]
+
+
+def _restored(ours: Ours, shadow: Shadow, tree: Tree, label: str) -> list[Row]:
+    mine: list[float] = []
+    theirs: list[float] = []
+    for _ in range(ROUNDS):
+        ref, commit = ours.snapshot(), shadow.snapshot()
+        tree.edit(EDITED)
+        time.sleep(0.03)
+        mine.append(timed(partial(ours.restore, ref))[0])
+        ours.snapshot()
+        shadow.snapshot()
+        tree.edit(EDITED)
+        theirs.append(timed(partial(shadow.restore, commit))[0])
+    times = (report.duration(min(mine)), report.duration(min(theirs)))
+    note = "what is there is saved first, and everything is synced; " + _BEST
+    share = min(mine) / min(theirs)
+    return [
+        Row(f"restore of 10 files, {label} / shadow git", *times, share, "×", at_most(0.5), note)
+    ]
+
+
+def _steps(setting: Setting, ours: Ours, tree: Tree, label: str) -> list[Row]:
+    count = setting.choose(STEPS, 20)
+    before = _main_bytes(ours)
+    for _ in range(count):
+        tree.edit(EDITED)
+        ours.snapshot()
+    each = (_main_bytes(ours) - before) / count
+    note = f"{count} steps, growth of the main file after a WAL checkpoint, contents included"
+    return [
+        Row(f"a step of 10 files, {label}", report.size(int(each)), "", each / 1_000, "KB",
+            at_most(60), note)
+    ]  # fmt: skip
+
+
+def _main_bytes(ours: Ours) -> int:
+    with ours.closed():
+        return (ours.path / "store.db").stat().st_size
