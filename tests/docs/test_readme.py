@@ -5,11 +5,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import README, ROOT, blocks
+from tests.docs.test_howto import ran, typed
+from tests.docs.test_howto import shape as lines
 
 PROGRAMS = blocks(README, "python")
 
@@ -54,6 +57,36 @@ def test_the_program_that_crashes_goes_on_where_it_was(tmp_path: Path) -> None:
     (program,) = [program for program in PROGRAMS if "SIGKILL" in program]
     printed = run(program, tmp_path).stdout + run(program, tmp_path).stdout
     assert printed in blocks(README, "text")
+
+
+def test_what_the_terminal_shows_is_what_it_shows(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (console,) = blocks(README, "console")
+    (shown, script), *steps = typed(console)
+    assert shown == "cat ../agent.sh"
+    (tmp_path / "agent.sh").write_text(_patient(script))
+    for command, printed in steps:
+        found = ran(command, folder)
+        assert lines(found, folder) == lines(printed, folder), command
+        if "hardsave run" in command:
+            _wait_for_the_end(tmp_path)
+
+
+def _patient(script: str) -> str:
+    """The same agent; where it sleeps, it waits until what it has done was saved."""
+    parts = script.split("sleep 1")
+    waits = [
+        f"until hardsave show s1:{seq} >/dev/null 2>&1; do sleep 0.1; done" for seq in (2, 3, 4)
+    ]
+    return "".join(part + wait for part, wait in zip(parts, [*waits, ""], strict=True))
+
+
+def _wait_for_the_end(tmp_path: Path) -> None:
+    end = time.monotonic() + 60
+    while not any("saves," in log.read_text() for log in tmp_path.rglob("*-run.log")):
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_every_make_command_exists() -> None:

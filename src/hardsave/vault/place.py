@@ -37,7 +37,7 @@ class Place:
         self.policy = Policy(own=own)
         self.sure = False
         self.last: Last | None = None
-        self.eyes: Watch | None = None
+        self._eyes: tuple[int, Watch] | None = None
         self.cookies = Path(prefix + "-cookies")
         self._own = own
         self._cache_file = Path(prefix + "-cache")
@@ -110,6 +110,12 @@ class Place:
                 f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}"
             ) from error
 
+    @property
+    def eyes(self) -> Watch | None:
+        """Those of this process: a forked child has none."""
+        known = self._eyes
+        return known[1] if known is not None and known[0] == os.getpid() else None
+
     @contextmanager
     def watched(self) -> Iterator[Watch]:
         """Keep an eye on the directory: captures then look only at what may have changed."""
@@ -120,11 +126,12 @@ class Place:
         except OSError as error:
             raise Unavailable(f"{str(self.cookies)!r} cannot be made: {error}") from error
         with watch(self.root, cookies=self.cookies) as eyes:
-            self.eyes = eyes
+            self._eyes = (os.getpid(), eyes)
             try:
                 yield eyes
             finally:
-                self.eyes = None
+                with self._lock:  # a capture under way still needs them
+                    self._eyes = None
 
     # The cache of the last scan: lost, it costs time and nothing else
 

@@ -15,7 +15,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.workspace import capture, gitplan
 from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitrestore import check_git, restore_git
+from hardsave.workspace.gitrestore import abandon, check_git, restore_git
 from hardsave.workspace.surroundings import Surroundings
 
 
@@ -73,6 +73,7 @@ def again(context: Context, place: Place, before: bytes, after: bytes) -> str | 
     positions: list[GitPosition] = []
     for record in records:
         if record is None or record.snapshot is None:
+            abandon(place.path, id=to_text(before))
             return "git stays where it is: a checkpoint is gone"
         found = capture.read(record.snapshot, context.objects.fetch)
         positions.append(wanted(context, record, found))
