@@ -99,40 +99,40 @@ class Watches:
 
 
 class Pending:
-    """What may have changed, each with the latest moment at which something was told."""
+    """What may have changed, by the moment at which it was told."""
 
     def __init__(self) -> None:
-        self._directories: dict[bytes, tuple[int, set[bytes] | None]] = {}
-        self._trees: dict[bytes, int] = {}
+        self._directories: dict[int, dict[bytes, set[bytes] | None]] = {}
+        self._trees: dict[int, set[bytes]] = {}
 
     def content(self, path: bytes, name: bytes, moment: int) -> None:
-        told, names = self._directories.get(path, (moment, set()))
+        names = self._directories.setdefault(moment, {}).setdefault(path, set())
         if names is not None:
             names.add(name)
-        self._directories[path] = max(told, moment), names
 
     def names(self, path: bytes, moment: int) -> None:
-        told, _ = self._directories.get(path, (moment, None))
-        self._directories[path] = max(told, moment), None
+        self._directories.setdefault(moment, {})[path] = None
 
     def tree(self, path: bytes, moment: int) -> None:
         """The directory above has another list of names, too."""
-        self._trees[path] = max(self._trees.get(path, moment), moment)
+        self._trees.setdefault(moment, set()).add(path)
         self.names(parent(path), moment)
 
     def since(self, moment: int) -> tuple[dict[bytes, Names | None], Names]:
-        """What was told after a moment. Names that were told earlier may be among them."""
-        directories = {
-            path: None if names is None else frozenset(names)
-            for path, (told, names) in self._directories.items()
-            if told > moment
-        }
-        return directories, frozenset(p for p, told in self._trees.items() if told > moment)
+        """What was told after a moment."""
+        directories: dict[bytes, Names | None] = {}
+        for told in [each for at, each in self._directories.items() if at > moment]:
+            for path, names in told.items():
+                before = directories.get(path, frozenset())
+                directories[path] = None if names is None or before is None else before | names
+        trees = [each for at, each in self._trees.items() if at > moment]
+        return directories, frozenset().union(*trees)
 
     def forget(self, moment: int) -> None:
         """Drop what was told up to a moment: no scan that is older will be asked about."""
-        self._directories = {p: each for p, each in self._directories.items() if each[0] > moment}
-        self._trees = {p: told for p, told in self._trees.items() if told > moment}
+        for told in (self._directories, self._trees):
+            for at in [at for at in told if at <= moment]:
+                del told[at]
 
 
 def tell(pending: Pending, path: bytes, name: bytes, what: Meaning, moment: int) -> None:

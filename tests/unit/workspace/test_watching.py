@@ -85,18 +85,23 @@ def test_what_was_told_after_a_moment_is_pending_since_then() -> None:
     pending.names(b"c", 2)
     pending.tree(b"d/e", 3)
     assert pending.since(1) == (
-        {b"a": frozenset({b"one", b"two"}), b"c": None, b"d": None},
+        {b"a": frozenset({b"two"}), b"c": None, b"d": None},
         frozenset({b"d/e"}),
     )
+    assert pending.since(0)[0][b"a"] == frozenset({b"one", b"two"})
     assert pending.since(3) == ({}, frozenset())
     pending.forget(2)
     assert pending.since(0) == ({b"d": None}, frozenset({b"d/e"}))
 
 
-def test_a_directory_whose_names_changed_stays_in_doubt_as_a_whole() -> None:
+def test_a_directory_whose_names_changed_is_in_doubt_as_a_whole() -> None:
     pending = Pending()
     pending.names(b"a", 1)
-    pending.content(b"a", b"one", 2)
+    pending.content(b"a", b"one", 1)
+    pending.content(b"a", b"two", 2)
+    assert pending.since(0) == ({b"a": None}, frozenset())
+    assert pending.since(1) == ({b"a": frozenset({b"two"})}, frozenset())
+    pending.names(b"a", 2)
     assert pending.since(1) == ({b"a": None}, frozenset())
 
 
