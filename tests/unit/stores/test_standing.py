@@ -10,7 +10,7 @@ import pytest
 from hardsave.errors import Conflict, Unavailable
 from hardsave.stores.base import Batch, Changes
 from hardsave.stores.sqlite import SqliteStore, writer
-from hardsave.testing.batches import Line, an_entry, an_object, but, operate
+from hardsave.testing.batches import Line, a_note, an_entry, an_object, but, operate
 
 
 @pytest.fixture
@@ -101,6 +101,22 @@ def test_a_save_that_failed_leaves_no_gap(
     assert line.save().number == 2
     row = store._writer.connection.execute("SELECT count(*), max(id) FROM packs").fetchone()
     assert row == (2, 2)
+
+
+def test_a_connection_that_is_opened_anew_counts_anew(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    line = Line(store)
+    line.save()
+    fresh = store._connect()
+    fresh.execute("BEGIN IMMEDIATE")
+    count = fresh.data_version()
+    fresh.execute("ROLLBACK")
+    fresh.close()
+    other.commit(a_note("meanwhile"))
+    store._writer._standing.version = count  # as it may be after some saves
+    store._writer._is_doubtful = True
+    assert line.save().number == 3
 
 
 def test_a_timeline_of_a_save_that_failed_is_not_taken_for_one(

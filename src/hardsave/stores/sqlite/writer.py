@@ -222,6 +222,7 @@ class Writer:
                 if self._is_doubtful:
                     self._connection.close()
                     self._connection = self._reopen()
+                    self._standing = _Standing()  # a new connection counts anew
                     self._wal = None
                     check_wal(self._connection, self.path)
                     self._wal_bytes = 0
