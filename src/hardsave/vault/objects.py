@@ -46,9 +46,9 @@ class Objects:
     def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
         """Objects by hash. Damage and absence are `Corrupt`, unless a second copy helps out."""
         proven = self._proven.get(_OURS, wanted)
-        left = [address for address in wanted if address not in proven]
-        if not left:
+        if len(proven) == len(wanted):
             return proven
+        left = [address for address in wanted if address not in proven] if proven else wanted
         try:
             read = self._store.read(self._user, left)
             found = dict(zip(left, map(read.__getitem__, left), strict=True))
