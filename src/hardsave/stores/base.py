@@ -152,6 +152,7 @@ class Collected(NamedTuple):
     objects: int
     object_bytes: int
     freed_bytes: int  # of the store's files
+    left: tuple[str | None, ...] = ()  # users with a pin, of whom something may be left
 
 
 class Store(LedgerStore, Protocol):
@@ -235,7 +236,7 @@ class Store(LedgerStore, Protocol):
         `refs` tells what an object refers to. May run beside any number of writers; a store
         may keep some of what could go if that saves work, unless `exact` forbids it: then
         every byte of what could go when it was called is gone from the store's own files, if
-        not yet from a backup. A user with a pin is left for another time.
+        not yet from a backup. A user with a pin is left for another time, and named in the answer.
 
         `Corrupt` if a checkpoint leads to an object that is not there or does not match its
         hash: what lies behind it would go, though it may still be put back. Nothing of that

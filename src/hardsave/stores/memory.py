@@ -310,14 +310,19 @@ class MemoryStore:
         with self._lock:
             self._tenant(None)
             now = time.monotonic()
+            left = [
+                user
+                for user, tenant in self._tenants.items()
+                if any(until > now for until in tenant.pins.values())
+            ]
             gone = [
                 data
-                for tenant in self._tenants.values()
-                if not any(until > now for until in tenant.pins.values())
+                for user, tenant in self._tenants.items()
+                if user not in left
                 for data in _collect(tenant, refs)
             ]
         size = sum(map(len, gone))
-        return Collected(len(gone), size, size)
+        return Collected(len(gone), size, size, tuple(left))
 
     def compact(self) -> None:
         self._tenant(None)

@@ -155,10 +155,12 @@ class Collecting:
         store.commit(Batch(None, an_entry("stray"), objects=stray))
         store.put(None, ahead, pin=PIN, seconds=60)
         assert store.missing(None, ahead) == set()
-        assert store.collect(refs_of, exact=True).objects == 0
+        done = store.collect(refs_of, exact=True)
+        assert (done.objects, done.left) == (0, (None,))
         assert store.missing(None, [*ahead, *stray]) == set()
         store.unpin(None, PIN)
-        assert store.collect(refs_of, exact=True).objects == 4
+        done = store.collect(refs_of, exact=True)
+        assert (done.objects, done.left) == (4, ())
         store.unpin(None, PIN)  # gone already, which is fine
 
     def test_a_pin_lasts_so_many_seconds_after_the_last_put(self, store: Store) -> None:
@@ -172,7 +174,8 @@ class Collecting:
         for user in (None, "ada"):
             store.commit(Batch(user, an_entry("stray"), objects=an_object("stray")))
         store.put("ada", an_object("ahead"), pin=PIN, seconds=60)
-        assert store.collect(refs_of, exact=True).objects == 1
+        done = store.collect(refs_of, exact=True)
+        assert (done.objects, done.left) == (1, ("ada",))
         assert store.missing("ada", an_object("stray")) == set()
         assert store.missing(None, an_object("stray")) == set(an_object("stray"))
 

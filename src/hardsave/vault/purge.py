@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
@@ -143,6 +143,11 @@ def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Pur
     context.places.drop_caches()
     gone = context.store.collect(envelope.refs, exact=True)
     context.objects.forget()
+    if context.user in gone.left:
+        raise Unavailable(
+            "what was purged is still in the store's files: an import or another purge of this "
+            "user is under way, and holds on to them; repeat it afterwards"
+        )
     return Purged(dropped, rewritten, gone.objects)
 
 

@@ -367,7 +367,8 @@ class Vault:
         """
         gone = self._context.store.collect(envelope.refs)
         self._context.objects.forget()
-        return self._told("collected", gone)
+        left = tuple(user for user in gone.left if user == self.user)  # nobody else's name
+        return self._told("collected", gone._replace(left=left))
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""

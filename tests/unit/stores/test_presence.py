@@ -57,3 +57,16 @@ def test_the_holder_is_named(tmp_path: Path) -> None:
     assert child.end() == 0
     presence.seize()
     presence.close()
+
+
+def test_whoever_asks_whether_he_is_alone_stays_one_of_them(tmp_path: Path) -> None:
+    one, two, third = (Presence(str(tmp_path / "store.db-open")) for _ in range(3))
+    one.share()
+    assert one.is_alone()
+    two.share()
+    assert not one.is_alone()
+    assert not two.is_alone()
+    two.close()
+    with pytest.raises(Unavailable):
+        third.seize()  # the first is still there
+    assert one.is_alone()

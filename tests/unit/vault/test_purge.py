@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects.rewriting import replaced
 from hardsave.stores.memory import MemoryStore
 from hardsave.vault import purge
 from hardsave.vault.vault import Vault
+from tests.unit.stores.processes import fresh
 from tests.unit.vault.secrets_scanner import found
 
 SECRETS = [f"sesame-{number:02d}-{number * 7919 % 9973:04d}-opens" for number in range(50)]
@@ -147,6 +148,49 @@ def test_what_was_left_half_made_goes_too(path: Path, has_backup: bool) -> None:
         vault.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()
         assert vault.timeline("main").load() == {"messages": ["[purged]" * 20]}
+
+
+_PINS_AND_DIES = """
+import os, sys
+import hardsave
+vault = hardsave.open(sys.argv[1])
+vault._context.store.put(None, {}, pin=b"p" * 12, seconds=3600)
+os._exit(0)
+"""
+
+
+def test_what_somebody_holds_who_was_killed_is_purged_all_the_same(path: Path) -> None:
+    with opened(path) as vault:
+        vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
+    fresh(_PINS_AND_DIES, f"sqlite:///{path}")
+    with opened(path) as vault:
+        assert vault.purge(text=SECRETS[0]).objects > 0
+        assert found(path.parent, SECRETS[:1]) == set()
+
+
+@pytest.mark.parametrize("who", ["this process", "another store"])
+def test_what_somebody_holds_is_not_said_to_be_purged(path: Path, who: str) -> None:
+    """An import of the same user is under way."""
+    with opened(path) as vault, opened(path) as other:
+        vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
+        holder = (vault if who == "this process" else other)._context.store
+        holder.put(None, {}, pin=b"p" * 12, seconds=3600)
+        with pytest.raises(Unavailable, match="repeat it afterwards"):
+            vault.purge(text=SECRETS[0])
+        assert vault.gc().left == (None,)
+        holder.unpin(None, b"p" * 12)
+        vault.purge(text=SECRETS[0])
+        assert found(path.parent, SECRETS[:1]) == set()
+        assert vault.timeline("main").load() == {"messages": ["[purged]" * 20]}
+
+
+def test_what_another_user_holds_is_no_hindrance_and_not_told(path: Path) -> None:
+    with opened(path, user="ada") as ada, opened(path, user="bob") as bob:
+        ada.timeline("main").save({"messages": [SECRETS[0] * 20]})
+        bob._context.store.put("bob", {}, pin=b"p" * 12, seconds=3600)
+        ada.purge(text=SECRETS[0])
+        assert found(path.parent, SECRETS[:1]) == set()
+        assert ada.gc().left == ()
 
 
 def test_a_deleted_checkpoint_is_purged_by_its_ref(path: Path) -> None:

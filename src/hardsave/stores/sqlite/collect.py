@@ -71,6 +71,7 @@ class Plan(NamedTuple):
 class Removed(NamedTuple):
     objects: int = 0
     object_bytes: int = 0
+    is_pinned: bool = False  # somebody stores ahead of a checkpoint: some may be left
 
     def and_also(self, other: "Removed") -> "Removed":
         return Removed(self.objects + other.objects, self.object_bytes + other.object_bytes)
@@ -239,12 +240,12 @@ def collect(files: Files, user: int, refs: Refs, *, exact: bool) -> Removed:
     for _ in range(PLANS):
         with files.reading() as connection:
             if pins.is_pinned(connection, user):
-                return removed
+                return removed._replace(is_pinned=True)
             made = plan(connection, user, refs, exact=exact)
         outcome, some = _carry_out(files, made, refs, exact=exact)
         removed = removed.and_also(some)
         if outcome != "changed":
-            return removed
+            return removed._replace(is_pinned=outcome == "pinned")
     if exact:
         raise Unavailable("others collect or compact this store all the time; repeat later")
     return removed

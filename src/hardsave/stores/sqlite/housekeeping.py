@@ -13,7 +13,7 @@ import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.base import Collected
-from hardsave.stores.sqlite import pins, room
+from hardsave.stores.sqlite import room
 
 if TYPE_CHECKING:
     from hardsave.stores.sqlite.collect import Change
@@ -28,6 +28,7 @@ class Access(NamedTuple):
     apply: "Callable[[Change], None]"
     merge: Callable[[int], None]  # all packs of a user that wait
     renew_backup: Callable[[], None]
+    forget_pins: "Change"  # of those who are gone
 
 
 class Housekeeper:
@@ -43,36 +44,46 @@ class Housekeeper:
 
         with self._mutex:
             before = room.file_bytes(self._path)
-            self._access.apply(pins.forget_the_dead)
+            self._access.apply(self._access.forget_pins)
             removed = Removed()
+            left: list[str | None] = []
             damage: Corrupt | None = None
-            for user in self._users():
+            for user, name in self._users():
                 self._access.merge(user)  # what waits to be merged is not collected
                 try:
-                    removed = removed.and_also(collect(self._access, user, refs, exact=exact))
+                    found = collect(self._access, user, refs, exact=exact)
                 except Corrupt as error:
                     damage = damage or error  # one user's damage is no other user's
-            self._give_back(exact=exact)
+                    continue
+                removed = removed.and_also(found)
+                left += [name] if found.is_pinned else []
+            try:
+                self._give_back(exact=exact)
+            except Unavailable:  # whoever met the damage may still have the page open
+                if damage is None:
+                    raise
             if exact:
                 self._access.renew_backup()
                 room.settle(self._path)
             if damage is not None:
                 raise damage
-            return Collected(*removed, max(0, before - room.file_bytes(self._path)))
+            freed = max(0, before - room.file_bytes(self._path))
+            return Collected(removed.objects, removed.object_bytes, freed, tuple(left))
 
     def compact(self) -> None:
         from hardsave.stores.sqlite.compact import compact
 
         with self._mutex:
-            for user in self._users():
+            for user, _ in self._users():
                 self._access.merge(user)
                 compact(self._access, user)
             self._give_back(exact=False)
 
-    def _users(self) -> list[int]:
+    def _users(self) -> list[tuple[int, str | None]]:
         with self._access.reading() as connection:
-            rows: list[Any] = connection.execute("SELECT id FROM users ORDER BY id").fetchall()
-        return [row[0] for row in rows]
+            sql = "SELECT id, name FROM users ORDER BY id"
+            rows: list[Any] = connection.execute(sql).fetchall()
+        return rows
 
     def _give_back(self, *, exact: bool) -> None:
         is_done = room.give_back(self._access.apply)

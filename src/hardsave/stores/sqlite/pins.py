@@ -4,7 +4,8 @@ A pin counts in time since the machine booted, which no clock change moves; one 
 boot belongs to a process that is gone.
 """
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -40,6 +41,14 @@ def is_pinned(connection: apsw.Connection, user: int) -> bool:
     """Whether anybody who may be alive holds something of a user."""
     sql = "SELECT count(*) FROM pins WHERE user = ? AND boot = ? AND until > ?"
     return bool(connection.execute(sql, (user, boot_id(), now())).get)
+
+
+def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None:
+    """Forget the pins of everybody else: they are dead, if nobody else has the store open."""
+    rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
+    for (pin,) in rows:
+        if pin not in held:
+            give_back(connection, pin)
 
 
 def forget_the_dead(connection: apsw.Connection) -> None:

@@ -28,6 +28,18 @@ class Presence:
         """Be the only one, or raise `Unavailable` that names one who is there."""
         self._take(fcntl.LOCK_EX)
 
+    def is_alone(self) -> bool:
+        """Whether nobody else has the store open. To be asked under the writer's lock: nobody
+        comes meanwhile."""
+        assert self._file is not None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            self.share()  # to ask for more gives up what was held
+
     def _take(self, how: int) -> None:
         if self._file is None:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -76,6 +76,7 @@ class SqliteStore:
         self.path = real_path(path)
         self._durability = durability
         self._has_backup = backup
+        self._pins: set[bytes] = set()  # that this store has taken, and not given back
         self._gate = Gate(self._reopen)
         self._reopen()
         _opened.add(self)
@@ -131,6 +132,7 @@ class SqliteStore:
             self._apply,
             self._merge_waiting,
             self._renew_backup,
+            self._forget_pins,
         )
         self._housekeeper = Housekeeper(self.path, access)
 
@@ -383,12 +385,14 @@ class SqliteStore:
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
         with self._gate:
+            self._pins.add(pin)
             self._writer.put(user, objects, pins.Pin(pin, pins.until(seconds)))
             self._saw(user, objects)
 
     def unpin(self, user: str | None, pin: bytes) -> None:
         with self._gate:
             self._writer.apply(lambda connection: pins.give_back(connection, pin))
+            self._pins.discard(pin)
 
     def collect(
         self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
@@ -397,6 +401,12 @@ class SqliteStore:
 
     def compact(self) -> None:
         self._housekeeper.compact()
+
+    def _forget_pins(self, connection: apsw.Connection) -> None:
+        """Of those who are gone. Runs as a change, that is under the writer's lock."""
+        pins.forget_the_dead(connection)
+        if self._presence.is_alone():
+            pins.forget_all_but(connection, self._pins)
 
     def _renew_backup(self) -> None:
         with self._gate:
