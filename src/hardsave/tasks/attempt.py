@@ -176,7 +176,8 @@ class Attempt(Listener):
 
     def _again_at(self, error: BaseException | str, now: int) -> int | None:
         """When to try again; None if that is not worth it."""
-        is_worth_it = isinstance(error, str) or retry.is_worth_it(self._retry, error)
+        raised = error if isinstance(error, BaseException) else Exception(error)
+        is_worth_it = retry.is_worth_it(self._retry, raised)
         if self._record.attempts >= self._record.max_attempts or not is_worth_it:
             return None
         seconds = retry.wait_seconds(self._retry, self._record.attempts, self._desk.random)

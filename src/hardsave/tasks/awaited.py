@@ -21,7 +21,6 @@ from hardsave.tasks import ledger as sync_ledger
 from hardsave.tasks.calls import Call, Paused
 from hardsave.tasks.executor import GRACE_SECONDS, SIGNALS, SWEEP_SECONDS
 from hardsave.tasks.lease import LEASE_SECONDS
-from hardsave.tasks.ledger import MAX_ATTEMPTS
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms
@@ -153,6 +152,22 @@ class Runner:
     def report(self) -> RecoveryReport:
         return self._sync.report
 
+    async def claim(
+        self,
+        id: str,
+        *,
+        force: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+    ) -> Attempt:
+        claimed = await self._threads.run(
+            self._sync.claim, id, force=force, unknown=unknown, retry=retry
+        )
+        return Attempt(claimed, self._threads)
+
+    async def close(self, *, clean: bool = True) -> None:
+        await self._threads.run(lambda: self._sync.close(clean=clean))
+
     async def recover(self) -> list[Task]:
         return await self._threads.run(self._sync.recover)
 
@@ -270,7 +285,7 @@ class Tasks:
         text: str = "",
         *,
         key: str | None = None,
-        max_attempts: int = MAX_ATTEMPTS,
+        max_attempts: int | None = None,
         priority: int = 0,
         not_before: datetime | None = None,
         after: Iterable[str] = (),
@@ -314,7 +329,7 @@ class Tasks:
     async def answer(self, id: str, answer: Any) -> Task:
         return await self._threads.run(self._sync.answer, id, answer)
 
-    async def forget(self, *, keep_completed: int = 100) -> int:
+    async def forget(self, *, keep_completed: int | None = None) -> int:
         return await self._threads.run(self._sync.forget, keep_completed=keep_completed)
 
     @property

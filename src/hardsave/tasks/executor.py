@@ -39,11 +39,14 @@ class Runner:
         desk: Desk,
         session: str,
         *,
+        claim: Callable[..., Attempt],
         counts: Callable[[], TaskStats],
         lease_seconds: float,
         take_over: bool,
     ) -> None:
+        self._claim = claim
         self._counts = counts
+        self._is_closed = False
         self._desk = desk
         self._session = session
         self._take_over = take_over
@@ -59,6 +62,7 @@ class Runner:
         return self._report
 
     def __enter__(self) -> "Runner":
+        self._is_closed = False
         self._lease.take()
         try:
             found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
@@ -77,12 +81,31 @@ class Runner:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._shift is not None:
+        self.close()
+
+    def close(self, *, clean: bool = True) -> None:
+        """End the session. If it is not `clean`, what is under way is left as it is, for the next
+        session to recover. A second call does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if clean and self._shift is not None:
             self._shift.hand_back_all()
         try:
-            self._note("session_stopped", {"session": self._session})
+            self._note("session_stopped", {"session": self._session, "clean": clean})
         finally:
             self._lease.close()
+
+    def claim(
+        self,
+        id: str,
+        *,
+        force: bool = False,
+        unknown: UnknownPolicy = "retry",
+        retry: Retry = DEFAULT,
+    ) -> Attempt:
+        """As `tasks.claim`, as part of this session."""
+        return self._claim(self._lease, id, force=force, unknown=unknown, retry=retry)
 
     def recover(self) -> list[Task]:
         """Put back to work what dead processes have left; those tasks, as they were.

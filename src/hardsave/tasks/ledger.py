@@ -11,11 +11,12 @@ from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
 from hardsave.tasks import attempt as attempts
-from hardsave.tasks import names, states, steps
+from hardsave.tasks import names, settings, states, steps
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import LEASE_SECONDS, Lease
 from hardsave.tasks.retry import DEFAULT, Retry
+from hardsave.tasks.settings import TaskSettings
 from hardsave.tasks.stats import Happening, TaskStats, counted, happening
 from hardsave.tasks.steps import Body, Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
@@ -23,7 +24,6 @@ from hardsave.tasks.task import Task, view
 if TYPE_CHECKING:
     from hardsave.tasks.executor import Runner
 
-MAX_ATTEMPTS = 3
 _TRIES = 100  # of a write that others were faster with
 _PAGE = 500
 
@@ -31,8 +31,9 @@ _PAGE = 500
 class Tasks:
     """The tasks of one user. Threads may share it; processes open their own."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, settings: TaskSettings = settings.DEFAULT) -> None:
         self._desk = desk
+        self._settings = settings
         self._mutex = threading.Lock()
         self._own: Lease | None = None  # for attempts outside of any runner
 
@@ -44,19 +45,21 @@ class Tasks:
         text: str = "",
         *,
         key: str | None = None,
-        max_attempts: int = MAX_ATTEMPTS,
+        max_attempts: int | None = None,
         priority: int = 0,
         not_before: datetime | None = None,
         after: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> Task:
         """Add a task, unless it is there already: by its id, or by its key (by default its
-        text, or its id if it has none).
+        text, or its id if it has none). It may be tried 3 times, if neither `max_attempts` nor
+        the project's settings say otherwise.
 
         What is there stays as it is, and comes back with `is_new=False`; if it has failed and
         has attempts left, it is put back to work under its old identity.
         """
-        record = self._new(id, text, key, max_attempts, priority, not_before, after, metadata)
+        limit = self._settings.max_attempts if max_attempts is None else max_attempts
+        record = self._new(id, text, key, limit, priority, not_before, after, metadata)
         for _ in range(_TRIES):
             standing = self._standing(record)
             if standing is not None and _may_try_again(standing):
@@ -219,11 +222,14 @@ class Tasks:
         entry = self._desk.entry(kind, task)
         return entry._replace(step=about["step"], data=steps.pack(body))
 
-    def forget(self, *, keep_completed: int = 100) -> int:
-        """Remove completed tasks but for the newest, by when they ended; how many went.
+    def forget(self, *, keep_completed: int | None = None) -> int:
+        """Remove completed tasks but for the newest, by when they ended; how many went. By
+        default 100 stay, or as many as the project's settings say.
 
         They go with their whole history, and cannot be brought back.
         """
+        if keep_completed is None:
+            keep_completed = self._settings.keep_completed
         if keep_completed < 0:
             raise Misuse(f"keep_completed is not negative: {keep_completed}")
         ended = sorted(
@@ -246,10 +252,16 @@ class Tasks:
         return 0 if found is None else int(found.about["count"])
 
     def iterate(self) -> int:
-        """Count one more round of a server's loop; how many that makes."""
+        """Count one more round of a server's loop; how many that makes.
+
+        Every 10 rounds, or as the project's settings say, old completed tasks are forgotten.
+        """
         with self._mutex:
             count = self.iterations + 1
             self._desk.commit(self._desk.entry("iterated", None, {"count": count}), Work())
+        every = self._settings.cleanup_every
+        if every and count % every == 0:
+            self.forget()
         return count
 
     # Running
@@ -281,13 +293,18 @@ class Tasks:
     ) -> Attempt:
         """The same without a block: whoever calls this has to end it."""
         attempts.check_policy(unknown)
-        record = self._found(id)
-        if not force and record.attempts >= record.max_attempts and record.state == "pending":
-            raise Conflict(f"task {id!r} has no attempt left; tasks.retry() gives it one")
         with self._mutex:
             if self._own is None:
                 self._own = Lease(self._desk, "attempts")
             lease = self._own
+        return self._claim(lease, id, force=force, unknown=unknown, retry=retry)
+
+    def _claim(
+        self, lease: Lease, id: str, *, force: bool, unknown: UnknownPolicy, retry: Retry
+    ) -> Attempt:
+        record = self._found(id)
+        if not force and record.attempts >= record.max_attempts and record.state == "pending":
+            raise Conflict(f"task {id!r} has no attempt left; tasks.retry() gives it one")
         begin = attempts.begin
         return begin(self._desk, lease, record, force=force, unknown=unknown, retry=retry)
 
@@ -305,6 +322,7 @@ class Tasks:
         return Runner(
             self._desk,
             session,
+            claim=self._claim,
             counts=self.stats,
             lease_seconds=lease_seconds,
             take_over=take_over,

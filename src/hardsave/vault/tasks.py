@@ -4,18 +4,18 @@ import random
 
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.ledger import Tasks
+from hardsave.tasks.settings import TaskSettings
 from hardsave.vault.context import Context
 
 
-def open_tasks(context: Context) -> Tasks:
-    return Tasks(
-        Desk(
-            store=context.store,
-            user=context.user,
-            codec=context.objects.codec,
-            redacted=context.objects.redacted,
-            clock=context.clock,
-            new_id=context.new_id,
-            random=random.random,
-        )
+def open_tasks(context: Context, settings: TaskSettings) -> Tasks:
+    desk = Desk(
+        store=context.store,
+        user=context.user,
+        codec=context.objects.codec,
+        redacted=context.objects.redacted,
+        clock=context.clock,
+        new_id=context.new_id,
+        random=random.random,
     )
+    return Tasks(desk, settings)

@@ -27,6 +27,7 @@ from hardsave.vault.search_index import SearchIndex, name_for
 
 if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
+    from hardsave.tasks.settings import TaskSettings
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
@@ -72,7 +73,13 @@ def open_vault(
     store = (
         _own_store(durability) if url is None else registry.open_store(url, durability=durability)
     )
-    return Vault(store, user=user, max_value_bytes=max_value_bytes, redact=redaction or False)
+    return Vault(
+        store,
+        user=user,
+        max_value_bytes=max_value_bytes,
+        redact=redaction or False,
+        directory=_directory(),
+    )
 
 
 def repair_store(url: str | None = None) -> Report:
@@ -119,6 +126,24 @@ def _own_url() -> str:
     return config.store_url(os.environ, Path.cwd())
 
 
+def _directory() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # somebody has removed it
+        return None
+
+
+def _task_settings(directory: str | None) -> "TaskSettings":
+    from pathlib import Path
+
+    from hardsave import config
+    from hardsave.tasks import settings
+
+    if directory is None:
+        return settings.DEFAULT
+    return settings.of_project(config.project_root(Path(directory)))
+
+
 class Vault:
     """Timelines of one user in one store. Threads may share it; processes open their own."""
 
@@ -132,8 +157,10 @@ class Vault:
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
         new_id: Callable[[], Id] = lambda: os.urandom(ID_BYTES),
         redact: Redact = False,
+        directory: str | None = None,
     ) -> None:
         _check_cap(max_value_bytes)
+        self._directory = directory  # whose project's settings hold; None: nobody's
         self._closing = threading.Event()
         self._opening = threading.Lock()
         self._tasks: Tasks | None = None
@@ -169,7 +196,7 @@ class Vault:
             if self._tasks is None:
                 from hardsave.vault.tasks import open_tasks  # many programs only save
 
-                self._tasks = open_tasks(self._context)
+                self._tasks = open_tasks(self._context, _task_settings(self._directory))
             return self._tasks
 
     def timeline(self, name: str) -> Timeline:

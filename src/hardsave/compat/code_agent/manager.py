@@ -1,0 +1,345 @@
+"""CodeAgent's checkpoint manager, on the ledger of a vault.
+
+Where the original falls short, this does what was meant: several servers may share a store,
+a retry keeps its identity and counts on, a completed task is not started again unless that is
+forced, everything that a dead server had begun is put back, settings are heeded, and damage is
+an error, never an empty state. What the original only logs (an unknown id, a second start) is
+logged, answered with False, and changes nothing.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from hardsave import config
+from hardsave.compat.code_agent.beside import StatusManager, tick_off
+from hardsave.compat.code_agent.mirror import Mirror
+from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
+from hardsave.errors import Conflict, NotFound
+from hardsave.tasks import processes, recovery, settings
+from hardsave.tasks.executor import Runner
+from hardsave.workspace.exclude import keep_out
+
+VERSION = "1.0"
+_PAGE = 500
+_ONCE = hardsave.Retry(on=())  # a failure is a failure: whoever runs the server tries again
+
+_log = logging.getLogger(__name__)
+
+
+class CheckpointManager:
+    """The tasks of one project's server."""
+
+    def __init__(
+        self,
+        project_dir: str | Path,
+        checkpoint_file: str | None = None,
+        *,
+        store: str | None = None,
+        status_manager: StatusManager | None = None,
+    ) -> None:
+        self.project_dir = Path(project_dir)
+        self._settings = settings.of_project(self.project_dir)
+        name = checkpoint_file or self._settings.checkpoint_file
+        self._mirror = Mirror(self.project_dir / name)
+        url = store or config.store_url(os.environ, self.project_dir)
+        self._vault = hardsave.open(url)
+        self._tasks = self._vault.tasks
+        self._status = status_manager
+        self._runner: Runner | None = None
+        self._attempts: dict[str, hardsave.Attempt] = {}
+        keep_out(self.project_dir, f"/{name}*")
+        self._take_in()
+        self._show()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the project's settings let the mirror be written."""
+        return self._settings.enabled
+
+    def close(self) -> None:
+        """Release the store. A server that was not stopped counts as one that crashed."""
+        if self._runner is not None:
+            self._runner.close(clean=False)
+            self._runner = None
+        self._vault.close()
+
+    # The server
+
+    def mark_server_start(self, session_id: str) -> None:
+        """Begin a session. What a dead one had begun is put back to work."""
+        if self._runner is not None:
+            self.mark_server_stop(clean=True)
+        self._runner = self._tasks.runner(session_id).__enter__()
+        report = self._runner.report
+        if not report.was_clean and self._status is not None:
+            count = report.incomplete_count
+            self._status.append_status(f"Recovered after a crash. Incomplete tasks: {count}", 2)
+        self._say(f"Server started: session {session_id}")
+        self._show()
+
+    def mark_server_stop(self, clean: bool = True) -> None:
+        """End the session. After an unclean stop the next start recovers what was under way."""
+        if self._runner is None:
+            _log.warning("there is no server to stop")
+            return
+        if clean:
+            for attempt in self._attempts.values():
+                if not attempt.is_over:
+                    attempt.hand_back()
+        self._attempts.clear()
+        self._runner.close(clean=clean)
+        self._runner = None
+        self._say(f"Server stopped, {'cleanly' if clean else 'not cleanly'}")
+        self._show()
+
+    def was_clean_shutdown(self) -> bool:
+        """Whether the last server has ended as it should. A store that nobody used is clean."""
+        begun, ended = self._latest("session_started"), self._latest("session_stopped")
+        if begun is None:
+            return True
+        if ended is None or ended["number"] < begun["number"]:
+            return False
+        return bool(ended["about"]["clean"]) and not self._dead()
+
+    def _dead(self) -> bool:
+        store, here = self._tasks._desk.store, processes.here()
+        ask = processes.started if processes.can_ask() else None
+        owners = store.owners(None)
+        return any(recovery.fate(each, here, store.moment(), ask).is_ == "dead" for each in owners)
+
+    def get_recovery_info(self) -> dict[str, Any]:
+        """What the last start has found, or what the next one would find."""
+        incomplete, failed = self.get_incomplete_tasks(), self.get_failed_tasks()
+        began, ended = self._latest("session_started"), self._latest("session_stopped")
+        info: dict[str, Any] = {
+            "was_clean_shutdown": self.was_clean_shutdown(),
+            "session_id": None if began is None else began["about"]["session"],
+            "last_start_time": None if began is None else began["at"],
+            "last_stop_time": None if ended is None else ended["at"],
+            "iteration_count": self.get_iteration_count(),
+            "current_task": self.get_current_task(),
+            "interrupted_tasks": [t for t in incomplete if t.state is TaskState.IN_PROGRESS],
+            "incomplete_tasks_count": len(incomplete),
+            "failed_tasks_count": len(failed),
+            "incomplete_tasks": incomplete,
+            "failed_tasks": failed,
+        }
+        if self._runner is not None:
+            report = self._runner.report
+            info["was_clean_shutdown"] = report.was_clean
+            info["interrupted_tasks"] = [checkpoint_of(task) for task in report.interrupted]
+        return info
+
+    # Tasks
+
+    def add_task(
+        self, task_id: str, task_text: str, metadata: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Add a task; False if its id or its text is there already."""
+        added = self._tasks.add(task_id, task_text, metadata=metadata)
+        if not added.is_new:
+            _log.warning("task %r is there already, as %r (%s)", task_id, added.id, added.state)
+        self._show()
+        return added.is_new
+
+    def mark_task_start(self, task_id: str, *, force: bool = False) -> bool:
+        """Begin an attempt; False if it is not known, is done, or somebody is at work on it."""
+        known = self._known(task_id)
+        if known is None or (known.state == "completed" and not force):
+            if known is not None:
+                _log.warning("task %r is completed; force=True runs it again", task_id)
+            return False
+        claim = self._tasks.claim if self._runner is None else self._runner.claim
+        try:
+            forced = force or known.state in ("failed", "rolled_back")
+            self._attempts[task_id] = claim(task_id, force=forced, retry=_ONCE)
+        except Conflict as error:
+            _log.warning("%s", error)
+            return False
+        return self._done(f"Task started: {task_id}")
+
+    def mark_task_completed(self, task_id: str, result: Any = None) -> bool:
+        """It is done; False if it is not known, or not ours any more."""
+        return self._end(task_id, lambda attempt: attempt.complete(result), "completed")
+
+    def mark_task_failed(self, task_id: str, error_message: str) -> bool:
+        """It has failed; False if it is not known, or not ours any more."""
+        return self._end(task_id, lambda attempt: attempt.fail(str(error_message)), "failed")
+
+    def _end(self, task_id: str, end: Callable[[hardsave.Attempt], None], how: str) -> bool:
+        if self._known(task_id) is None:
+            return False
+        if task_id not in self._attempts and not self.mark_task_start(task_id):
+            return False
+        try:
+            end(self._attempts.pop(task_id))
+        except Conflict as error:
+            _log.warning("%s", error)
+            return False
+        return self._done(f"Task {how}: {task_id}")
+
+    def start_task(self, item: str, task_id: str) -> bool:
+        """Add a task if it is new, and begin it."""
+        self._tasks.add(task_id, item)
+        return self.mark_task_start(task_id)
+
+    def end_task(self, task_id: str, success: bool, error: str | None = None) -> bool:
+        if success:
+            return self.mark_task_completed(task_id)
+        return self.mark_task_failed(task_id, error or "failed")
+
+    def get_task(self, task_id: str) -> TaskCheckpoint | None:
+        known = self._known(task_id)
+        return None if known is None else checkpoint_of(known)
+
+    def get_current_task(self) -> TaskCheckpoint | None:
+        """The one that was begun last, of those under way."""
+        running = self._every("in_progress")
+        return max(running, key=lambda task: task.start_time or _NEVER, default=None)
+
+    def get_incomplete_tasks(self) -> list[TaskCheckpoint]:
+        return self._every("pending") + self._every("in_progress")
+
+    def get_failed_tasks(self) -> list[TaskCheckpoint]:
+        return self._every("failed")
+
+    def is_task_completed(self, task_text: str) -> bool:
+        """Whether this text is done; its latest attempt decides."""
+        return any(task.task_text == task_text for task in self._every("completed"))
+
+    def should_retry(self, task_id: str, max_attempts: int | None = None) -> bool:
+        """Whether it has attempts left; False if it is not known."""
+        known = self._known(task_id)
+        if known is None:
+            return False
+        limit = self._settings.max_attempts if max_attempts is None else max_attempts
+        return known.attempts < limit
+
+    def rollback_task(self, task_id: str) -> bool:
+        """Mark that what it did was taken back."""
+        if self._known(task_id) is None:
+            return False
+        self._attempts.pop(task_id, None)
+        self._tasks.roll_back(task_id)
+        return self._done(f"Task rolled back: {task_id}")
+
+    # Counting and cleaning
+
+    def increment_iteration(self) -> int:
+        count = self._tasks.iterate()
+        self._show()
+        return count
+
+    def get_iteration_count(self) -> int:
+        return self._tasks.iterations
+
+    def get_statistics(self) -> dict[str, Any]:
+        stats = self._tasks.stats()
+        return {
+            "total_tasks": stats.total,
+            **{state.value: getattr(stats, state.value) for state in TaskState},
+            "iteration_count": stats.iterations,
+            "session_id": stats.session,
+        }
+
+    def clear_old_tasks(self, keep_last_n: int | None = None) -> int:
+        """Forget completed tasks but for the newest; how many went."""
+        count = self._tasks.forget(keep_completed=keep_last_n)
+        self._show()
+        return count
+
+    def sync_todo(self, todo_file: str | Path) -> bool:
+        """Tick off in a to-do list what is completed; whether anything changed."""
+        path = Path(todo_file)
+        before = path.read_bytes().decode()
+        after = tick_off(before, {task.task_text for task in self._every("completed")})
+        if after == before:
+            return False
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_bytes(after.encode())
+        os.replace(temporary, path)
+        return True
+
+    # Reading and showing
+
+    def _known(self, task_id: str) -> hardsave.Task | None:
+        try:
+            return self._tasks.get(task_id)
+        except NotFound as error:
+            _log.warning("%s", error)
+            return None
+
+    def _every(self, state: str) -> list[TaskCheckpoint]:
+        found: list[TaskCheckpoint] = []
+        after: str | None = None
+        while page := self._tasks.find(state=state, limit=_PAGE, after=after):
+            found += map(checkpoint_of, page)
+            after = page[-1].id
+        return found
+
+    def _latest(self, kind: str) -> dict[str, Any] | None:
+        found = self._tasks._latest(kind)
+        if found is None:
+            return None
+        about = {"clean": True, **found.about}
+        return {"number": found.number, "at": found.at, "about": about}
+
+    def _done(self, line: str) -> bool:
+        self._say(line)
+        self._show()
+        return True
+
+    def _say(self, line: str) -> None:
+        _log.info("%s", line)
+        if self._status is not None:
+            self._status.append_status(line, 0)
+
+    def _show(self) -> None:
+        if self.enabled:
+            self._mirror.write(self._picture)
+
+    def _picture(self) -> dict[str, Any]:
+        began, ended = self._latest("session_started"), self._latest("session_stopped")
+        current = self.get_current_task()
+        return {
+            "version": VERSION,
+            "server_state": {
+                "last_start_time": None if began is None else began["at"].isoformat(),
+                "last_stop_time": None if ended is None else ended["at"].isoformat(),
+                "clean_shutdown": self.was_clean_shutdown(),
+                "iteration_count": self.get_iteration_count(),
+            },
+            "tasks": [task.to_dict() for state in TaskState for task in self._every(state.value)],
+            "current_task": None if current is None else current.task_id,
+            "session_id": None if began is None else began["about"]["session"],
+            "last_update": datetime.now(UTC).isoformat(),
+        }
+
+    def _take_in(self) -> None:
+        """A file from before there was a store: its tasks become ours."""
+        if self._tasks.stats().total or self._latest("session_started") is not None:
+            return
+        found = self._mirror.found()
+        for task in [] if found is None else found["tasks"]:
+            self._take_in_one(task)
+
+    def _take_in_one(self, task: Mapping[str, Any]) -> None:
+        id = str(task["task_id"])
+        self._tasks.add(id, str(task["task_text"]), metadata=task.get("metadata") or {})
+        for _ in range(int(task.get("attempts") or 0) - (task["state"] == "completed")):
+            attempt = self._tasks.claim(id, force=True, retry=_ONCE)
+            attempt.fail(str(task.get("error_message") or "begun before"))
+        if task["state"] == "completed":
+            self._tasks.claim(id, force=True).complete(task.get("result"))
+        elif task["state"] in ("pending", "in_progress") and task.get("attempts"):
+            self._tasks.retry(id)
+        elif task["state"] == "rolled_back":
+            self._tasks.roll_back(id)
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,407 @@
+"""CodeAgent's checkpoint manager: what its own tests promise, and what it got wrong."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hardsave.compat.code_agent import (
+    CheckpointManager,
+    SessionTracker,
+    StatusManager,
+    TaskLogger,
+    TaskState,
+)
+from hardsave.errors import Corrupt, Misuse
+
+ROOT = Path(__file__).parents[3]
+Open = Callable[..., CheckpointManager]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def open_manager(tmp_path: Path, project: Path) -> Iterator[Open]:
+    """Managers of one store, one server after the other or side by side."""
+    opened: list[CheckpointManager] = []
+
+    def opening(**options: object) -> CheckpointManager:
+        store = f"sqlite:///{tmp_path}/store.db"
+        manager = CheckpointManager(project, store=store, **options)  # type: ignore[arg-type] # few
+        opened.append(manager)
+        return manager
+
+    yield opening
+    for manager in opened:
+        manager.close()
+
+
+def shown(project: Path, name: str = ".codeagent_checkpoint.json") -> dict[str, object]:
+    found: dict[str, object] = json.loads((project / name).read_text())
+    return found
+
+
+# What the original's own tests promise
+
+
+def test_initialization(open_manager: Open, project: Path) -> None:
+    open_manager()
+    assert shown(project).keys() == {
+        *("version", "server_state", "tasks", "current_task", "session_id", "last_update")
+    }
+
+
+def test_server_start_and_stop(open_manager: Open, project: Path) -> None:
+    manager = open_manager()
+    assert manager.was_clean_shutdown()
+    manager.mark_server_start("session-1")
+    assert shown(project)["session_id"] == "session-1"
+    assert not open_manager().was_clean_shutdown()
+    manager.mark_server_stop(clean=True)
+    assert manager.was_clean_shutdown()
+    manager.mark_server_start("session-2")
+    manager.mark_server_stop(clean=False)
+    assert not manager.was_clean_shutdown()
+
+
+def test_task_lifecycle(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.mark_server_start("s")
+    assert manager.add_task("task_001", "Implement", {"by": "me"})
+    task = manager.get_task("task_001")
+    assert task is not None
+    assert (task.state, task.attempts, task.metadata) == (TaskState.PENDING, 0, {"by": "me"})
+    assert manager.mark_task_start("task_001")
+    current = manager.get_current_task()
+    assert current is not None
+    assert (current.task_id, current.state, current.attempts) == (
+        *("task_001", TaskState.IN_PROGRESS),
+        1,
+    )
+    assert manager.mark_task_completed("task_001", {"lines": 3})
+    task = manager.get_task("task_001")
+    assert task is not None
+    assert (task.state, task.result) == (TaskState.COMPLETED, {"lines": 3})
+    assert task.end_time is not None
+    assert manager.get_current_task() is None
+
+
+def test_task_failure(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.add_task("t", "x")
+    manager.mark_task_start("t")
+    assert manager.mark_task_failed("t", "it broke")
+    task = manager.get_task("t")
+    assert task is not None
+    assert (task.state, task.error_message) == (TaskState.FAILED, "it broke")
+    assert manager.get_current_task() is None
+
+
+WORK = """
+import os, signal, sys
+from hardsave.compat.code_agent import CheckpointManager
+manager = CheckpointManager(sys.argv[1], store=sys.argv[2])
+manager.mark_server_start("session-1")
+for number in (1, 2, 3):
+    manager.add_task(f"t{number}", f"do {number}")
+manager.increment_iteration()
+manager.mark_task_start("t1"); manager.mark_task_completed("t1")
+manager.mark_task_start("t2")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_crash_recovery(open_manager: Open, project: Path, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+    command = [sys.executable, "-c", WORK, str(project), store]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    status = StatusManager(tmp_path / "status.md")
+    manager = open_manager(status_manager=status)
+    assert not manager.was_clean_shutdown()
+    info = manager.get_recovery_info()
+    assert [task.task_id for task in info["interrupted_tasks"]] == ["t2"]
+    assert info["current_task"].task_id == "t2"
+    assert (info["session_id"], info["iteration_count"]) == ("session-1", 1)
+    manager.mark_server_start("session-2")
+    assert "Recovered after a crash. Incomplete tasks: 2" in (tmp_path / "status.md").read_text()
+    assert [task.task_id for task in manager.get_recovery_info()["interrupted_tasks"]] == ["t2"]
+    incomplete = manager.get_incomplete_tasks()
+    assert [(task.task_id, task.attempts) for task in incomplete] == [("t2", 1), ("t3", 0)]
+    for task in incomplete:
+        assert manager.mark_task_start(task.task_id)
+        assert manager.mark_task_completed(task.task_id)
+    task_2 = manager.get_task("t2")
+    assert task_2 is not None
+    assert task_2.attempts == 2
+    manager.mark_server_stop(clean=True)
+    assert open_manager().was_clean_shutdown()
+
+
+def test_duplicate_protection(open_manager: Open) -> None:
+    manager = open_manager()
+    assert manager.add_task("t1", "same text")
+    assert not manager.add_task("t1", "another text")
+    assert not manager.add_task("t2", "same text")
+    manager.mark_task_completed("t1")
+    assert manager.is_task_completed("same text")
+    assert not manager.mark_task_start("t1")
+    assert manager.get_statistics()["total_tasks"] == 1
+
+
+def test_incomplete_and_failed_tasks(open_manager: Open) -> None:
+    manager = open_manager()
+    for name in ("pending", "running", "done", "failed"):
+        manager.add_task(name, name)
+    manager.mark_task_completed("done")
+    manager.mark_task_failed("failed", "no")
+    manager.mark_task_start("running")
+    assert {task.task_id for task in manager.get_incomplete_tasks()} == {"pending", "running"}
+    assert [task.task_id for task in manager.get_failed_tasks()] == ["failed"]
+
+
+def test_retry_logic(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.add_task("t", "x")
+    for attempt in range(3):
+        assert manager.should_retry("t", max_attempts=3), attempt
+        assert manager.mark_task_start("t")
+        manager.mark_task_failed("t", f"number {attempt}")
+    assert not manager.should_retry("t", max_attempts=3)
+    assert not manager.should_retry("unknown")
+
+
+def test_iteration_counter(open_manager: Open) -> None:
+    manager = open_manager()
+    assert [manager.increment_iteration() for _ in range(3)] == [1, 2, 3]
+    assert open_manager().get_iteration_count() == 3
+
+
+def test_clear_old_tasks(open_manager: Open) -> None:
+    manager = open_manager()
+    for number in range(8):
+        manager.add_task(f"t{number}", f"{number}")
+        manager.mark_task_completed(f"t{number}")
+    manager.add_task("pending", "p")
+    manager.add_task("failed", "f")
+    manager.mark_task_failed("failed", "no")
+    assert manager.clear_old_tasks(keep_last_n=3) == 5
+    stats = manager.get_statistics()
+    assert (stats["completed"], stats["pending"], stats["failed"]) == (3, 1, 1)
+
+
+def test_statistics(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.mark_server_start("session-7")
+    for name in "abcde":
+        manager.add_task(name, name)
+    manager.mark_task_completed("a")
+    manager.mark_task_failed("b", "no")
+    manager.mark_task_start("c")
+    manager.rollback_task("d")
+    stats = manager.get_statistics()
+    counts = {state: stats[state.value] for state in TaskState}
+    assert sum(counts.values()) == stats["total_tasks"] == 5
+    assert set(counts.values()) == {1}
+    assert stats["session_id"] == "session-7"
+
+
+def test_recovery_from_backup(open_manager: Open, project: Path) -> None:
+    """The file is a picture: damage to it costs nothing, and it is drawn anew."""
+    manager = open_manager()
+    manager.add_task("t1", "one")
+    manager.add_task("t2", "two")
+    backup = json.loads((project / ".codeagent_checkpoint.json.backup").read_text())
+    assert [task["task_id"] for task in backup["tasks"]] == ["t1"]  # one step older
+    (project / ".codeagent_checkpoint.json").write_text("garbage")
+    again = open_manager()
+    assert [task.task_id for task in again.get_incomplete_tasks()] == ["t1", "t2"]
+    assert len(shown(project)["tasks"]) == 2  # type: ignore[arg-type] # a list
+    assert (project / ".codeagent_checkpoint.json.backup").read_text() != "garbage"
+
+
+def test_parallel_tasks(open_manager: Open) -> None:
+    manager = open_manager()
+    for number in range(12):
+        manager.add_task(f"t{number}", f"{number}")
+    faults: list[str] = []
+
+    def work(numbers: range) -> None:
+        for name in (f"t{number}" for number in numbers):
+            faults.extend([] if manager.mark_task_start(name) else [f"start of {name}"])
+            faults.extend([] if manager.mark_task_completed(name) else [f"end of {name}"])
+
+    threads = [threading.Thread(target=work, args=(range(n, 12, 3),)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert manager.get_statistics()["completed"] == 12
+
+
+# What the original got wrong
+
+
+def test_unknown_ids_are_answered_and_change_nothing(open_manager: Open, project: Path) -> None:
+    manager = open_manager()
+    before = (project / ".codeagent_checkpoint.json").read_bytes()
+    assert not manager.mark_task_start("nobody")
+    assert not manager.mark_task_completed("nobody")
+    assert not manager.mark_task_failed("nobody", "x")
+    assert manager.get_task("nobody") is None
+    assert (project / ".codeagent_checkpoint.json").read_bytes() == before
+
+
+def test_a_completed_task_starts_again_only_by_force(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.start_task("do it", "t")
+    assert manager.end_task("t", success=True)
+    assert not manager.mark_task_start("t")
+    assert manager.mark_task_start("t", force=True)
+
+
+def test_success_after_failure_clears_the_error(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.start_task("do it", "t")
+    manager.end_task("t", success=False, error="once")
+    manager.mark_task_start("t")
+    manager.mark_task_completed("t")
+    task = manager.get_task("t")
+    assert task is not None
+    assert (task.error_message, task.attempts) == (None, 2)
+
+
+def test_an_unclean_stop_loses_no_task_in_progress(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.mark_server_start("one")
+    for name in ("a", "b"):
+        manager.add_task(name, name)
+        manager.mark_task_start(name)
+    manager.mark_server_stop(clean=False)
+    manager.mark_server_start("two")
+    incomplete = manager.get_incomplete_tasks()
+    assert [(task.task_id, task.state) for task in incomplete] == [
+        ("a", TaskState.PENDING),
+        ("b", TaskState.PENDING),
+    ]
+
+
+def test_settings_are_heeded_and_wrong_ones_refused(open_manager: Open, project: Path) -> None:
+    text = "server:\n  checkpoint:\n    checkpoint_file: mirror.json\n    max_task_attempts: 1\n"
+    (project / "hardsave.yaml").write_text(text)
+    manager = open_manager()
+    assert shown(project, "mirror.json")["version"] == "1.0"
+    manager.start_task("x", "t")
+    assert not manager.should_retry("t")
+    (project / "hardsave.yaml").write_text("server:\n  checkpoint:\n    enabled: false\n")
+    (project / "mirror.json").unlink()
+    open_manager().add_task("u", "y")
+    assert not (project / ".codeagent_checkpoint.json").exists()
+    (project / "hardsave.yaml").write_text("server:\n  checkpont: {}\n")
+    with pytest.raises(Misuse, match=r"hardsave.yaml:2"):
+        open_manager()
+
+
+def test_a_file_from_before_there_was_a_store_is_taken_in(
+    open_manager: Open, project: Path
+) -> None:
+    tasks = [
+        {"task_id": "a", "task_text": "A", "state": "completed", "attempts": 2, "result": [1]},
+        {"task_id": "b", "task_text": "B", "state": "in_progress", "attempts": 1},
+        {"task_id": "c", "task_text": "C", "state": "failed", "attempts": 2, "error_message": "e"},
+        {"task_id": "d", "task_text": "D", "state": "pending", "attempts": 0},
+        {"task_id": "e", "task_text": "E", "state": "rolled_back", "attempts": 0},
+    ]
+    old = {"version": "1.0", "server_state": {}, "tasks": tasks, "current_task": "b"}
+    old |= {"session_id": "s", "last_update": "2024-01-01T00:00:00"}
+    (project / ".codeagent_checkpoint.json").write_text("damaged")
+    (project / ".codeagent_checkpoint.json.backup").write_text(json.dumps(old))
+    manager = open_manager()
+    found = [manager.get_task(name) for name in "abcde"]
+    assert [(task.state.value, task.attempts) for task in found if task is not None] == [
+        ("completed", 2),
+        ("pending", 1),
+        ("failed", 2),
+        ("pending", 0),
+        ("rolled_back", 0),
+    ]
+    assert found[0] is not None
+    assert found[0].result == [1]
+
+
+def test_damage_on_both_sides_is_loud_and_nothing_is_thrown_away(
+    open_manager: Open, project: Path
+) -> None:
+    for name in (".codeagent_checkpoint.json", ".codeagent_checkpoint.json.backup"):
+        (project / name).write_text("garbage")
+    with pytest.raises(Corrupt, match="set aside"):
+        open_manager()
+    aside = sorted(path.name for path in project.iterdir() if "damaged" in path.name)
+    assert len(aside) == 2
+
+
+def test_the_file_is_kept_out_of_git(open_manager: Open, project: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    open_manager().add_task("t", "x")
+    status = ["git", "-C", str(project), "status", "--porcelain"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+
+
+def test_calls_that_change_nothing_write_nothing(open_manager: Open, project: Path) -> None:
+    manager = open_manager()
+    manager.add_task("t", "x")
+    before = (project / ".codeagent_checkpoint.json").stat()
+    manager.add_task("t", "x")
+    manager.get_statistics()
+    after = (project / ".codeagent_checkpoint.json").stat()
+    assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
+
+
+# Beside it
+
+
+def test_what_is_done_is_ticked_off_in_the_todo_list(open_manager: Open, project: Path) -> None:
+    todo = project / "TODO.md"
+    todo.write_bytes(b"# To do\n- [ ] Write the API\n* [ ] Test it\n1. [ ] Ship it\r\n- [x] Plan\n")
+    manager = open_manager()
+    for number, text in enumerate(("Write the API", "Test it", "Ship it")):
+        manager.add_task(f"t{number}", text)
+    manager.mark_task_completed("t0")
+    manager.mark_task_completed("t2")
+    assert manager.sync_todo(todo)
+    assert todo.read_bytes() == (
+        b"# To do\n- [x] Write the API\n* [ ] Test it\n1. [x] Ship it\r\n- [x] Plan\n"
+    )
+    assert not manager.sync_todo(todo)
+
+
+def test_status_session_and_task_logs(tmp_path: Path, open_manager: Open) -> None:
+    status = StatusManager(tmp_path / "status.md")
+    session = SessionTracker()
+    manager = open_manager(status_manager=status)
+    manager.mark_server_start(session.current_session_id)
+    logger = TaskLogger("t", "do it", tmp_path)
+    manager.start_task("do it", "t")
+    logger.log_error("hm")
+    manager.end_task("t", success=True)
+    manager.mark_server_stop()
+    said = (tmp_path / "status.md").read_text()
+    for line in (
+        "Server started",
+        "Task started: t",
+        "Task completed: t",
+        "Server stopped, cleanly",
+    ):
+        assert line in said
+    assert "ERROR hm" in (tmp_path / "t.log").read_text()
+    assert SessionTracker().current_session_id != session.current_session_id
