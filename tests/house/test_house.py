@@ -36,6 +36,8 @@ PACKAGE_HOSTS = tuple(
 HOST = re.compile("|".join(re.escape(host) for host in PACKAGE_HOSTS), re.IGNORECASE)
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root)/")
 
+# Modules that are not called as what they come in.
+DISTRIBUTIONS = {"yaml": "pyyaml"}
 # In the standard library of a newer Python than the oldest that we support.
 NEWER_STANDARD_LIBRARY = {"compression"}
 # hardsave.testing is for people who run tests; it may expect these to be there.
@@ -193,6 +195,7 @@ def third_party(source: str) -> set[str]:
 def provider(module: str) -> str:
     """Return the distribution of a module: its first name, except in a shared namespace."""
     first, *rest = module.split(".")
+    first = DISTRIBUTIONS.get(first, first)
     return distribution(f"{first}-{rest[0]}" if first == "backports" and rest else first)
 
 

@@ -5,12 +5,11 @@ write is refused with `LeaseLost`, and so is everything after it: the attempt is
 its body still does.
 """
 
-import contextlib
 import inspect
 import os
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -109,7 +108,8 @@ class Attempt(Listener):
         )
         if call.is_recorded:
             return call.value  # type: ignore[no-any-return] # it was a T when it was stored
-        with call.running():
+        token = call.enter()
+        try:
             while True:
                 try:
                     return call.done(_called(fn, args))  # type: ignore[no-any-return] # as above
@@ -118,6 +118,8 @@ class Attempt(Listener):
                     if seconds is None:
                         raise
                     self._is_lost.wait(seconds)
+        finally:
+            call.exit(token)
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
@@ -224,14 +226,12 @@ class Attempt(Listener):
     ) -> None:
         """Write where the task stands now. The caller holds the mutex."""
         move = TaskMove(self._record.epoch, record)
-        with self._writing():
-            event = self._desk.entry(what, record, about)
-            self._desk.commit(event, Work(moves=(move,), entries=entries))
+        event = self._desk.entry(what, record, about)
+        self._commit(event, Work(moves=(move,), entries=entries))
         self._record = record
         self._is_over = ends
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _check(self) -> None:
         """Only for as long as the task is this attempt's, and in the process that began it."""
         if self._pid != os.getpid():
             raise Misuse(f"{self!r} belongs to process {self._pid}; a forked one cannot write it")
@@ -239,8 +239,11 @@ class Attempt(Listener):
             raise LeaseLost(f"task {self.id!r} is not this attempt's any more")
         if self._is_over:
             raise Misuse(f"{self!r} is over")
+
+    def _commit(self, event: EntryRecord, work: Work) -> None:
+        self._check()
         try:
-            yield
+            self._desk.commit(event, work)
         except LeaseLost:
             self.lost()
             raise
@@ -257,10 +260,8 @@ class _Holder:
         return self._attempt.is_over
 
     def write(self, entry: EntryRecord) -> None:
-        attempt = self._attempt
-        fence = Fence(attempt._record.name, attempt._record.epoch)
-        with attempt._writing():
-            attempt._desk.commit(entry, Work(fences=(fence,)))
+        record = self._attempt._record
+        self._attempt._commit(entry, Work(fences=(Fence(record.name, record.epoch),)))
 
     def paused(self, question: str, call: Call) -> Paused:
         return self._attempt._paused(question, call)
@@ -277,10 +278,10 @@ def begin_step(
     retry: Retry | None = None,
 ) -> Call:
     """A step as its parts, for whoever calls its function by himself: see `Attempt.step`."""
-    with attempt._writing():
-        return attempt._calls.begin(
-            name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
-        )
+    attempt._check()
+    return attempt._calls.begin(
+        name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+    )
 
 
 def enclosing_step(attempt: Attempt) -> str:

@@ -88,8 +88,11 @@ class Attempt:
         )
         if call.is_recorded:
             return call.value
-        with call.running():
+        token = call.enter()
+        try:
             return await self._run(call, fn, args)
+        finally:
+            call.exit(token)
 
     async def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         while True:

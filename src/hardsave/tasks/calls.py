@@ -1,9 +1,7 @@
 """The steps of one attempt as they are called: looked up in the journal, run, recorded."""
 
-import contextlib
 import threading
-from collections.abc import Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, NamedTuple, Protocol
 
 from hardsave.errors import Misuse, StepUnknown
@@ -57,6 +55,7 @@ class Calls:
         self.holder = holder
         self._unknown = unknown
         self._mutex = threading.Lock()
+        self._names: set[str] = set()  # that were found to be fine
         self._scopes: dict[str, Scope] = {}
         self._started: dict[str, Call] = {}  # under way, with their start recorded
 
@@ -77,7 +76,9 @@ class Calls:
         retry: Retry | None = None,
     ) -> "Call":
         """Ask for a step. What comes back has its result, or is to be run."""
-        names.check("the name of a step", name)
+        if name not in self._names:
+            names.check("the name of a step", name)
+            self._names.add(name)
         if key is not None:
             names.check("the key of a step", key)
         policy = self._unknown if unknown is None else unknown
@@ -125,8 +126,7 @@ class Calls:
 
     def anew(self, path: str) -> None:
         """What is inside a step counts from the beginning, each time it runs."""
-        with self._mutex:
-            self._scopes.pop(path, None)
+        self._scopes.pop(path, None)  # one call, which no other thread can come between
 
     def leave(self, scope: Scope, asked: Asked) -> None:
         with self._mutex:
@@ -192,16 +192,14 @@ class Call:
             )
             raise self._calls.holder.paused(question, self)
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """While its function runs: steps inside it lie beneath it."""
-        token = _enclosing.set(_Enclosing(id(self._calls), self.asked.path))
+    def enter(self) -> "Token[_Enclosing | None]":
+        """From here on its function runs: steps inside it lie beneath it."""
         self._calls.anew(self.asked.path)
-        try:
-            yield
-        finally:
-            _enclosing.reset(token)
-            self.leave()
+        return _enclosing.set(_Enclosing(id(self._calls), self.asked.path))
+
+    def exit(self, token: "Token[_Enclosing | None]") -> None:
+        _enclosing.reset(token)
+        self.leave()
 
     def done(self, value: Any) -> Any:
         """Record a result; it, as the record gives it back."""

@@ -174,8 +174,9 @@ class Scope:
         asked = self._named(enclosing, name) if key is None else self._keyed(enclosing, name, key)
         if self._active:
             self._overlapped.update(self._active, [asked.path])
+            asked = Asked(asked.path, NO_PLACE)
         self._active[asked.path] = name if key is None else None
-        return asked._replace(place=self.place(asked))
+        return asked
 
     def _named(self, enclosing: str, name: str) -> Asked:
         self._counts[name] = self._counts.get(name, 0) + 1
