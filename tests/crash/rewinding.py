@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import hardsave
 from hardsave.errors import HardsaveError
-from hardsave.vault import choosing  # noqa: F401 # loaded before anything is struck
+from hardsave.vault.restoring import FileChanges
 from tests.crash import injector, restoring, scenarios
 from tests.crash.events import Event, Kind
 from tests.crash.injector import WatchedVfs
@@ -74,7 +74,7 @@ def _act(line: hardsave.Timeline, action: str) -> list[str]:
     """What was kept, which should be nothing."""
     if action == "rewind":
         files = line.rewind(TARGET).files
-        return [] if files is None else [str(each) for each in files.kept]
+        return [str(each) for each in files.kept] if isinstance(files, FileChanges) else []
     getattr(line, action)()
     return []
 
@@ -96,6 +96,58 @@ def settle(folder: str, action: str) -> dict[str, Any]:
         found["faults"] = list(vault.verify().faults)
     found["journals"] = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
     return found
+
+
+# Several at once
+
+
+def save_often(folder: str, name: str, count: int) -> list[str]:
+    """Change a file of one's own and save the workspace, again and again; what went wrong."""
+    work = Path(folder, "work")
+    found: list[str] = []
+    with _opened(folder) as vault:
+        line = vault.timeline(name)
+        (work / name).mkdir(exist_ok=True)
+        for turn in range(count):
+            (work / name / "file").write_text(f"{name} {turn}")
+            saved = line.save({"turn": turn}, workspace=work)
+            files = saved.snapshot
+            assert files is not None
+            if files.read(f"{name}/file") != f"{name} {turn}".encode():
+                found.append(f"{name} {turn} was saved otherwise")
+            if (work / name / "file").read_text() != f"{name} {turn}":
+                found.append(f"{name} {turn} was changed by somebody else")
+    return found
+
+
+def rewind_often(folder: str, name: str, count: int) -> list[str]:
+    """Save, take back what is one's own, and take that back, again and again."""
+    file = Path(folder, "work", name)
+    found: list[str] = []
+    with _opened(folder) as vault:
+        line = vault.timeline(name)
+        file.write_text("first")
+        line.save({"turn": 0}, workspace=file.parent)
+        for turn in range(1, count + 1):
+            file.write_text(f"turn {turn}")
+            line.save({"turn": turn}, workspace=file.parent)
+            files = line.rewind(f"{name}:1", scope="mine").files
+            assert files is not None
+            # Somebody else may have been the first to save it: then it is kept, and told.
+            told = [each.path for each in files.kept] if file.read_text() != "first" else [name]
+            found += [] if name in told else [f"turn {turn} was not taken back"]
+            line.undo()
+            found += [] if file.read_text() == f"turn {turn}" else [f"turn {turn} is lost"]
+            found += [] if line.load() == {"turn": turn} else [f"state {turn} is lost"]
+    return found
+
+
+def summary(folder: str) -> dict[str, Any]:
+    with _opened(folder) as vault:
+        counts = {line.name: len(line) for line in vault.timelines()}
+        faults = list(vault.verify().faults)
+    left = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
+    return {"counts": counts, "faults": faults, "journals": left}
 
 
 class _Store(injector.Layer):

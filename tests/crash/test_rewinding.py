@@ -146,6 +146,37 @@ def test_a_rewind_offers_enough_calls_to_be_struck_at(stage: Stage) -> None:
     assert stage.calls >= 100
 
 
+def crowd(launcher: Launcher, folder: Path, count: int) -> None:
+    """Two processes save a workspace while a third takes its own part of it back and forth."""
+    (folder / "work").mkdir(parents=True)
+    given = {"folder": str(folder), "count": count}
+    ended = launcher.start(
+        ("rewinding.save_often", {**given, "name": "ada"}),
+        ("rewinding.save_often", {**given, "name": "bob"}),
+        ("rewinding.rewind_often", {**given, "name": "cid"}),
+    )
+    for each in ended:
+        assert (each.code, each.answer) == (0, []), each.words
+    after = launcher.call("rewinding.summary", folder=str(folder))
+    assert after["counts"]["ada"] == after["counts"]["bob"] == count
+    assert after["counts"]["cid"] >= count + 1
+    assert (after["faults"], after["journals"]) == ([], [])
+    for name in ("ada", "bob"):
+        assert (folder / f"work/{name}/file").read_text() == f"{name} {count - 1}"
+    assert leftovers(folder / "work") == []
+
+
+def test_two_processes_save_while_a_third_rewinds(launcher: Launcher, tmp_path: Path) -> None:
+    crowd(launcher, tmp_path, 6)
+
+
+@pytest.mark.torture
+def test_two_processes_save_for_long_while_a_third_rewinds(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    crowd(launcher, tmp_path, 60)
+
+
 @pytest.mark.torture
 def test_a_rewind_killed_at_every_call_leaves_head_and_files_that_agree(
     stage: Stage, ran: Callable[..., None]

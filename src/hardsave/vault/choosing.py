@@ -7,8 +7,9 @@ everything, or refuses; what others have changed too is kept and told.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from hardsave.errors import Conflict, NotFound
@@ -27,6 +28,7 @@ Scope = Literal["mine", "everyone"]
 
 _PAGE = 1_000
 _SHOWN = 20
+_NOBODYS = "it was changed since, and no timeline has saved that yet"
 
 
 class Kept(NamedTuple):
@@ -50,11 +52,23 @@ class Wanted(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """`paths` with all that lies in them, None for everything; of these `only` some, exactly."""
+    """`paths` with all that lies in them, None for everything; of these `only` some, exactly.
+
+    `others` says which timeline has changed what is not among these. A path may be left out
+    that this timeline has changed, if another one was the first to save it: so all that is
+    left is told.
+    """
 
     paths: tuple[bytes, ...] | None
     only: frozenset[bytes] | None = None
-    kept: tuple[Kept, ...] = ()
+    others: Mapping[bytes, str] = MappingProxyType({})
+
+    def kept(self, paths: Iterable[bytes]) -> list[Kept]:
+        """Words on paths that are left as they are, though the checkpoint has them otherwise."""
+        return [
+            Kept(os.fsdecode(path), f"timeline {who!r} has changed it" if who else _NOBODYS)
+            for path, who in [(path, self.others.get(path)) for path in sorted(paths)]
+        ]
 
 
 def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
@@ -64,8 +78,7 @@ def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
     if found is None or (wanted.only is None and wanted.scope == "everyone"):
         return Chosen(wanted.paths, wanted.only)
     if wanted.only is not None:
-        kept = {path: who for path, who in found.others.items() if path in wanted.only}
-        return Chosen(wanted.paths, wanted.only - kept.keys(), _kept(kept))
+        return Chosen(wanted.paths, wanted.only - found.others.keys(), found.others)
     if wanted.scope is None:
         if found.others:
             raise Conflict(_refusal(found.others))
@@ -73,9 +86,7 @@ def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
     mine = found.mine
     if base is not None and base != wanted.target:  # what happened elsewhere comes with it
         mine |= set(changed(context.objects.fetch, snapshot_of(context, base), goal))
-    both = {path: who for path, who in found.others.items() if path in mine}
-    asked = {path: who for path, who in both.items() if _is_asked(path, wanted.paths)}
-    return Chosen(wanted.paths, mine - both.keys(), _kept(asked))
+    return Chosen(wanted.paths, mine - found.others.keys(), found.others)
 
 
 def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted:
@@ -220,13 +231,6 @@ def _is_asked(path: bytes, paths: Sequence[bytes] | None) -> bool:
 
 
 # Words
-
-
-def _kept(paths: Mapping[bytes, str]) -> tuple[Kept, ...]:
-    return tuple(
-        Kept(os.fsdecode(path), f"timeline {who!r} has changed it too")
-        for path, who in sorted(paths.items())
-    )
 
 
 def _refusal(others: Mapping[bytes, str]) -> str:

@@ -89,14 +89,15 @@ def restore(
         way = None if position is None else _way(place, taken, position)
         moves_git = way is not None and not way.is_empty
         plan = _plan(context, place, taken, goal, chosen)
+        left = _left(context, place, taken, goal, wanted, chosen, plan)
         if dry_run or not (plan.steps or moves_git):
-            return Done(None, _changes(place, plan, chosen.kept, git=moves_git))
+            return Done(None, _changes(place, plan, left, git=moves_git))
         safety = _safety(context, wanted, taken, files)
         if files.take() is not taken:  # it had to be captured anew, and may be another by now
             plan = _plan(context, place, files.take(), goal, chosen)
         move = _move(place, wanted, chosen, safety)
         kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
-        return Done(safety.record, _changes(place, plan, (*chosen.kept, *kept), git=moves_git))
+        return Done(safety.record, _changes(place, plan, [*left, *kept], git=moves_git))
 
 
 # Git, if it is asked for
@@ -144,6 +145,24 @@ def _plan(
         only=chosen.only,
         unknown=frozenset(each.path for each in goal.not_captured),
     )
+
+
+def _left(
+    context: Context,
+    place: Place,
+    taken: Taken,
+    goal: capture.Capture,
+    wanted: Wanted,
+    chosen: Chosen,
+    plan: Plan,
+) -> list[Kept]:
+    """What would be restored as well, if it were not for other sessions."""
+    if chosen.only == wanted.only:
+        return []
+    everything = chosen._replace(only=wanted.only)
+    whole = _plan(context, place, taken, goal, everything)
+    done = {step.path for step in plan.steps}
+    return chosen.kept({step.path for step in whole.steps if step.do != "open"} - done)
 
 
 def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.Capture) -> None:

@@ -37,11 +37,6 @@ class Shares(NamedTuple):
     mine: frozenset[bytes]
     others: dict[bytes, str]  # which timeline
 
-    @property
-    def both(self) -> dict[bytes, str]:
-        """What others have changed too."""
-        return {path: who for path, who in self.others.items() if path in self.mine}
-
 
 def shares(
     since: Hash, happened: Sequence[Saved | Brought], timeline: str, changed: Changed

@@ -66,7 +66,7 @@ def test_adopting_a_try_respects_what_others_did_here_meanwhile(desk: Desk, tmp_
     done = desk.line.rewind("try:2", scope="mine")
     assert [desk.read(each) for each in ("a.txt", "theirs", "both")] == ["tried", "1", "1"]
     assert done.files is not None
-    assert [each.path for each in done.files.kept] == ["both"]
+    assert [each.path for each in done.files.kept] == ["both", "theirs"]
 
 
 def test_a_fork_is_one_operation(desk: Desk, tmp_path: Path, store: Watched) -> None:

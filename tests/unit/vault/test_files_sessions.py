@@ -55,8 +55,9 @@ def test_mine_leaves_the_others_files_byte_for_byte(desk: Desk, other: Timeline)
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert changed == {b"mine", b"new.mine"}
     assert done.files is not None
-    assert [each.path for each in done.files.kept] == ["shared"]
-    assert "'other'" in done.files.kept[0].reason
+    kept = ["new.theirs", "shared", "sub/their", "theirs"]
+    assert [each.path for each in done.files.kept] == kept
+    assert all("'other'" in each.reason for each in done.files.kept)
     assert desk.line.load() == {"turn": 0}
     assert other.load() == {"turn": 2}
 
@@ -142,8 +143,11 @@ def test_unsaved_work_of_the_other_is_not_claimed_by_a_safety_checkpoint(
     desk.write(mine="1")
     desk.save(1)
     desk.write(theirs="being written")  # and not saved yet
-    desk.line.rewind("main:1", scope="mine")
+    done = desk.line.rewind("main:1", scope="mine")
     assert desk.read("theirs") == "being written"
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["theirs"]
+    assert "no timeline has saved" in done.files.kept[0].reason
     desk.save(1, other)
     desk.line.rewind("main:2", scope="mine")
     desk.line.rewind("main:1", scope="mine")
@@ -226,4 +230,20 @@ def test_random_sessions_are_told_apart() -> None:
         found = sessions.shares(since, happened, "me", changes)
         assert found.mine == truth["me"], seed
         assert {*found.others} == truth["you"], seed
-        assert {*found.both} == truth["me"] & truth["you"]
+
+
+def test_what_another_session_was_the_first_to_save_is_kept_and_told(
+    desk: Desk, other: Timeline
+) -> None:
+    desk.write(mine="0")
+    start = desk.save(0)
+    desk.write(mine="1")
+    desk.save(1, other)  # sees it, and nobody can tell who wrote it
+    desk.save(1)
+    done = desk.line.rewind(start, scope="mine")
+    assert desk.read("mine") == "1"
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["mine"]
+    assert desk.line.load() == {"turn": 0}
+    desk.line.undo()
+    assert desk.line.load() == {"turn": 1}
