@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.vault.context import Context
@@ -112,7 +113,10 @@ class Taking:
             rows = context.store.captured(context.user, place.root, None, 1)
             if rows and rows[0].snapshot is not None:
                 address = rows[0].snapshot
-                data = context.objects.fetch([address])[address]
+                try:
+                    data = context.objects.fetch([address])[address]
+                except Corrupt:  # nothing to build on, and no reason not to save what is there
+                    return None
                 place.last = Last(address, frozenset(envelope.refs(data)))
         return place.last
 

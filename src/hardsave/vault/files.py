@@ -15,6 +15,7 @@ from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
 
 _MAX_DIFF_BYTES = 4 << 20
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 
 
@@ -160,7 +161,7 @@ def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
     if isinstance(before, str) or isinstance(after, str):
         return next(each for each in (before, after) if isinstance(each, str))
     lines = difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", n=3)
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+    return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
 
 
 def _text(snapshot: Snapshot | None, path: str) -> list[str] | str:
@@ -177,7 +178,9 @@ def _text(snapshot: Snapshot | None, path: str) -> list[str] | str:
     data = snapshot.read(path)
     if b"\0" in data:
         return f"{path}: not a text\n"
-    return data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    # Nothing but a newline ends a line: form feeds and the like are part of it.
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    return [line + "\n" for line in lines[:-1]] + [line for line in lines[-1:] if line]
 
 
 def _shown(path: bytes, entry: Entry) -> File:

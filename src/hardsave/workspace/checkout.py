@@ -134,7 +134,10 @@ def carry_out(
             raise Unavailable(f"{error}; {_UNFINISHED}") from error
 
 
-_UNFINISHED = "some files are restored and some are not: see to the disk, then recover"
+_UNFINISHED = (
+    "some files are restored and some are not: see to the disk, then use the workspace or open the "
+    "store again, which recovers it"
+)
 
 
 def _failed_early(

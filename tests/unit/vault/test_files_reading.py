@@ -1,0 +1,95 @@
+"""The files of a checkpoint, as people look at them."""
+
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.errors import Misuse, NotFound
+from hardsave.vault.files import Snapshot, unified
+from tests.unit.vault.desk import Desk, put, refusal
+from tests.unit.vault.stage import Watched
+
+
+def snapshot(desk: Desk) -> Snapshot:
+    found = desk.line.save({}, workspace=desk.work).snapshot
+    assert found is not None
+    return found
+
+
+def test_everything_is_listed_directories_before_their_files(desk: Desk) -> None:
+    desk.write(b__c="c", b__a__x="x", a_txt="one")
+    (desk.work / "link").symlink_to("b/c")
+    (desk.work / "b/c").chmod(0o640)
+    files = list(snapshot(desk).files())
+    assert [(file.path, file.kind) for file in files] == [
+        ("a.txt", "file"), ("b", "directory"), ("b/a", "directory"), ("b/a/x", "file"),
+        ("b/c", "file"), ("link", "symlink"),
+    ]  # fmt: skip
+    assert (files[4].mode, files[4].size) == (0o640, 1)
+    assert files[5].target == "b/c"
+
+
+def test_a_part_can_be_listed_and_read(desk: Desk) -> None:
+    desk.write(b__c="c", b__a__x="x", a_txt="one")
+    found = snapshot(desk)
+    assert [file.path for file in found.files("b")] == ["b", "b/a", "b/a/x", "b/c"]
+    assert [file.path for file in found.files("b/c")] == ["b/c"]
+    assert found.read("b/a/x") == b"x"
+    assert "b/a" in found
+    for missing in ("nope", "b/c/deeper", "../a.txt", "b/../a.txt"):
+        assert missing not in found
+        assert isinstance(refusal(found.read, missing), NotFound)
+    assert isinstance(refusal(found.read, "b"), Misuse)
+
+
+def test_the_same_files_are_equal_wherever_they_are(desk: Desk, tmp_path: Path) -> None:
+    desk.write(a_txt="one")
+    put(tmp_path, "other/a.txt", "one")
+    one = snapshot(desk)
+    two = desk.vault.timeline("other").save({}, workspace=tmp_path / "other").snapshot
+    assert one == two
+    assert hash(one) == hash(two)
+    assert two is not None
+    assert one.workspace != two.workspace
+    desk.write(a_txt="two")
+    assert one != snapshot(desk)
+
+
+def test_a_change_is_shown_as_diff_would(desk: Desk) -> None:
+    desk.write(a_txt="one\ntwo\x0c and \u2028 more\nthree")
+    before = snapshot(desk)
+    desk.write(a_txt="one\n2\x0c and \u2028 more\nthree\n", new="n\n")
+    after = snapshot(desk)
+    assert unified(before, after, "a.txt") == (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n"
+        "-two\x0c and \u2028 more\n-three\n\\ No newline at end of file\n"
+        "+2\x0c and \u2028 more\n+three\n"
+    )
+    assert unified(before, after, "new") == "--- a/new\n+++ b/new\n@@ -0,0 +1 @@\n+n\n"
+    assert unified(None, None, "new") == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "word"), [(b"a\0b", "not a text"), (b"x" * 5_000_000, "too long")]
+)
+def test_what_cannot_be_shown_by_lines_says_so(desk: Desk, data: bytes, word: str) -> None:
+    put(desk.work, "file", data)
+    assert word in unified(None, snapshot(desk), "file")
+
+
+def test_a_damaged_capture_from_before_does_not_stop_the_next_save(tmp_path: Path) -> None:
+    work, path = tmp_path / "work", tmp_path / "store.db"
+    put(work, "a.txt", "one")
+    store = Watched()
+    with hardsave.Vault(store) as vault:
+        saved = vault.timeline("main").save({}, workspace=work)
+        place = vault._context.places.at(work)
+        place.last = None  # as in a process that has just begun
+        assert saved.record.snapshot is not None
+        store.objects[saved.record.snapshot] = b"rubbish"
+        put(work, "b.txt", "two")
+        again = vault.timeline("main").save({}, workspace=work)
+        assert again.snapshot is not None
+        assert again.snapshot.read("b.txt") == b"two"
+    assert not path.exists()
