@@ -101,14 +101,24 @@ def settle(folder: str, action: str) -> dict[str, Any]:
 # Several at once
 
 
+def begin(folder: str, names: list[str]) -> None:
+    """Each has saved once: whoever has not is not known to be there."""
+    work = Path(folder, "work")
+    work.mkdir(parents=True)
+    with _opened(folder) as vault:
+        for name in names:
+            (work / name).mkdir()
+            (work / name / "file").write_text("first")
+            vault.timeline(name).save({"turn": 0}, workspace=work)
+
+
 def save_often(folder: str, name: str, count: int) -> list[str]:
     """Change a file of one's own and save the workspace, again and again; what went wrong."""
     work = Path(folder, "work")
     found: list[str] = []
     with _opened(folder) as vault:
         line = vault.timeline(name)
-        (work / name).mkdir(exist_ok=True)
-        for turn in range(count):
+        for turn in range(1, count + 1):
             (work / name / "file").write_text(f"{name} {turn}")
             saved = line.save({"turn": turn}, workspace=work)
             files = saved.snapshot
@@ -122,20 +132,20 @@ def save_often(folder: str, name: str, count: int) -> list[str]:
 
 def rewind_often(folder: str, name: str, count: int) -> list[str]:
     """Save, take back what is one's own, and take that back, again and again."""
-    file = Path(folder, "work", name)
+    work = Path(folder, "work")
+    file = work / name / "file"
     found: list[str] = []
     with _opened(folder) as vault:
         line = vault.timeline(name)
-        file.write_text("first")
-        line.save({"turn": 0}, workspace=file.parent)
         for turn in range(1, count + 1):
             file.write_text(f"turn {turn}")
-            line.save({"turn": turn}, workspace=file.parent)
+            line.save({"turn": turn}, workspace=work)
             files = line.rewind(f"{name}:1", scope="mine").files
             assert files is not None
             # Somebody else may have been the first to save it: then it is kept, and told.
-            told = [each.path for each in files.kept] if file.read_text() != "first" else [name]
-            found += [] if name in told else [f"turn {turn} was not taken back"]
+            is_back = file.read_text() == "first"
+            is_told = f"{name}/file" in [each.path for each in files.kept]
+            found += [] if is_back or is_told else [f"turn {turn} was not taken back"]
             line.undo()
             found += [] if file.read_text() == f"turn {turn}" else [f"turn {turn} is lost"]
             found += [] if line.load() == {"turn": turn} else [f"state {turn} is lost"]

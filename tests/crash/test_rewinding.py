@@ -148,7 +148,7 @@ def test_a_rewind_offers_enough_calls_to_be_struck_at(stage: Stage) -> None:
 
 def crowd(launcher: Launcher, folder: Path, count: int) -> None:
     """Two processes save a workspace while a third takes its own part of it back and forth."""
-    (folder / "work").mkdir(parents=True)
+    launcher.call("rewinding.begin", folder=str(folder), names=["cid", "ada", "bob"])
     given = {"folder": str(folder), "count": count}
     ended = launcher.start(
         ("rewinding.save_often", {**given, "name": "ada"}),
@@ -158,11 +158,11 @@ def crowd(launcher: Launcher, folder: Path, count: int) -> None:
     for each in ended:
         assert (each.code, each.answer) == (0, []), each.words
     after = launcher.call("rewinding.summary", folder=str(folder))
-    assert after["counts"]["ada"] == after["counts"]["bob"] == count
+    assert after["counts"]["ada"] == after["counts"]["bob"] == count + 1
     assert after["counts"]["cid"] >= count + 1
     assert (after["faults"], after["journals"]) == ([], [])
     for name in ("ada", "bob"):
-        assert (folder / f"work/{name}/file").read_text() == f"{name} {count - 1}"
+        assert (folder / f"work/{name}/file").read_text() == f"{name} {count}"
     assert leftovers(folder / "work") == []
 
 

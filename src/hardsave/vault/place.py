@@ -107,7 +107,8 @@ class Place:
             return os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise Unavailable(
-                f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}"
+                f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}; "
+                "see to the disk, then repeat"
             ) from error
 
     @property

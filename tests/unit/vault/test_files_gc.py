@@ -63,6 +63,29 @@ def test_a_safety_checkpoint_outlives_retention_while_it_can_be_undone(
     assert desk.vault.verify().faults == ()
 
 
+def test_what_a_restore_of_files_replaced_outlives_retention_too(
+    desk: Desk, clock: Clock, store: Watched
+) -> None:
+    desk.write(a_txt="one")
+    desk.save(1)
+    desk.write(a_txt="two, never saved by hand")
+    desk.line.rewind("main:1", what="files")
+    desk.write(b_txt="later")
+    desk.save(3)
+    clock.now += 3 * DAY
+    policy = hardsave.Policy(max_age=timedelta(days=1), undo_window=timedelta(days=7))
+    desk.vault.apply(desk.vault.plan_retention(policy))
+    desk.vault.gc()
+    desk.line.undo()
+    assert (desk.read("a.txt"), desk.read("b.txt")) == ("two, never saved by hand", "later")
+    desk.save(4)
+    desk.save(5)
+    clock.now += 3 * DAY
+    desk.vault.apply(desk.vault.plan_retention(policy))
+    desk.line.redo()  # what the undo was about is known by two checkpoints, which stayed
+    assert (desk.read("a.txt"), desk.read("b.txt")) == ("one", "later")
+
+
 def test_gc_beside_a_first_capture_takes_nothing_of_it(
     desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:

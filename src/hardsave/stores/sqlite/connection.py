@@ -230,9 +230,9 @@ def translated(error: apsw.Error, path: str) -> HardsaveError:
     if isinstance(error, apsw.BusyError):
         return Unavailable(f"{path} is locked by another program ({error}); close it and repeat")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return Unavailable(f"{path} cannot be opened for writing ({error})")
+        return Unavailable(f"{path} cannot be opened for writing ({error}); free it, then repeat")
     if isinstance(error, apsw.IOError):
-        return Unavailable(f"the disk fails under {path} ({error})")
+        return Unavailable(f"the disk fails under {path} ({error}); see to it, then repeat")
     if isinstance(error, apsw.ConnectionClosedError):
         return Misuse("this store is closed; open it again")
     return Unavailable(f"SQLite cannot use {path}: {error}")

@@ -1,0 +1,226 @@
+"""A restore that was interrupted is settled by whoever comes next, wherever that is."""
+
+import logging
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.errors import Unavailable
+from hardsave.workspace import steps
+from tests.unit.vault.desk import Desk, put, refusal
+from tests.unit.vault.stage import Watched
+from tests.unit.workspace.room import leftovers, picture
+
+
+class Stop(BaseException):
+    """As Ctrl-C would."""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/store/store.db"
+
+
+@pytest.fixture
+def work(tmp_path: Path, url: str) -> Path:
+    work = tmp_path / "work"
+    with hardsave.open(url) as vault:
+        line = vault.timeline("main")
+        for turn in (1, 2):
+            put(work, "a.txt", f"text {turn}")
+            put(work, "sub/b.txt", f"text {turn}")
+            put(work, f"new/{turn}", "n")
+            line.save({"turn": turn}, workspace=work)
+    return work
+
+
+def interrupt(
+    url: str, monkeypatch: pytest.MonkeyPatch, where: str, error: BaseException | None = None
+) -> None:
+    """A rewind that ends there, and leaves everything as it is."""
+
+    def stop(*given: object, **named: object) -> None:
+        raise error or Stop
+
+    monkeypatch.setattr(steps.Steps, where, stop)
+    vault = hardsave.open(url)
+    with pytest.raises(BaseException):  # noqa: B017, PT011 # whichever it was
+        vault.timeline("main").rewind("main:1")
+    monkeypatch.undo()
+    vault.close()
+
+
+def journals(work: Path) -> list[Path]:
+    return list((work.parent / "store").glob("*-journal"))
+
+
+@pytest.mark.parametrize(
+    ("where", "turn"), [("prepare", 2), ("_stage", 2), ("take", 1), ("_move", 1), ("_remove", 1)]
+)
+def test_the_next_to_open_the_store_settles_it(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch, where: str, turn: int
+) -> None:
+    """Before the operation was committed it is taken back, after that it is finished."""
+    interrupt(url, monkeypatch, where)
+    assert journals(work)
+    with hardsave.open(url) as vault:
+        assert vault.timeline("main").load() == {"turn": turn}
+        assert (work / "a.txt").read_text() == f"text {turn}"
+        assert (work / "new/2").exists() == (turn == 2)
+        assert (journals(work), leftovers(work)) == ([], [])
+        line = vault.timeline("main")
+        if turn == 1:
+            line.undo()
+        assert (line.load(), (work / "sub/b.txt").read_text()) == ({"turn": 2}, "text 2")
+
+
+def test_the_same_process_goes_on(url: str, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hardsave.open(url) as vault:
+        line = vault.timeline("main")
+
+        def stop(self: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(steps.Steps, "take", stop)
+        with pytest.raises(KeyboardInterrupt):
+            line.rewind("main:1")
+        monkeypatch.undo()
+        assert not any(vault.workspace(work).status().files) or line.load() == {"turn": 1}
+        assert (work / "a.txt").read_text() == "text 1"
+        line.undo()
+        assert (work / "a.txt").read_text() == "text 2"
+
+
+def test_files_that_were_edited_in_between_are_kept(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "take")
+    put(work, "a.txt", "edited after the crash")
+    with hardsave.open(url) as vault:
+        assert (work / "a.txt").read_text() == "edited after the crash"
+        assert (work / "sub/b.txt").read_text() == "text 1"
+        assert leftovers(work) == []
+        line = vault.timeline("main")
+        line.undo()
+        assert (work / "sub/b.txt").read_text() == "text 2"
+        line.redo()
+        assert (work / "a.txt").read_text() == "edited after the crash"
+
+
+def test_a_workspace_that_is_gone_or_another_stops_nobody_from_opening_the_store(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    interrupt(url, monkeypatch, "take")
+    moved = work.rename(work.with_name("moved"))
+    for _ in range(2):
+        with caplog.at_level(logging.ERROR), hardsave.open(url) as vault:
+            assert vault.timeline("main").load() == {"turn": 1}
+        assert "interrupted" in caplog.text
+        work.mkdir(exist_ok=True)
+    with hardsave.open(url) as vault:
+        error = refusal(vault.timeline("main").save, {}, workspace=work)
+        assert "not the directory" in str(error)
+    work.rmdir()
+    moved.rename(work)
+    with hardsave.open(url) as vault:
+        assert (work / "a.txt").read_text() == "text 1"
+        assert journals(work) == []
+
+
+def test_another_user_is_not_troubled(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "take")
+    with hardsave.open(url, user="bob") as bob:
+        bob.timeline("main").save({}, workspace=work)
+        assert journals(work)
+    with hardsave.open(url):
+        assert journals(work) == []
+
+
+def test_a_commit_that_fails_leaves_it_open_which_way_it_went(desk: Desk, store: Watched) -> None:
+    for when in ("before_commit", "after_commit"):
+        desk.write(a_txt="one", b_txt="b")
+        one = desk.save(1)
+        desk.write(a_txt="two")
+        desk.save(2)
+        setattr(store, when, Unavailable("the disk fails; try again"))
+        assert isinstance(refusal(desk.line.rewind, one), Unavailable)
+        is_done = when == "after_commit"
+        desk.vault.workspace(desk.work).status()
+        assert desk.read("a.txt") == ("one" if is_done else "two")
+        assert desk.line.load() == {"turn": 1 if is_done else 2}
+        assert desk.seen()
+
+
+def test_threads_that_save_and_rewind_one_workspace_take_turns(desk: Desk) -> None:
+    desk.write(a_txt="0")
+    desk.save(0)
+    for name in ("ada", "bob"):  # whoever has never saved is not known to be there
+        desk.save(0, desk.vault.timeline(name))
+    errors: list[BaseException] = []
+
+    def saving(name: str) -> None:
+        try:
+            line = desk.vault.timeline(name)
+            for turn in range(8):
+                put(desk.work, f"{name}/file", str(turn))
+                saved = line.save({"turn": turn}, workspace=desk.work)
+                assert saved.snapshot is not None
+                assert saved.snapshot.read(f"{name}/file") == str(turn).encode()
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=saving, args=(name,)) for name in ("ada", "bob")]
+    for thread in threads:
+        thread.start()
+    for turn in range(5):
+        put(desk.work, "a.txt", f"{turn + 1}")
+        desk.save(turn + 1)
+        desk.line.rewind("main:1", scope="mine")
+        desk.line.undo()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [desk.read(f"{name}/file") for name in ("ada", "bob")] == ["7", "7"]
+    assert desk.vault.verify().faults == ()
+
+
+def test_a_store_in_the_workspace_behind_a_symlink_is_not_captured(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "inside").mkdir(parents=True)
+    (tmp_path / "way-in").symlink_to(work / "inside")
+    put(work, "a.txt", "one")
+    with hardsave.open(f"sqlite:///{tmp_path}/way-in/store.db") as vault:
+        line = vault.timeline("main")
+        for turn in range(2):
+            saved = line.save({"turn": turn}, workspace=work)
+            assert saved.snapshot is not None
+            assert [file.path for file in saved.snapshot.files()] == ["a.txt", "inside"]
+        put(work, "a.txt", "two")
+        line.rewind("main:1")
+        assert (work / "a.txt").read_text() == "one"
+        assert os.path.exists(work / "inside/store.db")
+
+
+def test_a_fork_that_was_cut_off_is_gone_with_its_directory(
+    url: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(self: object) -> None:
+        raise Stop
+
+    vault = hardsave.open(url)
+    monkeypatch.setattr(steps.Steps, "prepare", stop)
+    with pytest.raises(Stop):
+        vault.workspace(work).fork("main:1", tmp_path / "try")
+    monkeypatch.undo()
+    vault.close()
+    shutil.rmtree(tmp_path / "try")
+    with hardsave.open(url) as vault:
+        fork = vault.workspace(work).fork("main:1", tmp_path / "again")
+        assert picture(fork.workspace.path)[b"a.txt"]
