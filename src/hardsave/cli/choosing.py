@@ -11,7 +11,7 @@ from hardsave.cli import changes, draw, messages, terminal, words
 from hardsave.cli.commands.log import cells, mark
 from hardsave.cli.facts import Known
 from hardsave.cli.history import Log, Wanted, gather
-from hardsave.cli.picker import Option, Picker, What
+from hardsave.cli.picker import Chosen, Option, Picker, What
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
 from hardsave.vault.files import difference
@@ -20,8 +20,8 @@ OFFERED = 200
 PREVIEWED = 6  # messages
 
 
-def choose(session: Session, what: What) -> tuple[str, What] | None:
-    """The id that was chosen, and what of it; None if nothing was."""
+def choose(session: Session, what: What) -> Chosen | None:
+    """What somebody chose; None if nothing."""
     line = session.line
     with session.out.busy("reading"):
         log = gather([line], Wanted(OFFERED))
@@ -36,8 +36,7 @@ def choose(session: Session, what: What) -> tuple[str, What] | None:
         return list(islice(_preview(head, by_id[id]), 200))
 
     title = f"rewind {words.shown(line.name)} to"
-    chosen = terminal.pick(Picker(title, tuple(options), what=what), preview)
-    return None if chosen is None else (chosen.id, chosen.what)
+    return terminal.pick(Picker(title, tuple(options), what=what), preview)
 
 
 def _options(session: Session, log: Log) -> list[Option]:

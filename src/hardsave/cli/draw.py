@@ -8,6 +8,7 @@ from rich.text import Text
 
 from hardsave import Checkpoint
 from hardsave.cli import words
+from hardsave.cli.errors import in_our_words
 from hardsave.cli.messages import Message
 from hardsave.vault.files import LeftOut
 from hardsave.vault.restoring import FileChanges
@@ -142,7 +143,8 @@ def not_captured(found: Sequence[LeftOut], *, limit: int | None = LISTED) -> Ite
         return
     yield Text(f"{words.count(len(found), 'path')} not captured", style="warning")
     for each in found[:limit]:
-        yield Text.assemble("  ! ", words.shown(each.path), (f"  {each.reason}", "quiet"))
+        why = in_our_words(each.reason)
+        yield Text.assemble("  ! ", words.shown(each.path), (f"  {why}", "quiet"))
     if limit is not None and len(found) > limit:
         yield Text(f"    and {len(found) - limit:,} more", style="quiet")
 

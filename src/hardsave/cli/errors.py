@@ -39,14 +39,14 @@ WORDS = {
     "scope='everyone'": "--everyone",
     "; see operations()": "; see 'hardsave ops'",
     "; run verify": "; run 'hardsave verify'",
-    "say so with workspace=, or rewind what='state' alone": (
-        "go there and use 'hardsave rewind --files', or rewind the state alone with --state"
-    ),
-    "name another with workspace=, or rewind what='state' alone": (
-        "or rewind the state alone with --state"
-    ),
-    "or rewind the state alone": "or rewind the state alone with --state",
     "; undo may bring it back": "; 'hardsave undo' may bring it back",
+    "; vault.timelines() lists them": "; 'hardsave timelines' lists them",
+    "or rewind the state alone": "or rewind with --state",
+    "rewind what='state' alone": "rewind with --state",
+    "leave what='state'": "leave --state",
+    "with workspace=": "with --into DIR",
+    "'include' can ask for it": "'hardsave save --include' can ask for it",
+    "or say that you are sure with sure=True": "or use the library with sure=True",
 }
 
 

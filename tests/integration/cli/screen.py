@@ -74,8 +74,10 @@ class Screen:
         """Look until a text is on the screen, or is gone."""
         end = time.monotonic() + SECONDS
         while (wanted in self.text) == gone:
-            assert time.monotonic() < end, f"no {wanted!r} on the screen:\n{self.text}"
-            self._look()
+            has_ended = self.process.poll() is not None
+            is_new = self._look()
+            is_over = (has_ended and not is_new) or time.monotonic() > end
+            assert not is_over, f"no {wanted!r} on the screen:\n{self.text}"
         return self.text
 
     def ended(self) -> int:

@@ -104,6 +104,34 @@ def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(
     assert files(session_1) == {"a.txt": "one\n", "c.txt": "theirs\n"}
 
 
+def test_a_ref_says_which_of_two_unfinished_timelines_is_meant(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-2").save({}, workspace=".")
+    assert run("rewind", "@~1", "--yes").code == 2
+    assert (
+        run("rewind", "session-1:2", "--state", "--yes", "--json").data["timeline"] == "session-1"
+    )
+
+
+def test_a_fork_goes_back_into_what_it_was_forked_from(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline("session-1")
+        line.append({"turn": 4}, status="done", workspace=".")
+        line.fork("plan-ready", name="try-2").append({"turn": 9}, workspace=".")
+    ran = run("rewind", "session-1:1", "--state", "--yes", "--json")
+    assert ran.data["timeline"] == "try-2"
+    assert run("show", "@", "--timeline", "session-1", "--json").data["seq"] == 4
+
+
+def test_files_can_go_into_another_directory(run: Run, session_1: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    ran = run("rewind", "plan-ready", "--files", "--into", str(other), "--yes")
+    assert ran.code == 0, ran
+    assert files(other) == {"a.txt": "one\ntwo\n"}
+    assert len(files(session_1)) == 2
+
+
 def test_undo_of_nothing_is_not_found(run: Run, session_1: Path) -> None:
     assert run("undo").code == 3
     assert run("redo", "--any-timeline").code == 3

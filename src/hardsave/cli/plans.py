@@ -1,0 +1,110 @@
+"""What a rewind takes back, and how that is shown: before it happens, and afterwards."""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from hardsave import Checkpoint, Rewind
+from hardsave.cli import changes, messages, moments, words
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+What = Literal["all", "state", "files"]
+
+
+class Way(NamedTuple):
+    """What is to go back, and how."""
+
+    what: What = "all"
+    paths: tuple[str, ...] | None = None
+    scope: Literal["mine", "everyone"] | None = None
+    into: str | None = None
+    git: bool = False
+
+    def asked(self) -> dict[str, Any]:
+        """The same in the words of the library."""
+        asked = self._asdict()
+        asked["workspace"] = asked.pop("into")
+        return asked
+
+    def moves_head(self, plan: Rewind) -> bool:
+        may = self.what != "files" and self.paths is None
+        return may and plan.before != plan.target
+
+    def does_something(self, plan: Rewind) -> bool:
+        return self.moves_head(plan) or bool(plan.files)
+
+
+def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
+    """What would happen."""
+    from hardsave.cli import draw
+
+    name = (f" {words.shown(plan.target.name)}", "name") if plan.target.name else ""
+    age = (f"  {moments.ago(plan.target.created_at, now)}", "quiet")
+    line = (words.shown(plan.timeline), "name")
+    yield draw.line("rewind ", line, " to ", draw.ref(plan.target), name, age)
+    if way.moves_head(plan):
+        yield draw.line(("  state  ", "quiet"), _state(plan))
+    if plan.files is not None:
+        counts = str(plan.files) if plan.files or plan.files.kept else "as they are"
+        yield draw.line(("  files  ", "quiet"), counts, (f"  in {plan.files.workspace}", "quiet"))
+        yield from draw.file_changes(plan.files)
+
+
+def _state(plan: Rewind) -> "Text":
+    from hardsave.cli import draw
+
+    before, after = (_messages(one) for one in (plan.before, plan.target))
+    said = ""
+    if before is not None and after is not None:
+        said = f"  {before:,} → {words.count(after, 'message')}"
+    start = draw.ref(plan.before) if plan.before is not None else "nothing"
+    return draw.line(start, " → ", draw.ref(plan.target), said)
+
+
+def _messages(one: Checkpoint | None) -> int | None:
+    found = None if one is None else messages.of(one.state)
+    return None if found is None else len(found[1])
+
+
+def done_lines(done: Rewind, way: Way) -> "Iterator[Text]":
+    """What has happened."""
+    from hardsave.cli import draw
+
+    where = draw.ref(done.target)
+    if way.moves_head(done):
+        yield draw.line("rewound ", (words.shown(done.timeline), "name"), " to ", where)
+    if done.files is not None and (done.files or done.files.kept):
+        yield draw.line("files as of ", where, f": {done.files}")
+        yield from draw.file_changes(done.files, limit=10)
+
+
+def patches(plan: Rewind) -> "Iterator[Text]":
+    """What each file would lose and gain: from what lies there now to the checkpoint."""
+    from hardsave.cli import draw
+    from hardsave.workspace import reading
+
+    assert plan.files is not None
+    folder = reading.open_directory(Path(plan.files.workspace))
+    try:
+        for path in (*plan.files.created, *plan.files.changed, *plan.files.removed):
+            yield from draw.patch(_patch(folder, plan.target, path))
+    finally:
+        os.close(folder)
+
+
+def _patch(folder: int, target: Checkpoint, path: str) -> str:
+    """The workspace may have become anything meanwhile: no link is followed, nothing is awaited."""
+    from hardsave.workspace import reading
+
+    now = reading.read_beneath(folder, os.fsencode(path), limit=changes.MAX_BYTES)
+    if now.problem:
+        return f"{path}: {now.problem}\n"
+    files = target.snapshot
+    assert files is not None
+    kinds = [each.kind for each in files.files(path)] if path in files else []
+    then = files.read(path) if kinds == ["file"] else b""
+    return changes.patch(now.data or b"", then, path)
