@@ -52,6 +52,8 @@ def shape(printed: str, folder: Path) -> list[str]:
         (r"project-[0-9a-f]{16}", "PROJECT"),
         (r"[\d.]+ [KMGT]iB free", "ROOM"),
         (r"\d+ objects", "OBJECTS"),
+        (r"(?<=file system )\s*.*", "KIND"),
+        (r"[\d,]+ may be watched", "LIMIT"),
         (r" +", " "),
     ):
         text = re.sub(pattern, stands_for, text)

@@ -148,6 +148,18 @@ def test_a_backup_that_is_behind_is_told(copied: int | None, last: int, level: s
     assert doctor.judge_backup("backup", copied, last).level == level
 
 
+@pytest.mark.parametrize(("kind", "level"), [("ext4", "ok"), ("nfs4", "warning"), ("", "ok")])
+def test_a_file_system_that_others_change_is_told(kind: str, level: str) -> None:
+    assert doctor.judge_file_system("file system", kind).level == level
+
+
+def test_too_many_directories_to_watch_are_told_with_the_way_out() -> None:
+    assert doctor.judge_watches("watching", 100, 8_192).level == "ok"
+    found = doctor.judge_watches("watching", 7_000, 8_192)
+    assert found.level == "warning"
+    assert "sysctl" in found.remedy
+
+
 def test_doctor_ends_with_1_if_restoring_does_not_work(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

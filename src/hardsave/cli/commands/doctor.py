@@ -10,6 +10,7 @@ from hardsave.cli.command import command
 from hardsave.cli.errors import Exit, in_our_words
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError
+from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -135,6 +136,44 @@ def judge_disk(what: str, free: int) -> Finding:
     return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)
 
 
+def _file_system(what: str, session: Session) -> Finding:
+    """Where the workspace lies; a store refuses to be opened where it cannot be safe."""
+    try:
+        listed = Path("/proc/self/mountinfo").read_bytes()
+    except FileNotFoundError:
+        return Finding(what, "ok", "this system does not list them")
+    return judge_file_system(what, mounts.kind_under(bytes(session.directory), listed))
+
+
+def judge_file_system(what: str, kind: str) -> Finding:
+    if mounts.tells_all(kind):
+        return Finding(what, "ok", kind or "unknown")
+    return Finding(
+        what,
+        "warning",
+        f"the workspace lies on {kind}, which others may change without being seen",
+        "work on a local disk; captures look at everything here",
+    )
+
+
+def _watches(what: str, session: Session) -> Finding:
+    """Whether a watcher could keep an eye on every directory that is captured."""
+    try:
+        limit = int(Path("/proc/sys/fs/inotify/max_user_watches").read_text())
+    except FileNotFoundError:
+        return Finding(what, "ok", "this system has no such limit")
+    last = session.workspace.last
+    files = None if last is None else last.snapshot
+    found = 0 if files is None else sum(each.kind == "directory" for each in files.files())
+    return judge_watches(what, found + 1, limit)
+
+
+def judge_watches(what: str, directories: int, limit: int) -> Finding:
+    message = f"{words.count(directories, 'directory', 'directories')}, {limit:,} may be watched"
+    remedy = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, directories * 4)}"
+    return Finding(what, "ok" if directories * 2 < limit else "warning", message, remedy)
+
+
 def _workspace(what: str, session: Session) -> Finding:
     unread = [
         each for each in session.workspace.status().not_captured if "cannot be read" in each.reason
@@ -155,6 +194,8 @@ LOOKS: dict[str, Look] = {
     "backup": _backup,
     "disk": _disk,
     "workspace": _workspace,
+    "file system": _file_system,
+    "watching": _watches,
 }
 
 
