@@ -1,0 +1,140 @@
+"""The scripted model: what it says over HTTP is what real clients understand."""
+
+import contextlib
+import http.client
+import json
+import threading
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from hardsave.runtime.scripted import Call, Fault, Reply, Script, ScriptedModel, Silence, Stall
+from hardsave.runtime.scripted.script import OVER, pieces_of, step_for
+
+BOTH = Reply("I look", (Call("read", {"path": "a"}), Call("list", {})), reasoning="let me think")
+
+
+def ask(url: str, **body: Any) -> Any:
+    data = json.dumps({"model": "m", "messages": [], **body}).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 # localhost
+        return answer.read()
+
+
+# The script
+
+
+def test_the_turn_decides_so_that_asking_again_gives_the_same_answer() -> None:
+    script = [Reply("one"), Reply("two")]
+    assert [step_for(script, 0, asked) for asked in range(3)] == [Reply("one")] * 3
+    assert step_for(script, 1, 0) == Reply("two")
+
+
+def test_a_list_is_gone_through_request_by_request_and_its_last_one_stays() -> None:
+    script: Script = [[Fault(429), Fault(500), Reply("at last")]]
+    found = [step_for(script, 0, asked) for asked in range(4)]
+    assert found == [Fault(429), Fault(500), Reply("at last"), Reply("at last")]
+
+
+def test_a_turn_that_the_script_does_not_have_is_refused() -> None:
+    assert step_for([Reply("one")], 1, 0) == OVER
+
+
+@pytest.mark.parametrize("text", ["", "one", "one two", " one  two\n three "])
+def test_the_pieces_of_a_text_make_up_the_text(text: str) -> None:
+    assert "".join(pieces_of(text)) == text
+
+
+# OpenAI's wire
+
+
+def test_openai_whole() -> None:
+    with ScriptedModel([BOTH]) as model:
+        found = json.loads(ask(f"{model.openai_url}/chat/completions"))
+    message = found["choices"][0]["message"]
+    assert message["content"] == "I look"
+    assert message["reasoning_content"] == "let me think"
+    assert [call["id"] for call in message["tool_calls"]] == ["call_0_0", "call_0_1"]
+    assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"path": "a"}
+    assert found["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_openai_streamed_says_the_same_in_pieces() -> None:
+    with ScriptedModel([BOTH]) as model:
+        lines = ask(f"{model.openai_url}/chat/completions", stream=True).decode().split("\n\n")
+    assert lines[-2:] == ["data: [DONE]", ""]
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "let me think"
+    assert "".join(delta.get("content") or "" for delta in deltas) == "I look"
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    first = [call["function"]["arguments"] for call in calls if call["index"] == 0]
+    assert json.loads("".join(first)) == {"path": "a"}
+
+
+# Anthropic's wire
+
+
+def test_anthropic_whole() -> None:
+    with ScriptedModel([BOTH]) as model:
+        found = json.loads(ask(f"{model.anthropic_url}/v1/messages"))
+    kinds = [block["type"] for block in found["content"]]
+    assert kinds == ["thinking", "text", "tool_use", "tool_use"]
+    assert found["content"][0]["signature"]
+    assert found["stop_reason"] == "tool_use"
+
+
+def test_anthropic_streamed_says_the_same_in_pieces() -> None:
+    with ScriptedModel([BOTH]) as model:
+        sent = ask(f"{model.anthropic_url}/v1/messages", stream=True).decode()
+    events = [json.loads(part.partition("data: ")[2]) for part in sent.split("\n\n") if part]
+    assert [event["type"] for event in events][-2:] == ["message_delta", "message_stop"]
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert "".join(delta.get("thinking", "") for delta in deltas) == "let me think"
+    assert "".join(delta.get("text", "") for delta in deltas) == "I look"
+
+
+# What goes wrong on demand
+
+
+def test_every_request_is_recorded_with_its_turn() -> None:
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "one"}]
+    with ScriptedModel([Reply("one"), Reply("two")]) as model:
+        ask(f"{model.openai_url}/chat/completions")
+        ask(f"{model.openai_url}/chat/completions", messages=said)
+        assert [request.turn for request in model.requests] == [0, 1]
+        assert model.requests[1].body["messages"] == said
+
+
+def test_an_error_comes_with_its_status_and_its_retry_after() -> None:
+    with (
+        ScriptedModel([Fault(429, retry_after="7")]) as model,
+        pytest.raises(urllib.error.HTTPError) as caught,
+    ):
+        ask(f"{model.openai_url}/chat/completions")
+    with caught.value as error:
+        assert error.code == 429
+        assert error.headers["Retry-After"] == "7"
+
+
+def test_garbage_is_sent_as_it_is() -> None:
+    with ScriptedModel([Fault(200, "<html>")]) as model:
+        assert ask(f"{model.openai_url}/chat/completions") == b"<html>"
+
+
+@pytest.mark.parametrize("step", [Silence(), Stall(BOTH, 2)])
+def test_a_model_that_never_ends_its_answer_is_noticed_and_can_be_closed(step: Any) -> None:
+    with ScriptedModel([step]) as model:
+        url = f"{model.openai_url}/chat/completions"
+        asking = threading.Thread(target=_ignored, args=(url,), daemon=True)
+        asking.start()
+        assert model.wait_for_stalls(1)
+    asking.join(10)
+    assert not asking.is_alive()
+
+
+def _ignored(url: str) -> None:
+    with contextlib.suppress(OSError, http.client.HTTPException):  # it never gets a whole answer
+        ask(url, stream=True)
