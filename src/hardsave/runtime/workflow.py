@@ -1,0 +1,209 @@
+"""Running a workflow, so that it goes on where it was: finished steps are not run again.
+
+Contract. After each step that asks for it, what all finished steps have answered is saved on the
+run's timeline. A run from a checkpoint skips what was finished there and uses its answers. A
+step that has another agent or other inputs than it had then is told: it would be wrong to go on
+as if nothing had changed, so that is a `Conflict`, unless the caller accepts it, and then such
+steps run again.
+"""
+
+import inspect
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import hardsave
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.runtime.agent import Message, StandardAgent
+from hardsave.runtime.plan import INPUTS, Step, Workflow, filled, read_file
+
+_log = logging.getLogger(__name__)
+
+Worker = Callable[[dict[str, Any]], Any | Awaitable[Any]]
+"""Does a step's work: gets its inputs, gives its answer. May be a coroutine function."""
+
+StepStatus = Literal["completed", "skipped", "failed"]
+
+
+@dataclass
+class Outcome:
+    """How a step ended."""
+
+    status: StepStatus
+    answer: Any = None
+    attempts: int = 0
+    error: str = ""
+    key: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass
+class Run:
+    """A workflow's run: where it stands."""
+
+    id: str
+    workflow: str
+    inputs: dict[str, Any] = field(default_factory=dict)
+    steps: dict[str, Outcome] = field(default_factory=dict)
+    checkpoint_id: str | None = None
+    """The latest checkpoint; `run(workflow, checkpoint_id=…)` goes on from it."""
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """What each finished step has answered."""
+        return {name: step.answer for name, step in self.steps.items()}
+
+    @property
+    def ok(self) -> bool:
+        return all(step.status == "completed" for step in self.steps.values())
+
+
+class StepFailed(hardsave.HardsaveError):
+    """A step has failed for good. What was finished before it is saved; `run` has it all."""
+
+    def __init__(self, message: str, run: Run) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+class WorkflowExecutor:
+    """Runs workflows with the agents that it was given by name."""
+
+    def __init__(
+        self, agents: Mapping[str, Worker | StandardAgent], *, vault: hardsave.Vault
+    ) -> None:
+        self._agents = dict(agents)
+        self._vault = vault
+
+    async def run(
+        self,
+        workflow: "Workflow | str | Path",
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
+        accept_changes: bool = False,
+    ) -> Run:
+        """Run a workflow, or the file it is in; with `checkpoint_id` from there on."""
+        plan = workflow if isinstance(workflow, Workflow) else read_file(workflow)
+        self._check_agents(plan)
+        if checkpoint_id is None:
+            run = Run(f"run-{uuid.uuid4().hex[:12]}", plan.name, dict(inputs or {}))
+        else:
+            run = self._resumed(plan, checkpoint_id, inputs, accept_changes=accept_changes)
+        for step in plan.steps:
+            if step.name not in run.steps or run.steps[step.name].status == "failed":
+                await self._take(step, run)
+        return run
+
+    def _check_agents(self, plan: Workflow) -> None:
+        for step in plan.steps:
+            if step.agent not in self._agents:
+                known = ", ".join(sorted(self._agents)) or "none"
+                raise NotFound(
+                    f"step {step.name!r} wants agent {step.agent!r}, which was not given (there "
+                    f"are: {known})"
+                )
+
+    # Going on
+
+    def _resumed(
+        self,
+        plan: Workflow,
+        checkpoint_id: str,
+        inputs: Mapping[str, Any] | None,
+        *,
+        accept_changes: bool,
+    ) -> Run:
+        saved = self._vault.get(checkpoint_id).read()
+        if not isinstance(saved, dict) or "workflow" not in saved:
+            raise Misuse(f"checkpoint {checkpoint_id} is not one of a workflow's run")
+        if saved["workflow"] != plan.name:
+            raise Conflict(
+                f"checkpoint {checkpoint_id} is of workflow {saved['workflow']!r}, not of "
+                f"{plan.name!r}"
+            )
+        steps = {name: Outcome(**step) for name, step in saved["steps"].items()}
+        changes = changed(plan, steps)
+        if changes and not accept_changes:
+            raise Conflict(
+                f"the workflow has changed since {checkpoint_id}: {'; '.join(changes)}. Run it "
+                "anew, or accept_changes=True to run the changed steps again"
+            )
+        given = saved["inputs"] if inputs is None else dict(inputs)
+        kept = _kept(plan, steps)
+        return Run(saved["run"], plan.name, given, kept, checkpoint_id)
+
+    # One step
+
+    async def _take(self, step: Step, run: Run) -> None:
+        outcome = await self._tried(step, run)
+        run.steps[step.name] = outcome
+        if outcome.status == "failed" and step.on_error != "continue":
+            if step.on_error == "fail":
+                self._save(run, "failed")
+                raise StepFailed(f"step {step.name!r} failed: {outcome.error}", run)
+            outcome.status = "skipped"
+        if step.checkpoint:
+            self._save(run, "running")
+
+    async def _tried(self, step: Step, run: Run) -> Outcome:
+        inputs = filled(dict(step.inputs), {**run.answers, INPUTS: run.inputs})
+        error = ""
+        for attempt in range(1, step.retry + 2):
+            try:
+                answer = await _asked(self._agents[step.agent], inputs)
+                return Outcome("completed", answer, attempt, key=step.key)
+            except Exception as failure:  # noqa: BLE001 # whatever an agent raises
+                error = f"{type(failure).__name__}: {failure}"
+                _log.warning("step %s, attempt %d: %s", step.name, attempt, error)
+        return Outcome("failed", None, step.retry + 1, error, step.key)
+
+    def _save(self, run: Run, status: str) -> None:
+        state = {
+            "workflow": run.workflow,
+            "run": run.id,
+            "inputs": run.inputs,
+            "steps": {name: step.to_dict() for name, step in run.steps.items()},
+        }
+        line = self._vault.timeline(run.id)
+        run.checkpoint_id = line.save(state, status=status, expect=hardsave.ANY_HEAD).id
+
+
+async def _asked(worker: Worker | StandardAgent, inputs: dict[str, Any]) -> Any:
+    """What somebody answers to inputs: an agent gets them as a message."""
+    if isinstance(worker, StandardAgent):
+        return (await worker.reply(Message(inputs))).content
+    answer = worker(inputs)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def changed(plan: Workflow, done: Mapping[str, Outcome]) -> list[str]:
+    """What is otherwise than when these steps were finished, as people can understand it."""
+    present = {step.name: step for step in plan.steps}
+    found = [f"step {name!r} is gone" for name in done if name not in present]
+    for name, outcome in done.items():
+        step = present.get(name)
+        if step is not None and outcome.key != step.key:
+            found.append(f"step {name!r} has another agent or other inputs")
+    finished = [step.name for step in plan.steps if step.name in done]
+    before = [step.name for step in plan.steps[: len(finished)]]
+    if sorted(finished) != sorted(before):
+        new = [name for name in before if name not in done]
+        found.append(f"new before finished ones: {', '.join(map(repr, new))}")
+    return found
+
+
+def _kept(plan: Workflow, done: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """What need not run again: finished, unchanged, and not after something that is new."""
+    kept: dict[str, Outcome] = {}
+    for step in plan.steps:
+        outcome = done.get(step.name)
+        if outcome is None or outcome.key != step.key or outcome.status == "failed":
+            break
+        kept[step.name] = outcome
+    return kept

@@ -1,0 +1,177 @@
+"""Workflows that go on where they were."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.runtime.agent import Message, StandardAgent
+from hardsave.runtime.plan import read
+from hardsave.runtime.workflow import Run, StepFailed, WorkflowExecutor
+
+TEN = "steps:\n" + "".join(f"  - {{name: s{n}, agent: count}}\n" for n in range(1, 11))
+
+
+class Counting:
+    def __init__(self, *, fails: int = 0) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self._fails = fails
+
+    def __call__(self, inputs: dict[str, Any]) -> int:
+        self.calls.append(inputs)
+        if len(self.calls) <= self._fails:
+            raise ValueError(f"no {len(self.calls)}")
+        return len(self.calls)
+
+
+@pytest.fixture
+def vault() -> hardsave.Vault:
+    return hardsave.open("memory://")
+
+
+def run(vault: hardsave.Vault, text: str, agents: dict[str, Any], **options: Any) -> Run:
+    executor = WorkflowExecutor(agents, vault=vault)
+    return asyncio.run(executor.run(read(text, "w.yaml"), **options))
+
+
+def test_answers_flow_from_step_to_step(vault: hardsave.Vault) -> None:
+    async def shout(inputs: dict[str, Any]) -> str:
+        return str(inputs["what"]).upper()
+
+    class Parrot(StandardAgent):
+        async def on_running(self, msg: Message) -> dict[str, Any]:
+            return {"said": msg.content["what"]}
+
+    text = """
+steps:
+  - {name: one, agent: shout, inputs: {what: "${inputs.word}"}}
+  - {name: two, agent: parrot, inputs: {what: "${one}!"}}
+  - {name: three, agent: shout, inputs: {what: "${two.said}"}}
+"""
+    done = run(vault, text, {"shout": shout, "parrot": Parrot()}, inputs={"word": "hi"})
+    assert done.answers == {"one": "HI", "two": {"said": "HI!"}, "three": "HI!"}
+    assert done.ok
+    assert len(vault.timeline(done.id)) == 3
+
+
+def test_only_steps_that_ask_for_it_are_saved(vault: hardsave.Vault) -> None:
+    text = """
+workflow: {checkpoint: false}
+steps:
+  - {name: a, agent: count}
+  - {name: b, agent: count, checkpoint: true}
+  - {name: c, agent: count}
+"""
+    done = run(vault, text, {"count": Counting()})
+    assert len(vault.timeline(done.id)) == 1
+    assert list(vault.timeline(done.id).load()["steps"]) == ["a", "b"]
+
+
+def test_a_failed_step_is_tried_again_and_then_fails_the_run(vault: hardsave.Vault) -> None:
+    text = "steps: [{name: a, agent: count}, {name: b, agent: bad, retry: 2}]"
+    bad = Counting(fails=2)
+    assert run(vault, text, {"count": Counting(), "bad": bad}).steps["b"].attempts == 3
+    with pytest.raises(StepFailed, match="step 'b' failed: ValueError: no 3") as caught:
+        run(vault, text, {"count": Counting(), "bad": Counting(fails=9)})
+    assert caught.value.run.checkpoint_id is not None
+    assert vault.get(caught.value.run.checkpoint_id).status == "failed"
+
+
+def test_a_run_goes_on_after_the_step_that_failed(vault: hardsave.Vault) -> None:
+    count, flaky = Counting(), Counting(fails=1)
+    text = "steps: [{name: a, agent: count}, {name: b, agent: flaky}, {name: c, agent: count}]"
+    with pytest.raises(StepFailed) as caught:
+        run(vault, text, {"count": count, "flaky": flaky})
+    done = run(
+        vault, text, {"count": count, "flaky": flaky}, checkpoint_id=caught.value.run.checkpoint_id
+    )
+    assert done.ok
+    assert (len(count.calls), len(flaky.calls)) == (2, 2)
+    assert done.id == caught.value.run.id
+
+
+@pytest.mark.parametrize(("way", "status"), [("skip", "skipped"), ("continue", "failed")])
+def test_a_step_may_fail_and_the_rest_goes_on(vault: hardsave.Vault, way: str, status: str) -> None:
+    text = f"steps: [{{name: a, agent: bad, on_error: {way}}}, {{name: b, agent: count}}]"
+    done = run(vault, text, {"bad": Counting(fails=9), "count": Counting()})
+    assert (done.steps["a"].status, done.steps["b"].status) == (status, "completed")
+
+
+def test_a_workflow_that_changed_is_explained(vault: hardsave.Vault) -> None:
+    count = Counting()
+    text = "steps: [{name: a, agent: count}, {name: b, agent: count}, {name: c, agent: count}]"
+    done = run(vault, text, {"count": count})
+    checkpoint = vault.timeline(done.id).get("@~1").id
+    for other, says in (
+        (
+            text.replace("a, agent: count", "a, agent: count, inputs: {x: 1}"),
+            "step 'a' has another",
+        ),
+        (text.replace("{name: a, agent: count}, ", ""), "step 'a' is gone"),
+        (text.replace("[{name: a", "[{name: z, agent: count}, {name: a"), "new before finished"),
+    ):
+        with pytest.raises(Conflict, match=says):
+            run(vault, other, {"count": count}, checkpoint_id=checkpoint)
+    before = len(count.calls)
+    other = text.replace("b, agent: count", "b, agent: count, inputs: {x: 1}")
+    again = run(vault, other, {"count": count}, checkpoint_id=checkpoint, accept_changes=True)
+    assert again.ok
+    assert len(count.calls) - before == 2  # b, which changed, and c after it
+
+
+def test_what_does_not_fit_is_refused(vault: hardsave.Vault) -> None:
+    with pytest.raises(NotFound, match="wants agent 'count', which was not given"):
+        run(vault, TEN, {})
+    other = vault.timeline("chat").save({"messages": []}).id
+    with pytest.raises(Misuse, match="not one of a workflow's run"):
+        run(vault, TEN, {"count": Counting()}, checkpoint_id=other)
+    done = run(vault, "workflow: {name: x}\n" + TEN, {"count": Counting()})
+    with pytest.raises(Conflict, match="is of workflow 'x', not of 'w'"):
+        run(vault, TEN, {"count": Counting()}, checkpoint_id=done.checkpoint_id)
+
+
+PROGRAM = """
+import asyncio, os, signal, sys
+from pathlib import Path
+import hardsave
+from hardsave.runtime.workflow import WorkflowExecutor
+
+folder, kills, checkpoint = Path(sys.argv[1]), sys.argv[2] == "kill", sys.argv[3] or None
+
+def count(inputs):
+    done = folder / "done.txt"
+    number = inputs["number"]
+    if kills and number == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with done.open("a") as file:
+        file.write(f"{number}\\n")
+    return number
+
+with hardsave.open(f"sqlite:///{folder}/s.db") as vault:
+    executor = WorkflowExecutor({"count": count}, vault=vault)
+    run = asyncio.run(executor.run(workflow=folder / "w.yaml", checkpoint_id=checkpoint))
+    print(run.answers)
+"""
+
+
+def test_ten_steps_killed_in_the_sixth_go_on_with_the_sixth(tmp_path: Path) -> None:
+    steps = [f"  - {{name: s{n}, agent: count, inputs: {{number: {n}}}}}\n" for n in range(1, 11)]
+    (tmp_path / "w.yaml").write_text("steps:\n" + "".join(steps))
+
+    def start(how: str, checkpoint: str = "") -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), how, checkpoint]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert start("kill").returncode == -signal.SIGKILL
+    with hardsave.open(f"sqlite:///{tmp_path}/s.db") as vault:
+        (line,) = vault.timelines()
+        head = line.get().id
+    done = start("finish", head)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "done.txt").read_text().split() == [str(n) for n in range(1, 11)]
