@@ -44,6 +44,7 @@ class Copier:
         self._is_failing = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._turning = threading.Lock()
         self._stop = threading.Event()
         self._wake = threading.Event()  # before its time
         self._is_in_a_hurry = False  # somebody waits for the thread to end
@@ -112,7 +113,11 @@ class Copier:
         self._let_go()
 
     def turn(self, *, is_last: bool = False) -> None:
-        """Copy what is new, if it is for us to do."""
+        """Copy what is new, if it is for us to do. One at a time, whoever calls."""
+        with self._turning:
+            self._turn(is_last=is_last)
+
+    def _turn(self, *, is_last: bool) -> None:
         try:
             # To connect to another file that was put there would meet it with our WAL.
             is_ours = self._writer.is_in_place() and self._elect()
