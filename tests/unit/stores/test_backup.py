@@ -338,6 +338,33 @@ def test_a_backup_gives_room_back_when_its_store_does(
     assert second.stat().st_size < before / 2
 
 
+def test_a_wal_that_grew_during_a_pass_is_emptied_after_it(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copier, "LARGE_WAL_BYTES", 100_000)
+    line = Line(store)
+    line.save()
+    copy(store)
+    copy_additions = feeding._copy_additions
+
+    def slowly(connection: apsw.Connection, before: Copied) -> None:
+        copy_additions(connection, before)
+        for number in range(20):
+            data = random.Random(number).randbytes(20_000)
+            line.commit(line.next(objects={digest(data): data}))
+        assert wal.stat().st_size > 400_000
+
+    wal = path.with_name(path.name + "-wal")
+    line.save()
+    monkeypatch.setattr(feeding, "_copy_additions", slowly)
+    copy(store)
+    assert wal.stat().st_size == 0
+    monkeypatch.setattr(feeding, "_copy_additions", copy_additions)
+    line.save()
+    copy(store)
+    assert_same(store)
+
+
 def test_building_that_fails_leaves_no_draft(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,9 +16,9 @@ import apsw
 
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
-from hardsave.stores.sqlite import backup, drafts, feeding
+from hardsave.stores.sqlite import backup, drafts, feeding, room
 from hardsave.stores.sqlite.backup import Copied
-from hardsave.stores.sqlite.connection import in_our_words
+from hardsave.stores.sqlite.connection import in_our_words, wal_bytes
 from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.stores.sqlite.writer import Writer
 
@@ -26,6 +26,7 @@ PASS_SECONDS = 0.5
 RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
+LARGE_WAL_BYTES = 16 * 1024 * 1024  # four times of what SQLite moves into the main file by itself
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
 
 
@@ -123,6 +124,7 @@ class Copier:
             is_ours = self._writer.is_in_place() and self._elect()
             if is_ours and not (is_last and self._is_much()):
                 self._pass()
+                self._empty_wal()
             self._is_failing = False
         except (HardsaveError, apsw.Error, OSError) as error:
             self._disconnect()
@@ -173,6 +175,12 @@ class Copier:
             if not self._is_damaged():
                 raise  # it is the store that cannot be read
             self._build("it is damaged")
+
+    def _empty_wal(self) -> None:
+        """A long pass keeps the store's WAL from being emptied: it does so itself afterwards."""
+        if wal_bytes(self._path) > LARGE_WAL_BYTES:
+            with in_our_words(self._path):
+                room.empty_wal(self._connected(), "store")
 
     def _check_wal(self) -> None:
         """What goes into a WAL that was taken away or cut, nobody finds again."""

@@ -75,6 +75,17 @@ def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 
 
+def empty_wal(connection: apsw.Connection, name: str) -> None:
+    """Move a WAL into its main file while others write, and cut it if nobody uses it then."""
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    try:
+        connection.execute(f"PRAGMA {name}.wal_checkpoint(PASSIVE)").fetchall()
+        with contextlib.suppress(apsw.BusyError):
+            connection.execute(f"PRAGMA {name}.wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+
+
 def settle(path: str) -> None:
     """Remove what was left half made, and let it last that files were emptied and removed.
 
