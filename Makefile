@@ -17,6 +17,7 @@ help: ## this list
 
 run: $(READY)/core ## an agent that is killed, and goes on
 	@$(BIN)/python examples/survive_a_crash.py
+	@$(BIN)/python examples/work_that_survives.py
 
 test: $(READY)/test ## all tests but the torture; ARGS="-k name" goes to pytest
 	@$(BIN)/python -m pytest -n auto $(ARGS)
