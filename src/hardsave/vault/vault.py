@@ -427,10 +427,12 @@ class Vault:
     def close(self) -> None:
         """Release the store. A second call does nothing."""
         self._closing.set()
-        if self._tasks is not None:
-            self._tasks.close()
-        self._context.places.close()
-        self._context.store.close()
+        try:
+            if self._tasks is not None:
+                self._tasks.close()
+        finally:
+            self._context.places.close()
+            self._context.store.close()
 
     def __enter__(self) -> "Vault":
         return self

@@ -366,3 +366,37 @@ def test_a_sweep_that_fails_is_reported_and_tried_again(
 def test_a_runner_that_was_not_entered_has_no_report(room: Room) -> None:
     with pytest.raises(Misuse, match="once it was entered"):
         _ = room.tasks.runner("s").report
+
+
+# Sessions by hand
+
+
+def test_a_session_that_is_not_closed_cleanly_leaves_its_tasks_to_the_next(room: Room) -> None:
+    room.tasks.add("t1")
+    runner = room.tasks.runner("one").__enter__()
+    attempt = runner.claim("t1")
+    assert [owner.session for owner in room.store.owners(None)] == ["one"]
+    runner.close(clean=False)
+    runner.close()
+    with pytest.raises(hardsave.Conflict):
+        room.tasks.claim("t1")
+    with room.tasks.runner("two") as next_one:
+        assert [task.id for task in next_one.report.interrupted] == ["t1"]
+    with pytest.raises(hardsave.LeaseLost):
+        attempt.complete()
+
+
+def test_a_vault_whose_lease_cannot_be_given_back_is_closed_all_the_same(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.tasks.add("t1")
+    room.tasks.claim("t1")
+
+    def broken(user: Any, owner: Any) -> None:
+        raise Unavailable("away")
+
+    monkeypatch.setattr(room.store, "let_go", broken)
+    with pytest.raises(Unavailable):
+        room.vault.close()
+    with pytest.raises(Misuse, match="closed"):
+        room.store.task(None, "t1")
