@@ -108,13 +108,13 @@ def _with_leads(one: Message, *, full: bool, sign: str) -> Iterator[tuple[Text, 
 
 def _said(one: Message, *, full: bool) -> Iterator[Text]:
     if one.text.strip():
-        for text in words.shown(one.text).strip().splitlines() if full else [_short(one.text)]:
+        for text in words.passage(one.text).strip().splitlines() if full else [_short(one.text)]:
             yield Text(text)
     for call in one.calls:
-        given = words.shown(call.arguments) if full else words.line(call.arguments, FOLDED)
+        given = words.passage(call.arguments) if full else words.line(call.arguments, FOLDED)
         yield Text.assemble(("▸ ", "tool"), (words.line(call.tool), "tool"), (f" {given}", "quiet"))
     for result in one.results:
-        shown = words.shown(result) if full else words.line(result, FOLDED)
+        shown = words.passage(result) if full else words.line(result, FOLDED)
         yield Text.assemble(("◂ ", "tool"), (shown, "quiet"))
     if not one.text.strip() and not one.calls and not one.results:
         yield Text("(empty)", style="quiet")
@@ -151,7 +151,7 @@ def not_captured(found: Sequence[LeftOut], *, limit: int | None = LISTED) -> Ite
 
 def patch(unified: str) -> Iterator[Text]:
     """A unified diff in its colours."""
-    for text in words.shown(unified).splitlines():
+    for text in words.passage(unified).split("\n")[:-1]:
         yield Text(text, style=_patch_style(text))
 
 

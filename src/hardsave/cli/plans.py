@@ -50,7 +50,8 @@ def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
         yield draw.line(("  state  ", "quiet"), _state(plan))
     if plan.files is not None:
         counts = str(plan.files) if plan.files or plan.files.kept else "as they are"
-        yield draw.line(("  files  ", "quiet"), counts, (f"  in {plan.files.workspace}", "quiet"))
+        where = words.shown(plan.files.workspace)
+        yield draw.line(("  files  ", "quiet"), counts, (f"  in {where}", "quiet"))
         yield from draw.file_changes(plan.files)
 
 

@@ -22,7 +22,7 @@ def size(number: int) -> str:
 
 
 def shown(text: str) -> str:
-    """A text that an agent, a file name or anybody wrote, safe to print.
+    """A text that an agent, a file name or anybody wrote, safe to print on one line.
 
     Escape sequences would drive the terminal, bidirectional marks would reorder what people read,
     and half a surrogate cannot be printed at all: each is written out instead.
@@ -34,6 +34,12 @@ def shown(text: str) -> str:
     )
 
 
+def passage(text: str) -> str:
+    """The same for a text of several lines."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(shown(part) for part in line.split("\t")) for line in lines)
+
+
 def line(text: str, limit: int | None = None) -> str:
     """The same on one line, cut where it is longer than `limit`."""
     flat = shown(" ".join(text[: 4 * limit if limit else None].split()))
@@ -41,13 +47,14 @@ def line(text: str, limit: int | None = None) -> str:
 
 
 def _is_harmless(character: str) -> bool:
-    if character in "\n\t":
-        return True
-    return unicodedata.category(character) not in ("Cc", "Cs") and character not in _BIDI
+    category = unicodedata.category(character)
+    return category not in ("Cc", "Cs", "Zl", "Zp") and character not in _BIDI
 
 
 def _spelt(character: str) -> str:
     number = ord(character)
+    if character in "\n\t":
+        return "\\n" if character == "\n" else "\\t"
     if 0xDC80 <= number <= 0xDCFF:  # a byte of a file name that is no UTF-8
         return f"\\x{number - 0xDC00:02x}"
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

@@ -37,6 +37,14 @@ def test_letters_of_any_script_stay() -> None:
     assert words.shown("Größe 日本 🎉") == "Größe 日本 🎉"
 
 
+def test_a_line_end_in_a_name_does_not_end_the_line() -> None:
+    assert words.shown("a\nb\tc\u2028d") == "a\\nb\\tc\\u2028d"
+
+
+def test_a_passage_keeps_its_lines_and_nothing_else_that_acts() -> None:
+    assert words.passage("a\r\nb\tc\x1bd\r") == "a\nb\tc\\x1bd\\x0d"
+
+
 def test_one_line_is_cut_where_it_is_too_long() -> None:
     assert words.line("a\n  b\tc") == "a b c"
     assert words.line("abcdefgh", 5) == "abcd…"

@@ -232,7 +232,7 @@ def _event_data(event: "Event[Checkpoint]") -> dict[str, Any]:
         "timeline": event.timeline,
         "created_at": event.created_at.isoformat(),
         "checkpoint": None if one is None else data.checkpoint(one),
-        "data": data.json_ready(event.data),
+        "data": data.logged(event.data),
     }
 
 

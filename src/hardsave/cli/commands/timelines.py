@@ -51,7 +51,7 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
                 Text("" if head is None else moments.ago(head.created_at, session.now), "quiet"),
                 Text("")
                 if head is None or head.snapshot is None
-                else Text(head.snapshot.workspace),
+                else Text(words.shown(head.snapshot.workspace)),
             )
         )
     return draw.columns(rows) if rows else []
