@@ -1,6 +1,7 @@
 """What all commands have in common: their options, their help, and the session they get."""
 
 import contextlib
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -8,11 +9,19 @@ import click
 
 from hardsave.cli.arguments import TIMELINE
 from hardsave.cli.errors import Exit
+from hardsave.errors import NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Body = Callable[..., Exit | None]
 """Gets the session, and what was typed. None is `Exit.DONE`."""
+
+
+def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None) -> None:
+    """At once, before other arguments are looked at: paths among them are meant from there."""
+    if directory is not None:
+        ctx.with_resource(contextlib.chdir(directory))
+
 
 _GLOBAL = (
     click.option("--json", "as_json", is_flag=True, help="Answer with JSON, for programs."),
@@ -31,6 +40,9 @@ _GLOBAL = (
         "directory",
         metavar="DIR",
         type=click.Path(exists=True, file_okay=False),
+        is_eager=True,
+        expose_value=False,
+        callback=_go_there,
         help="As if started in DIR.",
     ),
 )
@@ -76,12 +88,20 @@ def command(name: str, *, examples: str) -> Callable[[Body], click.Command]:
 def _run(body: Body, given: dict[str, Any]) -> Exit | None:
     from hardsave.cli.session import Session, Settings  # with the library; --help needs none of it
 
+    _check_where_we_are()
     above: dict[str, Any] = click.get_current_context().obj or {}
     told = {key: given.pop(key) or above.get(key) for key in ("as_json", "store", "timeline")}
-    inner = given.pop("directory")
-    with contextlib.ExitStack() as stack:
-        for directory in (above.get("directory"), inner):
-            if directory:
-                stack.enter_context(contextlib.chdir(directory))
-        session = Session(Settings(told["store"], told["timeline"], bool(told["as_json"])))
-        return body(stack.enter_context(session), **given)
+    settings = Settings(told["store"], told["timeline"], bool(told["as_json"]))
+    with Session(settings) as session:
+        return body(session, **given)
+
+
+def _check_where_we_are() -> None:
+    """An agent may have removed the directory under its user's feet."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise NotFound(
+            "the directory that you are in was removed; make it again, go there by its full path, "
+            "and 'hardsave rewind' brings its files back"
+        ) from error

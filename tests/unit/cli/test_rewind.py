@@ -1,5 +1,6 @@
 """`rewind`, `undo`, `redo`, `ops`: what they do, what they say, what they leave alone."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,17 @@ def test_undo_of_a_deleted_timeline_needs_its_name_or_any(run: Run, session_1: P
     assert run("log", "--all", "--json").data == []
     assert run("undo", "--any-timeline").code == 0
     assert len(run("log", "--all", "--json").data) == 3
+
+
+def test_a_project_that_was_removed_as_a_whole_comes_back(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(session_1)
+    shutil.rmtree(session_1)
+    ran = run("log")
+    assert ran.code == 3
+    assert "was removed" in ran.err
+    session_1.mkdir()
+    monkeypatch.chdir(session_1)
+    assert run("rewind", "session-1:3", "--yes").code == 0
+    assert files(session_1) == before

@@ -157,6 +157,19 @@ def test_every_module_of_commands_is_in_the_list() -> None:
     assert modules == {entry.module for entry in COMMANDS.values()}
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_paths_are_meant_from_the_directory_that_was_named(
+    before: bool, run: Run, session_1: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("export", "in.hardsave")
+    monkeypatch.chdir(tmp_path)
+    there = ["-C", "project"]
+    arguments = [*there, "import", "in.hardsave"] if before else ["import", *there, "in.hardsave"]
+    assert run(*arguments, "--json").data["skipped"] == 3
+    assert Path.cwd() == tmp_path
+    assert run("log", "-C", "nowhere", "--json").data["error"]["kind"] == "usage"
+
+
 def test_options_may_stand_before_the_command_too(
     run: Run, session_1: Path, tmp_path: Path
 ) -> None:
