@@ -36,12 +36,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from hardsave.errors import Misuse
+from hardsave.errors import HardsaveError, Misuse
 from hardsave.stores.base import Collected, Durability, Report, Stats
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
-from hardsave.vault.events import EventName, is_async
+from hardsave.vault.events import EventName, SaveFailed, is_async
 from hardsave.vault.line import Directory
 from hardsave.vault.rewind import Rewind, What
 from hardsave.vault.saving import Expected
@@ -238,7 +238,7 @@ class Timeline:
         expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
         return await self._saved(
-            await self._pool.run(
+            self._pool.run(
                 self._sync.save,
                 state,
                 name=name,
@@ -264,7 +264,7 @@ class Timeline:
         expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
         return await self._saved(
-            await self._pool.run(
+            self._pool.run(
                 self._sync.append,
                 delta,
                 name=name,
@@ -288,7 +288,7 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
         return await self._saved(
-            await self._pool.run(
+            self._pool.run(
                 self._sync.snapshot,
                 workspace,
                 name=name,
@@ -420,8 +420,12 @@ class Timeline:
         await self._pool.tell(event, done)
         return done
 
-    async def _saved(self, saved: sync_checkpoint.Checkpoint) -> Checkpoint:
-        checkpoint = Checkpoint(saved, self._pool)
+    async def _saved(self, saving: Awaitable[sync_checkpoint.Checkpoint]) -> Checkpoint:
+        try:
+            checkpoint = Checkpoint(await saving, self._pool)
+        except HardsaveError as error:
+            await self._pool.tell("save_failed", SaveFailed(self.name, error))
+            raise
         await self._pool.tell("checkpoint_saved", checkpoint)
         return checkpoint
 

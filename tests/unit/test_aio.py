@@ -11,7 +11,8 @@ import pytest
 
 import hardsave
 from hardsave import aio
-from hardsave.errors import Conflict, Misuse
+from hardsave.errors import Conflict, Misuse, Unstorable
+from hardsave.vault.events import SaveFailed
 from hardsave.vault.vault import open_vault
 
 PAIRS = [
@@ -132,6 +133,23 @@ def test_handlers_may_be_coroutines_and_their_failure_breaks_nothing(
 
     assert asyncio.run(session()) == ["sync 1", "async 7", "sync 2"]
     assert "a handler of checkpoint_saved failed" in caplog.text
+
+
+def test_a_handler_that_is_a_coroutine_function_is_told_of_a_failed_save() -> None:
+    async def session() -> list[tuple[str, str]]:
+        told: list[tuple[str, str]] = []
+
+        async def note(failed: SaveFailed) -> None:
+            told.append((failed.timeline, type(failed.error).__name__))
+
+        async with aio.open("memory://") as vault:
+            vault.on("save_failed", note)
+            line = await vault.timeline("s")
+            with pytest.raises(Unstorable):
+                await line.save(object())
+        return told
+
+    assert asyncio.run(session()) == [("s", "Unstorable")]
 
 
 def test_a_cancelled_save_is_unknown_and_the_line_goes_on(tmp_path: Path) -> None:

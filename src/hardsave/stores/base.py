@@ -131,6 +131,7 @@ class Stats(NamedTuple):
     checkpoints: int
     objects: int
     disk_bytes: int
+    save_failures: int = 0  # of the open vault: saves that were not made
 
 
 class Report(NamedTuple):

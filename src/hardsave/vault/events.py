@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from hardsave.errors import Misuse
+from hardsave.errors import HardsaveError, Misuse
 from hardsave.logs import log
 
 EventName = Literal[
     "checkpoint_saved",
+    "save_failed",
     "forked",
     "rewound",
     "restored",
@@ -23,6 +24,13 @@ EventName = Literal[
 ]
 
 Handler = Callable[..., Any]
+
+
+class SaveFailed(NamedTuple):
+    """A save that was not made, as far as is known."""
+
+    timeline: str
+    error: HardsaveError
 
 
 def is_async(handler: Any) -> bool:
@@ -42,6 +50,7 @@ class Events:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._handlers: dict[str, tuple[tuple[Handler], ...]] = {}  # a tuple each: one of a kind
+        self._told: dict[str, int] = {}
 
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` at every `event`; what comes back takes it away again."""
@@ -61,7 +70,13 @@ class Events:
 
         return off
 
+    def count(self, event: EventName) -> int:
+        """How often it has happened since the vault was opened."""
+        return self._told.get(event, 0)
+
     def tell(self, event: EventName, *about: object) -> None:
+        with self._lock:
+            self._told[event] = self._told.get(event, 0) + 1
         for (handler,) in self._handlers.get(event, ()):
             try:
                 handler(*about)

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.stores.base import CheckpointGone, Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
 from hardsave.vault.checkpoint import Checkpoint, Page
 from hardsave.vault.context import Context
-from hardsave.vault.events import EventName
+from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.saving import ANY_HEAD, Expected, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
@@ -91,7 +91,7 @@ class Timeline:
         With a `workspace` its files are captured and committed together with the state.
         """
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._lock, self._files(workspace) as files:
+        with self._reported(), self._lock, self._files(workspace) as files:
             record = self._saving.save(state, about, expect, files)
         return self._told(record)
 
@@ -114,7 +114,7 @@ class Timeline:
         if not isinstance(delta, Mapping):
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._lock, self._files(workspace) as files:
+        with self._reported(), self._lock, self._files(workspace) as files:
             record = self._saving.append(delta, about, expect, files)
         return self._told(record)
 
@@ -130,10 +130,19 @@ class Timeline:
     ) -> Checkpoint:
         """Save the files of a workspace beside the state that the head has by then."""
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._lock, self._files(workspace) as files:
+        with self._reported(), self._lock, self._files(workspace) as files:
             assert files is not None
             record = self._saving.carry(about, ANY_HEAD, files)
         return self._told(record)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Tell about a save that fails; whoever asked for it gets the error all the same."""
+        try:
+            yield
+        except HardsaveError as error:
+            self._context.events.tell("save_failed", SaveFailed(self._name, error))
+            raise
 
     @contextmanager
     def _files(self, workspace: Directory | None) -> "Iterator[Taking | None]":

@@ -298,7 +298,8 @@ class Vault:
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` whenever `event` happens in this vault; calling the answer ends it.
 
-        `checkpoint_saved` hands over the checkpoint; `forked`, `cleared` and `deleted` the
+        `checkpoint_saved` hands over the checkpoint; `save_failed` a pair of the timeline's name
+        and the error, which the caller gets too; `forked`, `cleared` and `deleted` the
         timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and `redone`
         the `Operation`; `imported`, `retained`, `collected` and `purged` what `import_file`,
         `apply`, `gc` and `purge` return. A handler that raises is logged, and changes nothing
@@ -383,8 +384,9 @@ class Vault:
         return report
 
     def stats(self) -> Stats:
-        """How much this user has stored."""
-        return self._context.store.stats(self.user)
+        """How much this user has stored, and how many saves have failed since it was opened."""
+        failures = self._context.events.count("save_failed")
+        return self._context.store.stats(self.user)._replace(save_failures=failures)
 
     def gc(self) -> Collected:
         """Remove what no checkpoint leads to, of all users, and give the room back.

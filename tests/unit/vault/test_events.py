@@ -125,7 +125,7 @@ def test_a_handler_may_take_itself_away(vault: Vault, line: Timeline) -> None:
 
 @pytest.mark.parametrize("event", ["saved", "", "checkpoint_save", None, ["forked"]])
 def test_an_unknown_event_is_misuse(vault: Vault, event: Any) -> None:
-    with pytest.raises(Misuse, match="checkpoint_saved, forked"):
+    with pytest.raises(Misuse, match="checkpoint_saved, save_failed, forked"):
         vault.on(event, print)
 
 
@@ -156,3 +156,17 @@ def test_upkeep_is_told_with_what_it_returned(vault: Vault, tmp_path: Path) -> N
         vault.purge(text="sk-12345"),
     ]
     assert told == list(zip(names, done, strict=True))
+
+
+def test_a_save_that_fails_is_told_and_counted_and_still_raised(
+    vault: Vault, line: Timeline
+) -> None:
+    told: list[Any] = []
+    vault.on("save_failed", told.append)
+    line.save({"n": 1})
+    with pytest.raises(Unstorable) as caught:
+        line.append({"n": object()})
+    assert told == [(line.name, caught.value)]
+    assert vault.stats().save_failures == 1
+    line.save({"n": 2})
+    assert vault.stats().save_failures == 1
