@@ -16,11 +16,13 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 HANGS_AFTER_SECONDS = 120
+MODULES = ("child", "invariants", "damage", "restoring", "rewinding", "gitrestoring", "working")
 
 
 class Ended(NamedTuple):
@@ -34,10 +36,10 @@ class Ended(NamedTuple):
 class Launcher:
     """The side of the tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str] = MODULES) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.launcher", self._folder.name],
+            [sys.executable, "-m", "tests.crash.launcher", self._folder.name, *modules],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -72,8 +74,7 @@ class Launcher:
 # The side of the program
 
 
-def _serve(folder: Path) -> None:
-    modules = ("child", "invariants", "damage", "restoring", "rewinding", "gitrestoring", "working")
+def _serve(folder: Path, modules: Sequence[str]) -> None:
     for module in modules:
         importlib.import_module(f"tests.crash.{module}")
     for line in sys.stdin:
@@ -126,4 +127,4 @@ def _wait(process: int, out: Path) -> Ended:
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]))
+    _serve(Path(sys.argv[1]), sys.argv[2:])

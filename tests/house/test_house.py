@@ -36,12 +36,17 @@ PACKAGE_HOSTS = tuple(
 HOST = re.compile("|".join(re.escape(host) for host in PACKAGE_HOSTS), re.IGNORECASE)
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root)/")
 
-# Modules that are not called as what they come in.
-DISTRIBUTIONS = {"yaml": "pyyaml"}
 # In the standard library of a newer Python than the oldest that we support.
 NEWER_STANDARD_LIBRARY = {"compression"}
 # hardsave.testing is for people who run tests; it may expect these to be there.
 TEST_LIBRARIES = {"hypothesis", "pytest"}
+
+# Distributions that are not called like their module, or that come with another one's version.
+RENAMED = {
+    "pydantic_ai": "pydantic-ai-slim",
+    "pydantic_graph": "pydantic-ai-slim",
+    "yaml": "pyyaml",
+}
 
 
 # The files
@@ -180,6 +185,13 @@ def core_dependencies() -> set[str]:
     return {distribution(requirement) for requirement in project["dependencies"]}
 
 
+def extra_dependencies() -> set[str]:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    return {distribution(requirement) for extra in extras.values() for requirement in extra}
+
+
 def third_party(source: str) -> set[str]:
     """Return the distributions whose modules are imported anywhere in the source."""
     modules: set[str] = set()
@@ -195,16 +207,29 @@ def third_party(source: str) -> set[str]:
 def provider(module: str) -> str:
     """Return the distribution of a module: its first name, except in a shared namespace."""
     first, *rest = module.split(".")
-    first = DISTRIBUTIONS.get(first, first)
+    if first in RENAMED:
+        return RENAMED[first]
     return distribution(f"{first}-{rest[0]}" if first == "backports" and rest else first)
 
 
-def test_the_core_dependencies_are_exactly_what_the_source_imports() -> None:
+def test_the_dependencies_are_exactly_what_the_source_imports() -> None:
     imported: set[str] = set()
     for path in (ROOT / "src").rglob("*.py"):
         allowed = TEST_LIBRARIES if "testing" in path.parts else set()
         imported |= third_party(path.read_text()) - allowed
-    assert imported == core_dependencies()
+    assert imported == core_dependencies() | extra_dependencies()
+
+
+def test_every_extra_is_tested() -> None:
+    assert extra_dependencies() <= versions(LOCKS["test"]).keys()
+
+
+@pytest.mark.parametrize("module", ["hardsave", "hardsave.cli.main", "hardsave.runtime.agent"])
+def test_what_needs_no_extra_loads_none(module: str) -> None:
+    program = f"import sys, {module}; print(*sorted(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = {distribution(name) for name in run.stdout.decode().split() if "." not in name}
+    assert loaded & {"pydantic-ai", "pydantic", "openai", "anthropic"} == set()
 
 
 def test_the_search_for_imports_looks_into_functions_and_namespaces() -> None:

@@ -1,0 +1,128 @@
+"""What the loop adds to a run: a journal around the tools, patience with the model."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+
+from hardsave.errors import StepUnknown, Unstorable
+from hardsave.logs import log
+from hardsave.runtime.loop import journal
+from hardsave.runtime.loop.journal import Noted
+from hardsave.runtime.loop.messages import live_result, plain_result
+from hardsave.runtime.loop.record import Record
+from hardsave.runtime.loop.retrying import Patience, Retrying
+from hardsave.tasks.steps import UnknownPolicy
+
+Unknown = UnknownPolicy | Mapping[str, UnknownPolicy] | None
+
+
+@dataclass
+class Keeping(AbstractCapability[Any]):
+    """Given to a run, never to the agent: what it holds is that run's."""
+
+    record: Record
+    unknown: Unknown
+    patience: Patience
+    _ids: Counter[str] = field(default_factory=Counter)
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        return Journalled(toolset, self)
+
+    def get_wrapper_model(self, model: Model) -> Model:
+        return Retrying(model, self.patience)
+
+    def next_response(self) -> None:
+        """Ids may come again from here on."""
+        self._ids.clear()
+
+    def key(self, id: str) -> str:
+        """What a call is on record as: a careless model may give an id twice."""
+        self._ids[id] += 1
+        return id if self._ids[id] == 1 else f"{id}#{self._ids[id]}"
+
+
+@dataclass
+class Journalled(WrapperToolset[Any]):
+    """Every call of every tool: replayed, run, or decided about."""
+
+    keeping: Keeping
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],
+    ) -> Any:
+        if ctx.tool_call_id is None:  # not asked for by a model, so no resume will ask again
+            return await super().call_tool(name, tool_args, ctx, tool)
+        policy = journal.policy_for(name, tool.tool_def.metadata, self.keeping.unknown)
+        key = self.keeping.key(ctx.tool_call_id)
+        record = self.keeping.record
+        noted = record.noted(key)
+        decision = journal.decide(noted, policy)
+        if noted is not None and decision != "run":
+            return await self._known(key, noted, decision)
+        if policy != "retry":
+            await record.began(key, name)
+        return await self._run(key, name, tool_args, ctx, tool)
+
+    async def _known(self, key: str, noted: Noted, decision: journal.Decision) -> Any:
+        """What stands for a call that is not made."""
+        if decision == "replay":
+            return _replayed(noted)
+        if decision == "refuse":
+            raise StepUnknown(journal.refused(key, noted))
+        text = journal.told(noted) if decision == "tell" else journal.skipped(noted)
+        await self.keeping.record.ended(key, noted.tool, "returned", plain_result(text))
+        return text
+
+    async def _run(
+        self,
+        key: str,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],
+    ) -> Any:
+        record = self.keeping.record
+        try:
+            value = await super().call_tool(name, tool_args, ctx, tool)
+        except (CallDeferred, ApprovalRequired):
+            record.forget(key)
+            raise
+        except ModelRetry as error:
+            await record.ended(key, name, "retry", error.message)
+            raise
+        except ToolFailed as error:
+            await record.ended(key, name, "failed", error.message)
+            raise
+        except Exception as error:
+            await record.ended(key, name, "raised", f"{type(error).__name__}: {error}")
+            raise
+        await record.ended(key, name, "returned", _storable(value, name))
+        return value
+
+
+def _storable(value: Any, tool: str) -> dict[str, Any]:
+    """A result as data. What cannot be stored is told the model as such, if it is replayed."""
+    try:
+        return plain_result(value, f"result of {tool}")
+    except Unstorable as error:
+        log(__name__).warning("%s; a resume cannot replay it", error)
+        return plain_result(f"This call of {tool!r} returned what could not be stored: {error}")
+
+
+def _replayed(noted: Noted) -> Any:
+    if noted.state == "retry":
+        raise ModelRetry(noted.value)
+    if noted.state == "failed":
+        raise ToolFailed(noted.value)
+    return live_result(noted.value)

@@ -1,0 +1,104 @@
+"""A conversation as it is saved: plain data, and what is to be done next. Pure.
+
+`messages` always end in a response. What the tools of that response have done stands in
+`calls`, until the next response is there; a prompt that was not answered yet in `prompt`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hardsave.errors import Misuse
+from hardsave.runtime.loop import journal
+from hardsave.runtime.loop.journal import Noted
+from hardsave.runtime.loop.repair import Message, open_calls
+
+FORMAT = 1
+
+Status = Literal["running", "completed", "failed"]
+Next = Literal["ask", "call tools", "end", "nothing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """What an agent needs to go on."""
+
+    run: str
+    """The run that it is in; a prompt that is given to a finished one begins another."""
+    status: Status = "running"
+    prompt: Any = None
+    """What was asked and not answered yet, as a text or as content for Pydantic AI."""
+    messages: list[Message] = field(default_factory=list)
+    calls: dict[str, Noted] = field(default_factory=dict)
+    turn: int = 0
+    """How many responses there were."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    model: str | None = None
+    output: Any = None
+    error: str | None = None
+    data: Any = None
+    """The caller's own."""
+
+
+def to_state(conversation: Conversation) -> dict[str, Any]:
+    """As it is saved."""
+    return {"messages": conversation.messages, **without_messages(conversation)}
+
+
+def without_messages(conversation: Conversation) -> dict[str, Any]:
+    """All but the messages. No value is a list, for those would grow when they are appended."""
+    return {
+        "format": FORMAT,
+        "run": conversation.run,
+        "status": conversation.status,
+        "prompt": {"content": conversation.prompt},
+        "calls": journal.to_plain(conversation.calls),
+        "turn": conversation.turn,
+        "usage": conversation.usage,
+        "model": conversation.model,
+        "output": {"content": conversation.output},
+        "error": conversation.error,
+        "data": {"content": conversation.data},
+    }
+
+
+def from_state(state: Any, timeline: str) -> Conversation:
+    """What was saved; `Misuse` if it is something else."""
+    if not isinstance(state, Mapping) or not {"format", "run", "messages"} <= state.keys():
+        raise Misuse(
+            f"timeline {timeline!r} holds something else than a conversation of this loop; "
+            "choose another timeline, or resume=False to begin on top of it"
+        )
+    if state["format"] != FORMAT:
+        raise Misuse(
+            f"timeline {timeline!r} was saved in format {state['format']!r}, and this version "
+            f"knows {FORMAT}; it is left as it is. Use the version that saved it"
+        )
+    return Conversation(
+        run=state["run"],
+        status=state["status"],
+        prompt=state["prompt"]["content"],
+        messages=state["messages"],
+        calls=journal.from_plain(state["calls"]),
+        turn=state["turn"],
+        usage=state["usage"],
+        model=state["model"],
+        output=state["output"]["content"],
+        error=state["error"],
+        data=state["data"]["content"],
+    )
+
+
+def next_of(conversation: Conversation) -> Next:
+    """What is to be done next."""
+    if conversation.prompt is not None:
+        return "ask"
+    if not conversation.messages:
+        return "nothing"
+    return "call tools" if open_calls(conversation.messages) else "end"
+
+
+def up_to_response(messages: list[Message]) -> list[Message]:
+    """Without what follows the last response: its results are in the record of its calls."""
+    end = max((at for at, each in enumerate(messages) if each["kind"] == "response"), default=-1)
+    return messages[: end + 1]

@@ -1,0 +1,102 @@
+"""What is on record about the tool calls of one response, and what follows from it. Pure.
+
+A call is known by the id that the model gave it. It was never begun, or it was begun and its
+end is on record, or neither: then nobody knows what it did, and the policy of its tool decides.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from hardsave.errors import Corrupt, Misuse
+from hardsave.tasks.steps import POLICIES, UnknownPolicy
+
+State = Literal["began", "returned", "retry", "failed", "raised"]
+"""How far a call came: it began; it returned; it asked the model to correct its call, or told it
+that this cannot be done; it broke."""
+
+Decision = Literal["run", "replay", "tell", "skip", "refuse"]
+
+METADATA_KEY = "hardsave_unknown"
+DEFAULT_POLICY: UnknownPolicy = "ask"
+
+_ENDED = ("returned", "retry", "failed")
+
+
+class Noted(NamedTuple):
+    """One call as it is on record."""
+
+    tool: str
+    state: State
+    at: str
+    """When it began or ended, in words."""
+    value: Any = None
+    """The result, or what was said instead of one; plain data."""
+
+
+def to_plain(calls: Mapping[str, Noted]) -> dict[str, Any]:
+    return {id: noted._asdict() for id, noted in calls.items()}
+
+
+def from_plain(stored: Any) -> dict[str, Noted]:
+    try:
+        return {str(id): Noted(**noted) for id, noted in stored.items()}
+    except (AttributeError, TypeError) as error:
+        raise Corrupt(f"the record of tool calls is not one of ours: {error}") from error
+
+
+def decide(noted: Noted | None, policy: UnknownPolicy) -> Decision:
+    """What to do when a call is asked for."""
+    if noted is None:
+        return "run"
+    if noted.state in _ENDED:
+        return "replay"
+    return _UNKNOWN[policy]
+
+
+_UNKNOWN: dict[UnknownPolicy, Decision] = {
+    "retry": "run",
+    "ask": "tell",
+    "skip": "skip",
+    "fail": "refuse",
+}
+
+
+def policy_for(
+    tool: str,
+    metadata: Mapping[str, Any] | None,
+    chosen: UnknownPolicy | Mapping[str, UnknownPolicy] | None,
+) -> UnknownPolicy:
+    """The policy of a tool: what the caller chose for it, else what it says of itself."""
+    if isinstance(chosen, Mapping):
+        chosen = chosen.get(tool)
+    policy = chosen or (metadata or {}).get(METADATA_KEY) or DEFAULT_POLICY
+    if policy not in POLICIES:
+        raise Misuse(f"{tool!r}: unknown is one of {', '.join(POLICIES)}, not {policy!r}")
+    return policy
+
+
+def told(noted: Noted) -> str:
+    """What a model is told about a call that nobody knows the end of."""
+    if noted.state == "raised":
+        return (
+            f"This call of {noted.tool!r} broke at {noted.at}: {noted.value}. It may have had a "
+            "part of its effects. It was not called again: look what it did before you do."
+        )
+    return (
+        f"This call of {noted.tool!r} began at {noted.at}, and the process was stopped before its "
+        "result was recorded. It may have had all of its effects, a part of them, or none. It "
+        "was not called again: look what it did before you do."
+    )
+
+
+def skipped(noted: Noted) -> str:
+    return f"This call of {noted.tool!r} was interrupted and is skipped; go on without its result."
+
+
+def refused(id: str, noted: Noted) -> str:
+    """Why a run cannot go on, for people."""
+    return (
+        f"call {id!r} of tool {noted.tool!r} began at {noted.at}, and its end is not on record; "
+        f"look what it did, then run again with unknown={{{noted.tool!r}: 'retry'}}, 'ask' or "
+        "'skip'"
+    )

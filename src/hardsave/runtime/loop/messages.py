@@ -1,0 +1,122 @@
+"""From what Pydantic AI works with to plain data, and back.
+
+Its own adapter does it, by way of JSON: that is the form that it keeps readable from version to
+version, and bytes, times and reasoning with its signatures come back as they were.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ToolReturn,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.usage import RunUsage
+
+from hardsave.errors import Misuse, Unstorable
+from hardsave.runtime.loop.repair import Message
+
+Prompt = str | Sequence[UserContent]
+
+
+def plain(messages: Sequence[ModelMessage], path: str = "messages") -> list[Message]:
+    """Messages as data; `Unstorable` if a tool has put something else into them."""
+    try:
+        found: list[Message] = json.loads(ModelMessagesTypeAdapter.dump_json(list(messages)))
+    except (TypeError, ValueError) as error:  # as pydantic reports what it cannot serialise
+        raise Unstorable(path, f"cannot be kept as JSON ({error})") from error
+    return found
+
+
+def live(messages: Sequence[Message]) -> list[ModelMessage]:
+    """Messages as Pydantic AI has them; `Misuse` if they are not its."""
+    try:
+        return ModelMessagesTypeAdapter.validate_json(json.dumps(messages))
+    except (TypeError, ValueError) as error:
+        raise Misuse(f"these messages are none of Pydantic AI's: {error}") from error
+
+
+# Prompts
+
+
+def plain_prompt(prompt: Prompt) -> Any:
+    [message] = plain([ModelRequest(parts=[UserPromptPart(prompt)])], "prompt")
+    return message["parts"][0]["content"]
+
+
+def live_prompt(stored: Any) -> Prompt:
+    [message] = live([{"kind": "request", "parts": [_prompt_part(stored)]}])
+    [part] = message.parts
+    assert isinstance(part, UserPromptPart)
+    return part.content
+
+
+def _prompt_part(content: Any) -> dict[str, Any]:
+    return {"part_kind": "user-prompt", "content": content}
+
+
+# Results of tools
+
+
+def plain_result(value: Any, path: str = "result") -> dict[str, Any]:
+    """What a tool has returned, so that the model is told the same when it comes back."""
+    if not isinstance(value, ToolReturn):
+        return {"value": _plain_value(value, path)}
+    return {
+        "value": _plain_value(value.return_value, path),
+        "content": None if value.content is None else plain_prompt(value.content),
+        "metadata": _plain_value(value.metadata, f"{path}.metadata"),
+        "tools": value.tools,
+    }
+
+
+def live_result(stored: dict[str, Any]) -> Any:
+    value = _live_value(stored["value"])
+    if "content" not in stored:
+        return value
+    content = stored["content"]
+    return ToolReturn(
+        value,
+        content=None if content is None else live_prompt(content),
+        metadata=stored["metadata"],
+        tools=stored["tools"],
+    )
+
+
+def _plain_value(value: Any, path: str) -> Any:
+    part = ToolReturnPart(tool_name="any", content=value, tool_call_id="any")
+    [message] = plain([ModelRequest(parts=[part])], path)
+    return message["parts"][0]["content"]
+
+
+def _live_value(stored: Any) -> Any:
+    part = {"part_kind": "tool-return", "tool_name": "any", "tool_call_id": "any"}
+    [message] = live([{"kind": "request", "parts": [{**part, "content": stored}]}])
+    [found] = message.parts
+    assert isinstance(found, ToolReturnPart)
+    return found.content
+
+
+# Usage
+
+
+def plain_usage(usage: RunUsage) -> dict[str, Any]:
+    named = {field.name: getattr(usage, field.name) for field in fields(usage)}
+    return {
+        name: dict(value) if isinstance(value, dict) else value
+        for name, value in named.items()
+        if value  # most are 0
+    }
+
+
+def live_usage(stored: dict[str, Any]) -> RunUsage:
+    """Counters that this version of Pydantic AI does not know are left out."""
+    known = {field.name for field in fields(RunUsage)}
+    return RunUsage(**{name: value for name, value in stored.items() if name in known})

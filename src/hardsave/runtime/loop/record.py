@@ -1,0 +1,181 @@
+"""The conversation that is under way, and keeping it: the one place of the loop that saves.
+
+Saves cost what is new, and several that are wanted at once are one. A save that fails never
+stops the agent: it is logged, told as an event, counted, and made up for by the next one. A
+`Conflict` does stop it: somebody else has taken this conversation somewhere else, and two that
+go on with it would call the same tools twice.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage
+
+from hardsave.errors import Conflict, HardsaveError
+from hardsave.logs import log
+from hardsave.runtime.loop import conversation as conversations
+from hardsave.runtime.loop import messages as forms
+from hardsave.runtime.loop.conversation import Conversation, Status
+from hardsave.runtime.loop.journal import Noted, State
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.line import Directory, Timeline
+from hardsave.vault.saving import ANY_HEAD
+
+Now = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Record:
+    """Used by one event loop; what is saved is saved in a thread."""
+
+    def __init__(
+        self,
+        line: Timeline,
+        workspace: Directory | None,
+        conversation: Conversation,
+        *,
+        is_kept: bool,
+        now: Now = utc_now,
+    ) -> None:
+        self.failures = 0
+        self.last: Checkpoint | None = None
+        self._line = line
+        self._workspace = workspace
+        self._now = now
+        self._conversation = conversation
+        self._live: list[ModelMessage] = forms.live(conversation.messages)
+        self._kept_messages: int | None = len(self._live) if is_kept else None
+        self._turn = asyncio.Lock()
+        self._wanted = self._kept = 0
+        self._note = ""
+
+    # Looking
+
+    @property
+    def conversation(self) -> Conversation:
+        return self._conversation
+
+    @property
+    def messages(self) -> list[ModelMessage]:
+        return list(self._live)
+
+    def noted(self, id: str) -> Noted | None:
+        """What is on record about a call of the last response."""
+        return self._conversation.calls.get(id)
+
+    # Happenings: each returns when it is kept
+
+    async def asked(self) -> None:
+        """The prompt is there."""
+        await self._keep("prompt")
+
+    async def responded(self, messages: Sequence[ModelMessage], **about: Any) -> None:
+        """The model has answered: `messages` end in its response."""
+        turn = self._conversation.turn + 1
+        self._take(messages)
+        self._change(prompt=None, calls={}, turn=turn, **about)
+        await self._keep(f"response {turn}")
+
+    async def began(self, id: str, tool: str) -> None:
+        """A tool is about to be called."""
+        self._note_call(id, Noted(tool, "began", self._moment()))
+        await self._keep(f"before {tool}")
+
+    async def ended(self, id: str, tool: str, state: State, value: Any) -> None:
+        """A tool has returned, or ended otherwise."""
+        self._note_call(id, Noted(tool, state, self._moment(), value))
+        await self._keep(f"{tool} {state}")
+
+    def forget(self, id: str) -> None:
+        """A call that was put off, to be made another time."""
+        calls = {key: noted for key, noted in self._conversation.calls.items() if key != id}
+        self._change(calls=calls)
+
+    async def finished(
+        self, status: Status, messages: Sequence[ModelMessage] | None = None, **about: Any
+    ) -> None:
+        """The run is over."""
+        if messages is not None:
+            self._take(messages)
+        self._change(status=status, **about)
+        await self._keep(status)
+
+    # Keeping
+
+    def _take(self, messages: Sequence[ModelMessage]) -> None:
+        kept = self._kept_messages
+        if kept is not None and not _begins_with(messages, self._live[:kept]):
+            self._kept_messages = None  # older messages were rewritten: all of them are saved
+        self._live = list(messages)
+
+    def _note_call(self, id: str, noted: Noted) -> None:
+        self._change(calls={**self._conversation.calls, id: noted})
+
+    def _change(self, **fields: Any) -> None:
+        self._conversation = replace(self._conversation, **fields)
+
+    def _moment(self) -> str:
+        return self._now().isoformat(timespec="seconds")
+
+    async def _keep(self, note: str) -> None:
+        self._wanted += 1
+        mine, self._note = self._wanted, note
+        async with self._turn:
+            if self._kept >= mine:
+                return  # the save of another has taken this along
+            upto = self._wanted
+            await self._kept_or_reported()
+            self._kept = upto
+
+    async def _kept_or_reported(self) -> None:
+        kept, self._kept_messages = self._kept_messages, None  # until it is certain
+        count = len(self._live)
+        try:
+            save = self._prepared(kept)
+            self.last = await asyncio.to_thread(save)
+        except Conflict:
+            raise
+        except HardsaveError as error:
+            self.failures += 1
+            log(__name__).exception(
+                "a conversation on timeline %r could not be saved (%s); the agent goes on, and "
+                "the next save makes up for it",
+                self._line.name,
+                error,
+            )
+        else:
+            self._kept_messages = count
+
+    def _prepared(self, kept: int | None) -> Callable[[], Checkpoint]:
+        """A save with all its data made plain, so that a thread can do it."""
+        rest = conversations.without_messages(self._conversation)
+        new = forms.plain(self._live[kept or 0 :])
+        how: dict[str, Any] = {
+            "status": self._conversation.status,
+            "description": self._note,
+            "workspace": self._workspace,
+        }
+        save = self._line.save if kept is None else self._line.append
+        state = {"messages": new, **rest}
+        return lambda: self._saved(lambda **more: save(state, **how, **more))
+
+    def _saved(self, save: Callable[..., Checkpoint]) -> Checkpoint:
+        try:
+            return save()
+        except Conflict:
+            head = self._line.head
+            if head is None or self.last is None or head.record.root != self.last.record.root:
+                raise
+            return save(expect=ANY_HEAD)  # only files were saved in between
+
+
+def _begins_with(messages: Sequence[ModelMessage], earlier: Sequence[ModelMessage]) -> bool:
+    if len(messages) < len(earlier):
+        return False
+    return all(a is b or a == b for a, b in zip(messages, earlier, strict=False))

@@ -1,0 +1,311 @@
+"""Running a Pydantic AI agent so that it survives: saved after every response and every tool.
+
+    outcome = loop.run_sync(agent, "Fix the bug", line=vault.timeline("job-1"), workspace=".")
+
+Called again after a crash, it goes on where it was: what the model said is not asked for again,
+a tool that has returned is not called again, and what was under way is up to its policy.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from pydantic_ai import Agent, CallToolsNode
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model
+from pydantic_ai.run import AgentRun
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_graph import End
+
+from hardsave.errors import Conflict, HardsaveError, Misuse
+from hardsave.logs import log
+from hardsave.runtime.loop import conversation as conversations
+from hardsave.runtime.loop.capability import Keeping, Unknown
+from hardsave.runtime.loop.conversation import Conversation
+from hardsave.runtime.loop.messages import (
+    Prompt,
+    live_prompt,
+    live_usage,
+    plain,
+    plain_prompt,
+    plain_result,
+    plain_usage,
+)
+from hardsave.runtime.loop.record import Record
+from hardsave.runtime.loop.repair import repaired
+from hardsave.runtime.loop.retrying import RETRY, Patience, Sleep
+from hardsave.tasks.retry import Retry
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.line import Timeline
+from hardsave.vault.workspace import Workspace
+
+Out = TypeVar("Out")
+Events = Callable[[Any], Any]
+"""Told every event of the stream; may be a coroutine function."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Generic[Out]):
+    """What a run has come to."""
+
+    output: Out
+    messages: list[ModelMessage]
+    usage: RunUsage
+    turn: int
+    """How many responses the model gave, in all processes that this run had."""
+    run: str
+    resumed: bool
+    """Whether it began in another call."""
+    save_failures: int
+    checkpoint: Checkpoint | None
+    """The last that was saved; None if none could be."""
+
+
+async def run(
+    agent: Agent[Any, Out],
+    prompt: Prompt | None = None,
+    *,
+    line: Timeline,
+    workspace: Workspace | None = None,
+    deps: Any = None,
+    resume: bool = True,
+    history: Sequence[ModelMessage] | None = None,
+    model: Model | str | None = None,
+    models: Mapping[str, Model] | None = None,
+    unknown: Unknown = None,
+    events: Events | None = None,
+    data: Any = None,
+    model_settings: ModelSettings | None = None,
+    usage_limits: UsageLimits | None = None,
+    restore: bool | None = None,
+    retry: Retry = RETRY,
+    sleep: Sleep = asyncio.sleep,
+) -> Outcome[Out]:
+    """Run an agent on a timeline, or go on with what it has begun there.
+
+    If the timeline's head is unfinished, it is finished: `prompt` is None or the one that it was
+    begun with, and `Misuse` otherwise. If it is finished, a prompt goes on with the conversation,
+    and None gives the outcome again. `resume=False` begins anew, after `history` if there is one.
+
+    `unknown` says what becomes of tools that were under way when a process died: one policy, or
+    one by the tool's name; a tool's own stands in its metadata, and `ask` is the default: the
+    model is told. `models` are those that a resume may choose from, by the name that was saved.
+    `events` makes it stream. The files of `workspace` are saved each time; `restore=True` brings
+    them back first, None only into an empty directory.
+    """
+    opened = await asyncio.to_thread(_opened, line, prompt, resume, history, data)
+    began = opened.conversation
+    if opened.resumed and workspace is not None:
+        await asyncio.to_thread(_bring_back, line, workspace, restore)
+    record = Record(line, workspace, began, is_kept=opened.is_kept)
+    keeping = Keeping(record, unknown, Patience(retry, sleep))
+    arguments = {
+        "deps": deps,
+        "model": _chosen(model, models, began.model),
+        "model_settings": model_settings,
+        "usage": live_usage(began.usage),
+        "usage_limits": usage_limits,
+        "capabilities": [keeping],
+    }
+    with _watched(workspace):
+        return await _kept_going(agent, record, keeping, arguments, events, opened)
+
+
+def run_sync(agent: Agent[Any, Out], prompt: Prompt | None = None, **options: Any) -> Outcome[Out]:
+    """The same for programs without coroutines; the options are those of `run`."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run(agent, prompt, **options))
+    raise Misuse("a loop is running here already: await run() instead of run_sync()")
+
+
+# Opening
+
+
+@dataclass(frozen=True)
+class _Opened:
+    conversation: Conversation
+    is_kept: bool
+    """Whether the head of the timeline holds its messages."""
+    resumed: bool
+
+
+def _opened(
+    line: Timeline,
+    prompt: Prompt | None,
+    resume: bool,
+    history: Sequence[ModelMessage] | None,
+    data: Any,
+) -> _Opened:
+    head = line.head
+    asked = None if prompt is None else plain_prompt(prompt)
+    if head is None or not resume:
+        before = repaired(plain(history or ()))
+        if asked is None:
+            raise Misuse(f"there is nothing to go on with on timeline {line.name!r}: give a prompt")
+        begun = Conversation(run=_new_run(), prompt=asked, messages=before, data=data)
+        return _Opened(begun, is_kept=False, resumed=False)
+    return _reopened(conversations.from_state(line.load(), line.name), asked, line.name)
+
+
+def _reopened(saved: Conversation, asked: Any, timeline: str) -> _Opened:
+    if asked is not None and saved.status == "completed":
+        messages = repaired(saved.messages)
+        fresh = Conversation(
+            run=_new_run(), prompt=asked, messages=messages, model=saved.model, data=saved.data
+        )
+        return _Opened(fresh, is_kept=messages == saved.messages, resumed=False)
+    _check_same_prompt(saved, asked, timeline)
+    messages = repaired(conversations.up_to_response(saved.messages), keep_last=True)
+    going_on = replace(saved, status="running", messages=messages, error=None)
+    return _Opened(going_on, is_kept=messages == saved.messages, resumed=True)
+
+
+def _check_same_prompt(saved: Conversation, asked: Any, timeline: str) -> None:
+    begun = saved.prompt if saved.prompt is not None else _last_prompt(saved)
+    if asked is not None and asked != begun:
+        raise Misuse(
+            f"timeline {timeline!r} holds a conversation that is not finished, and was asked "
+            "something else; finish it with prompt=None, or begin anew with resume=False"
+        )
+
+
+def _last_prompt(saved: Conversation) -> Any:
+    parts = [part for message in saved.messages for part in message["parts"]]
+    prompts = [part for part in parts if part.get("part_kind") == "user-prompt"]
+    return prompts[-1]["content"] if prompts else None
+
+
+def _new_run() -> str:
+    return f"run_{uuid.uuid4().hex[:12]}"
+
+
+def _chosen(
+    model: Model | str | None, models: Mapping[str, Model] | None, saved: str | None
+) -> Model | str | None:
+    """The caller's word, else the model that the conversation was held with."""
+    if model is not None or saved is None:
+        return model
+    return (models or {}).get(saved)
+
+
+def _bring_back(line: Timeline, workspace: Workspace, restore: bool | None) -> None:
+    """The files of a job that goes on in another place."""
+    head = line.head
+    if head is None or head.snapshot is None or restore is False:
+        return
+    if restore or not any(os.scandir(workspace.path)):
+        line.rewind(head.id, what="files", workspace=workspace)
+
+
+@contextlib.contextmanager
+def _watched(workspace: Workspace | None) -> Iterator[None]:
+    """Saves look only at what may have changed, where that can be told."""
+    if workspace is None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(workspace.watch())
+        except HardsaveError as error:
+            log(__name__).info("the workspace is not watched: %s", error)
+        yield
+
+
+# Walking
+
+
+async def _kept_going(
+    agent: Agent[Any, Out],
+    record: Record,
+    keeping: Keeping,
+    arguments: dict[str, Any],
+    events: Events | None,
+    opened: _Opened,
+) -> Outcome[Out]:
+    try:
+        if not opened.is_kept or not opened.resumed:
+            await record.asked()
+        async with _begun(agent, record, arguments) as (walk, node):
+            output = await _walked(walk, node, record, keeping, events)
+            usage = walk.usage
+        return Outcome(
+            output=output,
+            messages=record.messages,
+            usage=usage,
+            turn=record.conversation.turn,
+            run=record.conversation.run,
+            resumed=opened.resumed,
+            save_failures=record.failures,
+            checkpoint=record.last,
+        )
+    except Conflict:
+        raise
+    except Exception as error:
+        await record.finished("failed", error=f"{type(error).__name__}: {error}")
+        raise
+
+
+@contextlib.asynccontextmanager
+async def _begun(
+    agent: Agent[Any, Out], record: Record, arguments: dict[str, Any]
+) -> AsyncIterator[tuple[AgentRun[Any, Out], Any]]:
+    """The run, and the node that it begins with."""
+    saved = record.conversation
+    prompt = None if saved.prompt is None else live_prompt(saved.prompt)
+    before = record.messages
+    async with agent.iter(prompt, message_history=before or None, **arguments) as walk:
+        if conversations.next_of(saved) != "end":
+            yield walk, walk.next_node
+            return
+        # All was said. Asked to go on, Pydantic AI would ask the model once more.
+        last = before[-1]
+        assert isinstance(last, ModelResponse)
+        yield walk, CallToolsNode(last)
+
+
+async def _walked(
+    walk: AgentRun[Any, Out],
+    node: Any,
+    record: Record,
+    keeping: Keeping,
+    events: Events | None,
+) -> Out:
+    while not isinstance(node, End):
+        await _streamed(walk, node, events)
+        node = await walk.next(node)
+        if Agent.is_call_tools_node(node) and len(walk.all_messages()) > len(record.messages):
+            keeping.next_response()
+            response = node.model_response
+            usage = plain_usage(walk.usage)
+            await record.responded(walk.all_messages(), usage=usage, model=response.model_name)
+    output: Out = node.data.output
+    usage = {**record.conversation.usage, "tool_calls": walk.usage.tool_calls}
+    await record.finished("completed", walk.all_messages(), usage=usage, output=_output(output))
+    return output
+
+
+async def _streamed(walk: AgentRun[Any, Any], node: Any, events: Events | None) -> None:
+    if events is None or not (Agent.is_model_request_node(node) or Agent.is_call_tools_node(node)):
+        return
+    streaming: Any = node.stream(walk.ctx)  # two kinds of streams, of the same events
+    async with streaming as stream:
+        async for event in stream:
+            told = events(event)
+            if inspect.isawaitable(told):
+                await told
+
+
+def _output(output: Any) -> Any:
+    """The output as data; the messages hold it in any case."""
+    try:
+        return plain_result(output, "output")["value"]
+    except HardsaveError:
+        return None
