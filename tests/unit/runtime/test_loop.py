@@ -1,0 +1,507 @@
+"""The loop with models in this process: what is saved when, what a resume does, what goes wrong."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, BinaryContent, ModelRetry, ToolReturn
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import hardsave
+from hardsave.errors import Conflict, Misuse, StepUnknown, Unavailable, Unstorable
+from hardsave.runtime import loop
+from hardsave.runtime.loop import messages as forms
+from hardsave.runtime.loop.retrying import RETRY, pause_seconds
+from hardsave.stores.memory import MemoryStore
+from hardsave.vault.vault import Vault
+
+Say = ModelResponse | Exception
+
+
+class Model:
+    """Says one thing after the other, by the turn that the messages show; counts requests."""
+
+    def __init__(self, *says: Say | Sequence[Say]) -> None:
+        self.says = says
+        self.requests: list[list[ModelMessage]] = []
+
+    def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.requests.append(list(messages))
+        turn = sum(isinstance(message, ModelResponse) for message in messages)
+        said = self.says[turn]
+        if isinstance(said, Sequence):
+            asked = sum(_turn(request) == turn for request in self.requests)
+            said = said[min(asked, len(said)) - 1]
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def agent(self, **options: Any) -> "Agent[None, Any]":
+        return Agent(FunctionModel(self, model_name="scripted"), **options)
+
+
+def _turn(messages: list[ModelMessage]) -> int:
+    return sum(isinstance(message, ModelResponse) for message in messages)
+
+
+def text(content: str) -> ModelResponse:
+    return ModelResponse(parts=[ThinkingPart("hm", signature="sig"), TextPart(content)])
+
+
+def calls(*tools: str, **args: Any) -> ModelResponse:
+    parts = [ToolCallPart(tool, args, tool_call_id=f"id-{tool}") for tool in tools]
+    return ModelResponse(parts=parts)
+
+
+@pytest.fixture
+def vault() -> Iterator[Vault]:
+    with hardsave.open("memory://") as opened:
+        yield opened
+
+
+def line(vault: Vault) -> hardsave.Timeline:
+    return vault.timeline("job")
+
+
+def descriptions(vault: Vault) -> list[str]:
+    return [cp.description for cp in line(vault).checkpoints()][::-1]
+
+
+class Broken(Exception):
+    """What a tool of these tests fails with."""
+
+
+# What is saved
+
+
+def test_every_response_and_every_tool_result_is_saved(vault: Vault) -> None:
+    model = Model(calls("pay"), text("done"))
+    agent = model.agent()
+    agent.tool_plain(pay := _tool("pay", [], "paid"))
+    outcome = loop.run_sync(agent, "hi", line=line(vault), data={"job": 7})
+    assert pay.__name__ == "pay"
+    assert descriptions(vault) == [
+        "prompt",
+        "response 1",
+        "before pay",
+        "pay returned",
+        "response 2",
+        "completed",
+    ]
+    state = line(vault).load()
+    assert state["messages"] == forms.plain(outcome.messages)
+    assert (state["turn"], state["model"], state["status"]) == (2, "scripted", "completed")
+    assert state["data"] == {"content": {"job": 7}}
+    assert outcome.usage.requests == 2
+    assert state["usage"]["tool_calls"] == 1
+
+
+def test_a_tool_that_is_safe_to_repeat_costs_one_save(vault: Vault) -> None:
+    agent = Model(calls("look"), text("done")).agent()
+    agent.tool_plain(metadata=loop.if_unknown("retry"))(_tool("look", [], "seen"))
+    loop.run_sync(agent, "hi", line=line(vault))
+    assert "before look" not in descriptions(vault)
+    assert "look returned" in descriptions(vault)
+
+
+def test_the_files_are_saved_with_the_conversation(tmp_path: Path) -> None:
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        (tmp_path / "files").mkdir()
+        agent = Model(calls("write"), text("done")).agent()
+
+        @agent.tool_plain
+        def write() -> str:
+            (tmp_path / "files" / "new").write_text("content")
+            return "written"
+
+        workspace = vault.workspace(tmp_path / "files")
+        loop.run_sync(agent, "hi", line=line(vault), workspace=workspace)
+        before, after = (_described(vault, each) for each in ("before write", "write returned"))
+        assert vault.diff(before, after).files.added == ("new",)
+
+
+def _described(vault: Vault, description: str) -> hardsave.Checkpoint:
+    return next(cp for cp in line(vault).checkpoints() if cp.description == description)
+
+
+# Going on
+
+
+def test_what_the_model_said_is_not_asked_for_again(vault: Vault) -> None:
+    effects: list[str] = []
+    model = Model(calls("fine", "breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, effects, breaks=True), "hi", line=line(vault))
+    assert line(vault).load()["status"] == "failed"
+    assert "Broken" in line(vault).load()["error"]
+    outcome = loop.run_sync(_with_tools(model, effects), "hi", line=line(vault))
+    assert outcome.output == "done"
+    assert outcome.resumed
+    assert len(model.requests) == 2
+    assert effects.count("fine") == 1
+
+
+def test_a_tool_that_broke_is_told_about_and_not_called_again(vault: Vault) -> None:
+    effects: list[str] = []
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, effects, breaks=True), "hi", line=line(vault))
+    loop.run_sync(_with_tools(model, effects), None, line=line(vault))
+    assert effects == ["breaks"]
+    [told] = _results(model.requests[-1])
+    assert "Broken: out of order" in told
+
+
+@pytest.mark.parametrize(
+    ("policy", "count", "word"), [("retry", 2, "fine"), ("skip", 1, "is skipped")]
+)
+def test_the_caller_may_decide_otherwise(vault: Vault, policy: Any, count: int, word: str) -> None:
+    effects: list[str] = []
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, effects, breaks=True), "hi", line=line(vault))
+    again = _with_tools(model, effects)
+    loop.run_sync(again, None, line=line(vault), unknown={"breaks": policy})
+    assert len(effects) == count
+    assert word in _results(model.requests[-1])[0]
+
+
+def test_fail_refuses_to_go_on_and_says_how_to(vault: Vault) -> None:
+    effects: list[str] = []
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, effects, breaks=True), "hi", line=line(vault))
+    with pytest.raises(StepUnknown, match=r"'id-breaks'.*'breaks'"):
+        loop.run_sync(_with_tools(model, effects), None, line=line(vault), unknown="fail")
+    outcome = loop.run_sync(_with_tools(model, effects), None, line=line(vault))
+    assert outcome.output == "done"
+
+
+def _with_tools(model: Model, effects: list[str], *, breaks: bool = False) -> "Agent[None, Any]":
+    agent = model.agent()
+    agent.tool_plain(sequential=True)(_tool("fine", effects, "fine"))
+    error = Broken("out of order") if breaks else None
+    agent.tool_plain(sequential=True)(_tool("breaks", effects, "fine", error))
+    return agent
+
+
+def _tool(
+    name: str, effects: list[str], result: Any, error: Exception | None = None
+) -> Callable[[], Any]:
+    def call() -> Any:
+        effects.append(name)
+        if error is not None:
+            raise error
+        return result
+
+    call.__name__ = name
+    return call
+
+
+def _results(messages: Sequence[ModelMessage]) -> list[str]:
+    parts = messages[-1].parts
+    return [str(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+
+
+def test_a_correction_is_replayed_as_one(vault: Vault) -> None:
+    effects: list[str] = []
+    model = Model(calls("picky", "breaks"), text("done"))
+
+    def agent(*, breaks: bool) -> "Agent[None, Any]":
+        made = model.agent()
+        made.tool_plain(sequential=True)(_tool("picky", effects, "", ModelRetry("not so")))
+        error = Broken() if breaks else None
+        made.tool_plain(sequential=True, metadata=loop.if_unknown("retry"))(
+            _tool("breaks", effects, "fine", error)
+        )
+        return made
+
+    with pytest.raises(Broken):
+        loop.run_sync(agent(breaks=True), "hi", line=line(vault))
+    loop.run_sync(agent(breaks=False), "hi", line=line(vault))
+    assert effects == ["picky", "breaks", "breaks"]
+    assert "not so" in repr(model.requests[-1][-1])
+
+
+def test_a_conversation_that_is_finished_goes_on_with_a_new_prompt(vault: Vault) -> None:
+    model = Model(text("one"), text("two"))
+    loop.run_sync(model.agent(), "first", line=line(vault))
+    outcome = loop.run_sync(model.agent(), "second", line=line(vault))
+    assert outcome.output == "two"
+    assert not outcome.resumed
+    assert len(outcome.messages) == 4
+
+
+def test_a_finished_one_gives_its_outcome_again_without_asking(vault: Vault) -> None:
+    model = Model(text("one"))
+    agent = model.agent(instructions="be good")
+    loop.run_sync(agent, "first", line=line(vault))
+    assert loop.run_sync(agent, None, line=line(vault)).output == "one"
+    assert len(model.requests) == 1
+
+
+class Answer(BaseModel):
+    number: int
+
+
+def test_an_output_of_a_type_comes_again_as_that_type(vault: Vault) -> None:
+    effects: list[str] = []
+    model = Model(calls("fine"), calls("final_result", number=7))
+    agent = model.agent(output_type=Answer)
+    agent.tool_plain(_tool("fine", effects, "fine"))
+    for prompt in ("first", None):
+        assert loop.run_sync(agent, prompt, line=line(vault)).output == Answer(number=7)
+    assert len(model.requests) == 2
+    assert effects == ["fine"]
+    assert line(vault).load()["output"] == {"content": {"number": 7}}
+
+
+def test_an_unfinished_one_refuses_another_prompt(vault: Vault) -> None:
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, [], breaks=True), "hi", line=line(vault))
+    with pytest.raises(Misuse, match="prompt=None"):
+        loop.run_sync(_with_tools(model, []), "something else", line=line(vault))
+
+
+def test_resume_false_begins_anew_and_the_old_one_is_still_there(vault: Vault) -> None:
+    model = Model(text("one"))
+    loop.run_sync(model.agent(), "first", line=line(vault))
+    outcome = loop.run_sync(model.agent(), "second", line=line(vault), resume=False)
+    assert len(outcome.messages) == 2
+    assert len(line(vault)) == 6
+
+
+def test_without_anything_to_go_on_with_a_prompt_is_needed(vault: Vault) -> None:
+    with pytest.raises(Misuse, match="give a prompt"):
+        loop.run_sync(Model().agent(), None, line=line(vault))
+
+
+def test_a_history_from_elsewhere_is_repaired_before_it_is_used(vault: Vault) -> None:
+    history: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("hi")]), calls("gone")]
+    model = Model(text("never"), text("done"))
+    loop.run_sync(model.agent(), "go on", line=line(vault), history=history)
+    assert "was lost" in repr(model.requests[0])
+
+
+def test_the_model_is_chosen_by_the_name_that_was_saved(vault: Vault) -> None:
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, [], breaks=True), "hi", line=line(vault))
+    other = Model(text("no"), text("wrong one"))
+    known = {"scripted": FunctionModel(model, model_name="scripted")}
+    outcome = loop.run_sync(_with_tools(other, []), None, line=line(vault), models=known)
+    assert outcome.output == "done"
+    assert not other.requests
+
+
+def test_something_else_on_the_timeline_is_left_alone(vault: Vault) -> None:
+    line(vault).save({"mine": 1})
+    with pytest.raises(Misuse, match="something else"):
+        loop.run_sync(Model(text("x")).agent(), "hi", line=line(vault))
+    assert line(vault).load() == {"mine": 1}
+
+
+# What goes wrong with the store
+
+
+class Flaky(MemoryStore):
+    """Refuses some commits."""
+
+    def __init__(self, refused: Sequence[int]) -> None:
+        super().__init__()
+        self._refused, self._count = refused, 0
+
+    def commit(self, batch: Any) -> int:
+        self._count += 1
+        if self._count in self._refused:
+            raise Unavailable("the disk is full")
+        return super().commit(batch)
+
+
+@pytest.mark.parametrize("refused", [[1], [2, 3], [4], [6], range(1, 7)])
+def test_a_save_that_fails_never_stops_the_agent(
+    refused: Sequence[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    with Vault(Flaky(refused)) as vault:
+        told: list[Any] = []
+        vault.on("save_failed", told.append)
+        agent = Model(calls("pay"), text("done")).agent()
+        agent.tool_plain(_tool("pay", [], "paid"))
+        outcome = loop.run_sync(agent, "hi", line=line(vault))
+        assert outcome.output == "done"
+        assert outcome.save_failures == len(told) == len(refused) == vault.stats().save_failures
+        assert "the disk is full" in caplog.text
+        if 6 not in refused:  # the last save makes up for those before it
+            assert line(vault).load()["messages"] == forms.plain(outcome.messages)
+
+
+def test_a_result_that_cannot_be_stored_is_reported_as_such(
+    vault: Vault, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Model(calls("odd", "breaks"), text("done"))
+
+    def agent(*, breaks: bool) -> "Agent[None, Any]":
+        made = _with_tools(model, [], breaks=breaks)
+        made.tool_plain(sequential=True)(_tool("odd", [], object()))
+        return made
+
+    with pytest.raises(Broken):
+        loop.run_sync(agent(breaks=True), "hi", line=line(vault))
+    assert "a resume cannot replay it" in caplog.text
+    loop.run_sync(agent(breaks=False), None, line=line(vault))
+    assert "could not be stored" in repr(model.requests[-1][-1])
+
+
+def test_another_writer_of_the_same_conversation_stops_it(vault: Vault) -> None:
+    effects: list[str] = []
+    agent = Model(calls("meddle"), calls("fine"), text("done")).agent()
+    agent.tool_plain(_tool("fine", effects, "fine"))
+
+    @agent.tool_plain
+    def meddle() -> str:
+        line(vault).append({"turn": 77}, expect=hardsave.ANY_HEAD)
+        return "meddled"
+
+    with pytest.raises(Conflict):
+        loop.run_sync(agent, "hi", line=line(vault))
+    assert effects == []
+    assert line(vault).load()["turn"] == 77
+
+
+def test_somebody_who_saves_only_files_does_not(tmp_path: Path) -> None:
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        (tmp_path / "files").mkdir()
+        agent = Model(calls("help"), text("done")).agent()
+
+        @agent.tool_plain
+        def help() -> str:
+            line(vault).snapshot(tmp_path / "files")
+            return "helped"
+
+        assert loop.run_sync(agent, "hi", line=line(vault)).save_failures == 0
+
+
+# Patience
+
+
+def http_error(status: int, **headers: str) -> ModelHTTPError:
+    return ModelHTTPError(status, "scripted", headers=headers or None)
+
+
+def patient(vault: Vault, *says: Say) -> tuple[Any, list[float]]:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    agent = Model(list(says)).agent()
+    try:
+        outcome = loop.run_sync(agent, "hi", line=line(vault), sleep=sleep)
+    except ModelHTTPError as error:
+        return error, slept
+    return outcome.output, slept
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 529])
+def test_an_error_that_may_pass_is_waited_for(vault: Vault, status: int) -> None:
+    failures = [http_error(status)] * 4
+    output, slept = patient(vault, *failures, text("done"))
+    assert output == "done"
+    assert [pytest.approx(seconds, rel=0.1) for seconds in (10, 20, 40, 80)] == slept
+
+
+def test_five_times_and_no_more_and_the_conversation_is_kept(vault: Vault) -> None:
+    error, slept = patient(vault, *[http_error(503)] * 6)
+    assert error.status_code == 503
+    assert len(slept) == 4
+    assert line(vault).load()["status"] == "failed"
+    assert line(vault).load()["prompt"] == {"content": "hi"}
+
+
+def test_an_error_that_will_not_pass_is_not_waited_for(vault: Vault) -> None:
+    error, slept = patient(vault, http_error(401), text("done"))
+    assert (error.status_code, slept) == (401, [])
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [("60", 60.0), ("1", 10.0), ("1e9", 300.0), ("nonsense", 10.0), ("-5", 10.0), ("inf", 10.0)],
+)
+def test_a_server_that_names_a_time_is_believed_within_reason(named: str, expected: float) -> None:
+    error = ModelHTTPError(429, "m", headers={"retry-after": named})
+    assert pause_seconds(error, 1, RETRY, lambda: 0.0) == expected
+
+
+# Forms
+
+
+PAPER = BinaryContent(b"%PDF\xff\x00", media_type="application/pdf", identifier="paper")
+
+
+def test_messages_come_back_exactly() -> None:
+    given: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart(["look", PAPER])], instructions="be good"),
+        ModelResponse(parts=[ThinkingPart("hm", id="r", signature="sig", provider_name="p")]),
+        calls("a", deep={"x": [1, 2.5, None, "é"]}),
+        ModelRequest(parts=[ToolReturnPart("a", {"paper": PAPER}, tool_call_id="id-a")]),
+    ]
+    stored = forms.plain(given)
+    assert forms.live(stored) == given
+    assert forms.plain(forms.live(stored)) == stored
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", "", None, 7, 2.5, True, [1, "x", None], {"a": {"b": [1]}}, PAPER, [PAPER, "x"]],
+)
+def test_results_come_back_exactly(value: Any) -> None:
+    assert forms.live_result(forms.plain_result(value)) == value
+
+
+def test_a_rich_result_comes_back_as_one() -> None:
+    given = ToolReturn("short", content=["long", PAPER], metadata={"n": 1})
+    assert forms.live_result(forms.plain_result(given)) == given
+
+
+def test_a_model_comes_back_as_the_data_that_the_model_is_told() -> None:
+    assert forms.live_result(forms.plain_result(Answer(number=1))) == {"number": 1}
+
+
+def test_what_cannot_be_stored_is_named() -> None:
+    with pytest.raises(Unstorable, match="result of odd"):
+        forms.plain_result(object(), "result of odd")
+
+
+@pytest.mark.parametrize("prompt", ["hi", ["look at", PAPER]])
+def test_prompts_come_back_exactly(prompt: Any) -> None:
+    assert forms.live_prompt(forms.plain_prompt(prompt)) == prompt
+
+
+def test_messages_that_are_none_are_misuse() -> None:
+    with pytest.raises(Misuse, match="none of Pydantic AI's"):
+        forms.live([{"kind": "request", "parts": [{"part_kind": "nonsense"}]}])
+
+
+def test_inside_a_running_loop_run_is_awaited(vault: Vault) -> None:
+    async def inside() -> str:
+        with pytest.raises(Misuse, match="await run"):
+            loop.run_sync(Model(text("x")).agent(), "hi", line=line(vault))
+        outcome = await loop.run(Model(text("awaited")).agent(), "hi", line=line(vault))
+        return str(outcome.output)
+
+    assert asyncio.run(inside()) == "awaited"
