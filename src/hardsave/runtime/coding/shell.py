@@ -1,0 +1,111 @@
+"""A command in a directory: bounded in time and output, and nothing of it stays.
+
+It runs with the rights of whoever runs the agent, and can reach what that person can: a
+directory to begin in is no wall. Whoever wants one puts the whole agent into a container.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TERM", "SHELL")
+_GRACE_SECONDS = 0.5
+_LOOK_SECONDS = 0.02
+_PIECE = 64 * 1024
+
+
+class Ended(NamedTuple):
+    """How a command ended. No code: it was stopped because its time was over."""
+
+    code: int | None
+    head: bytes
+    tail: bytes
+    left_out: int
+    """How many bytes of its output came between the two."""
+
+
+def environment(given: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """What a command is told of our environment: no keys, unless somebody names them. Pure."""
+    return {name: given[name] for name in PASSED_ON if name in given} | dict(more)
+
+
+def run(
+    command: str,
+    *,
+    directory: str,
+    env: Mapping[str, str],
+    timeout_seconds: float,
+    keep: int,
+    stop: threading.Event | None = None,
+) -> Ended:
+    """Run a command of the shell to its end, or to the end of its time, or until `stop`.
+
+    `keep` bounds the output that is held: half of it is the beginning, half the end.
+    """
+    output = _Output(keep)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        cwd=directory,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            _read(process, output, time.monotonic() + timeout_seconds, stop or threading.Event())
+            code = process.poll()
+        finally:
+            _end(process.pid)
+    return Ended(code, bytes(output.head), bytes(output.tail), output.left_out)
+
+
+def _read(
+    process: "subprocess.Popen[bytes]", output: "_Output", until: float, stop: threading.Event
+) -> None:
+    """Until it has ended, and a moment longer: what it left behind may hold the pipe for ever."""
+    assert process.stdout is not None
+    pipe = process.stdout.fileno()
+    is_open, has_ended = True, False
+    while time.monotonic() < until and not stop.is_set():
+        ready = is_open and select.select([pipe], [], [], _LOOK_SECONDS)[0]
+        if ready:
+            piece = os.read(pipe, _PIECE)
+            output.add(piece)
+            is_open = bool(piece)
+        elif not is_open:
+            stop.wait(_LOOK_SECONDS)
+        if process.poll() is not None and not is_open:
+            return
+        if process.poll() is not None and not has_ended:
+            has_ended, until = True, min(until, time.monotonic() + _GRACE_SECONDS)
+
+
+def _end(session: int) -> None:
+    """All that it started, if it stayed in its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, signal.SIGKILL)
+
+
+class _Output:
+    """The beginning of a stream and its end."""
+
+    def __init__(self, keep: int) -> None:
+        self._half = max(keep // 2, 1)
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.left_out = 0
+
+    def add(self, piece: bytes) -> None:
+        room = self._half - len(self.head)
+        self.head += piece[:room]
+        self.tail += piece[room:]
+        over = max(len(self.tail) - self._half, 0)
+        del self.tail[:over]
+        self.left_out += over
