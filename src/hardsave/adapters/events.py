@@ -1,0 +1,108 @@
+"""What a hook is told, as plain data. Pure: nothing is believed before it is looked at."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+_DESCRIPTION = 200
+
+
+class Event(NamedTuple):
+    """One call of a hook: whose session, what happened, where."""
+
+    name: str
+    session: str
+    transcript: str | None
+    directory: str | None
+    tools: tuple[str, ...] = ()
+    tool_use_id: str | None = None
+    prompt: str = ""
+    subagent: str | None = None
+
+    @property
+    def status(self) -> str:
+        return "ended" if self.name == "SessionEnd" else "running"
+
+    @property
+    def pending(self) -> str | None:
+        """The call whose result the transcript does not have yet."""
+        return self.tool_use_id if self.name == "PostToolUse" and not self.subagent else None
+
+    @property
+    def description(self) -> str:
+        """What people read in a log."""
+        if self.name == "UserPromptSubmit":
+            return f"before: {' '.join(self.prompt.split())}"[:_DESCRIPTION]
+        if self.tools:
+            return f"after {', '.join(self.tools)}"[:_DESCRIPTION]
+        return {"Stop": "answered", "SessionEnd": "session ended"}.get(self.name, self.name)
+
+    def metadata(self, agent: str) -> dict[str, Any]:
+        known = {
+            "agent": agent,
+            "session": self.session,
+            "hook": self.name,
+            "tool": ", ".join(self.tools) or None,
+            "tool_use_id": self.tool_use_id,
+            "subagent": self.subagent,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+
+def parse(data: bytes) -> Event:
+    """What stands on a hook's standard input; ValueError if it is nothing that we know."""
+    told = json.loads(data)
+    if not isinstance(told, dict):
+        raise ValueError(f"a hook is told an object, not {type(told).__name__}")
+    session, name = _text(told, "session_id"), _text(told, "hook_event_name")
+    if not session or not name:
+        raise ValueError("a hook is told session_id and hook_event_name")
+    return Event(
+        name=name,
+        session=session,
+        transcript=_text(told, "transcript_path"),
+        directory=_text(told, "cwd"),
+        tools=tuple(_tools(told)),
+        tool_use_id=_text(told, "tool_use_id"),
+        prompt=_text(told, "prompt") or "",
+        subagent=_text(told, "agent_id"),
+    )
+
+
+def _tools(told: Mapping[str, Any]) -> Iterator[str]:
+    if name := _text(told, "tool_name"):
+        yield name
+    calls = told.get("tool_calls")
+    if isinstance(calls, Sequence) and not isinstance(calls, str):
+        for call in calls:
+            if isinstance(call, Mapping) and (name := _text(call, "tool_name")):
+                yield name
+
+
+def _text(told: Mapping[str, Any], key: str) -> str | None:
+    found = told.get(key)
+    return found if isinstance(found, str) and found else None
+
+
+def timeline(prefix: str, session: str) -> str:
+    """The name of a session's timeline: safe, whatever the session calls itself."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in session)[:150]
+    return f"{prefix}-{plain}"
+
+
+def messages(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """The messages among the lines of a transcript of Claude Code; the rest is not talk."""
+    return [found for line in lines if (found := _message(line)) is not None]
+
+
+def _message(line: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(told, dict) or told.get("type") not in ("user", "assistant"):
+        return None
+    inner = told.get("message")
+    if not isinstance(inner, dict) or told.get("isSidechain") or told.get("isMeta"):
+        return None
+    return {"role": inner.get("role", told["type"]), "content": inner.get("content", "")}

@@ -1,0 +1,104 @@
+"""What hooks have begun and not ended, as small files that outlive whatever happens to a hook.
+
+A request is noted before anything is tried, and the note is removed when the checkpoint is
+there. So a hook that is killed, or runs out of time, leaves a trace without having to do anything
+for it. The notes lie in the user's data directory and not in the store's: a folder made for
+them there would look like a store.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hardsave import config
+from hardsave.tasks.processes import started
+
+_SUFFIX = ".json"
+_LARGEST = 64 * 1024
+
+
+class Note(NamedTuple):
+    """One request of a hook."""
+
+    path: Path
+    about: Mapping[str, Any]
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the process that took it up still works at it."""
+        pid = self.about.get("pid")
+        if self.about.get("why") is not None or not isinstance(pid, int):
+            return False
+        began = self.about.get("began")
+        return started(pid) == began if began is not None else _is_there(pid)
+
+
+def folder(environment: Mapping[str, str], project: Path) -> Path:
+    """Where the notes about a project lie."""
+    home = config.data_directory(environment, sys.platform)
+    return home / "hooks" / config.project_key(project)
+
+
+def begin(place: Path, name: str, about: Mapping[str, Any]) -> Note:
+    """Note a request that this process takes up now."""
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = {**about, "pid": os.getpid(), "began": started(os.getpid())}
+    note = Note(place / (name + _SUFFIX), own)
+    _write(note)
+    return note
+
+
+def fail(note: Note, why: str) -> None:
+    """Say why it could not be done."""
+    _write(note._replace(about={**note.about, "why": why}))
+
+
+def end(note: Note) -> None:
+    """It is done, or reported: nothing is left to tell."""
+    note.path.unlink(missing_ok=True)
+
+
+def missed(place: Path) -> list[Note]:
+    """What nobody works at any more, oldest first."""
+    try:
+        paths = sorted(path for path in place.iterdir() if path.suffix == _SUFFIX)
+    except FileNotFoundError:
+        return []
+    return [note for note in map(_read, paths) if note is not None and not note.is_under_way]
+
+
+def _read(path: Path) -> Note | None:
+    try:
+        with path.open("rb") as file:
+            about = json.loads(file.read(_LARGEST))
+    except FileNotFoundError:
+        return None  # another hook has just ended it
+    except ValueError:
+        about = None
+    return Note(path, about if isinstance(about, dict) else {"why": "its note is unreadable"})
+
+
+def _is_there(pid: int) -> bool:
+    """Where nothing else is known of processes: the number alone, which may be another's by now."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _write(note: Note) -> None:
+    new = note.path.with_suffix(".new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(dict(note.about), file)
+        new.replace(note.path)
+    finally:
+        with suppress(FileNotFoundError):
+            new.unlink()

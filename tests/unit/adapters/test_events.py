@@ -1,0 +1,76 @@
+import json
+from typing import Any
+
+import pytest
+
+from hardsave.adapters import events
+from hardsave.adapters.events import Event, parse
+
+
+def told(**more: Any) -> bytes:
+    return json.dumps({"session_id": "s-1", "hook_event_name": "Stop", **more}).encode()
+
+
+def test_what_a_hook_is_told_is_read() -> None:
+    found = parse(
+        told(
+            hook_event_name="PostToolUse",
+            transcript_path="/t.jsonl",
+            cwd="/project",
+            tool_name="Edit",
+            tool_use_id="toolu_1",
+        )
+    )
+    assert found == Event(
+        "PostToolUse", "s-1", "/t.jsonl", "/project", tools=("Edit",), tool_use_id="toolu_1"
+    )
+    assert found.pending == "toolu_1"
+    assert found.description == "after Edit"
+
+
+def test_a_batch_names_all_its_tools_and_waits_for_nothing() -> None:
+    calls = [{"tool_name": "Bash"}, {"tool_name": "Edit"}, "odd"]
+    found = parse(told(hook_event_name="PostToolBatch", tool_calls=calls))
+    assert found.tools == ("Bash", "Edit")
+    assert found.pending is None
+
+
+def test_a_call_of_a_subagent_is_not_one_of_this_conversation() -> None:
+    given = told(hook_event_name="PostToolUse", tool_use_id="toolu_1", agent_id="a1")
+    assert parse(given).pending is None
+    assert parse(given).metadata("claude-code")["subagent"] == "a1"
+
+
+def test_a_prompt_is_described_in_one_line() -> None:
+    found = parse(told(hook_event_name="UserPromptSubmit", prompt="do\n  this" + "!" * 500))
+    assert found.description.startswith("before: do this!")
+    assert len(found.description) == 200
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b"\xff", b'{"session_id": 1, "hook_event_name": "Stop"}']
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 # of any kind: json has its own
+        parse(data)
+
+
+def test_a_session_may_call_itself_anything() -> None:
+    assert events.timeline("claude", "a:b/../c d") == "claude-a-b-..-c-d"
+    assert len(events.timeline("claude", "x" * 1000)) < 200
+
+
+def test_messages_are_what_was_said_and_all_else_stays_a_line() -> None:
+    lines = [
+        '{"type": "user", "message": {"role": "user", "content": "hi"}}',
+        '{"type": "assistant", "message": {"role": "assistant", "content": []}}',
+        '{"type": "user", "isMeta": true, "message": {"role": "user", "content": "aside"}}',
+        '{"type": "summary", "summary": "…"}',
+        '{"type": "user", "message": 7}',
+        "not json",
+        "[]",
+    ]
+    assert events.messages(lines) == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": []},
+    ]

@@ -1,0 +1,146 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.adapters import hook, spool
+from tests.unit.adapters.conftest import said
+
+SESSION = "claude-s-1"
+
+
+def told(transcript: Path, event: str = "Stop", **more: Any) -> bytes:
+    about = {"session_id": "s-1", "hook_event_name": event, "transcript_path": str(transcript)}
+    return json.dumps({**about, "cwd": os.getcwd(), **more}).encode()
+
+
+def place(project: Path) -> Path:
+    return spool.folder(os.environ, project)
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "claude" / "s-1.jsonl"
+    path.parent.mkdir()
+    path.write_text(said("user", "hello") + "\n")
+    return path
+
+
+def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) -> None:
+    hook.work(told(transcript, "PostToolUse", tool_name="Edit", tool_use_id="t1"), os.environ)
+    with hardsave.open() as vault:
+        head = vault.timeline(SESSION).head
+        assert head is not None
+        assert head.read("messages") == [{"role": "user", "content": "hello"}]
+        assert head.read("transcript")["pending"] == "t1"
+        assert head.read("transcript")["offset"] == transcript.stat().st_size
+        assert head.metadata["tool_use_id"] == "t1"
+        assert head.snapshot is not None
+        assert head.snapshot.read("a.txt") == b"one\n"
+    assert list(place(project).iterdir()) == []
+
+
+def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) -> None:
+    hook.work(told(transcript), os.environ)
+    with transcript.open("a") as file:
+        file.write(said("assistant", "hi") + "\n")
+        file.write("no json at all\n")
+        file.write('{"half')
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        state = vault.timeline(SESSION).load()
+    assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
+    assert "\n".join(state["lines"]) + '\n{"half' == transcript.read_text()
+
+
+def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcript: Path) -> None:
+    hook.work(told(transcript), os.environ)
+    transcript.write_text(said("user", "something else") + "\n")
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        state = vault.timeline(SESSION).load()
+    assert [each["content"] for each in state["messages"]] == ["something else"]
+
+
+def test_another_writer_in_between_costs_nothing(project: Path, transcript: Path) -> None:
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        vault.timeline(SESSION).snapshot(project)  # as a resident does
+    with transcript.open("a") as file:
+        file.write(said("assistant", "hi") + "\n")
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        state = vault.timeline(SESSION).load()
+    assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
+
+
+def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
+    project: Path, transcript: Path, tmp_path: Path
+) -> None:
+    broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
+    hook.work(told(transcript, "PostToolUse", tool_name="Bash", tool_use_id="t7"), broken)
+    (note,) = spool.missed(place(project))
+    assert "Misuse" in note.about["why"]
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        head = vault.timeline(SESSION).head
+    assert head is not None
+    (missed,) = head.metadata["missed"]
+    assert (missed["tool_use_id"], missed["why"]) == ("t7", note.about["why"])
+    assert spool.missed(place(project)) == []
+
+
+def test_what_is_no_hook_is_noted(project: Path) -> None:
+    hook.work(b"nonsense", os.environ)
+    (note,) = spool.missed(place(project))
+    assert "not the words of a hook" in note.about["why"]
+
+
+def test_work_that_goes_on_is_not_missed(project: Path) -> None:
+    folder = place(project)
+    spool.begin(folder, "1", {"hook": "Stop"})
+    assert spool.missed(folder) == []
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (folder / "2.json").write_text(json.dumps({"pid": ended.pid, "began": 1}))
+    assert [note.path.name for note in spool.missed(folder)] == ["2.json"]
+
+
+def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+
+    def job() -> None:
+        while not (tmp_path / "go").exists():
+            time.sleep(0.01)
+        done.touch()
+
+    assert not hook.detached(job, seconds=0.05)
+    assert not done.exists()
+    (tmp_path / "go").touch()
+    while not done.exists():  # it goes on by itself
+        time.sleep(0.01)
+
+
+def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) -> None:
+    def job() -> None:
+        hook.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # in the child alone
+        hook.work(told(transcript), os.environ)
+
+    assert hook.detached(job, seconds=30)
+    (note,) = spool.missed(place(project))
+    assert note.about["hook"] == "Stop"
+    assert "why" not in note.about
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense"])
+def test_the_program_is_silent_and_ends_with_0(project: Path, data: bytes) -> None:
+    command = [sys.executable, "-P", "-m", "hardsave.adapters.hook"]
+    done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
