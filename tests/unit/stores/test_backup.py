@@ -292,6 +292,15 @@ def test_a_backup_whose_wal_was_taken_away_meanwhile_is_built_anew(
     assert_same(store)
 
 
+def test_a_backup_that_lost_its_marks_is_of_no_use(store: SqliteStore) -> None:
+    Line(store).save()
+    copy(store)
+    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct.execute("DELETE FROM marks")
+    direct.close()
+    assert backup.peek(store.path) is None
+
+
 def test_a_backup_of_another_history_is_built_anew(store: SqliteStore) -> None:
     Line(store).save()
     copy(store)

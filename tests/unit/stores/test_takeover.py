@@ -13,6 +13,7 @@ import pytest
 import hardsave
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite import SqliteStore, backup, feeding, takeover
+from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
 from hardsave.testing.batches import Line
@@ -201,9 +202,14 @@ def test_a_wal_that_is_lost_costs_what_it_held_and_says_so(
 @pytest.mark.parametrize("is_empty", [True, False])
 @pytest.mark.parametrize("has_mark", [True, False])
 def test_what_only_the_wal_of_a_lost_file_holds_comes_back(
-    tmp_path: Path, is_empty: bool, has_mark: bool, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    is_empty: bool,
+    has_mark: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A young store, all of which is still in its WAL."""
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
     store = SqliteStore(tmp_path / "store.db")
     line = Line(store)
     saved = [line.save().id for _ in range(5)]

@@ -69,7 +69,7 @@ def peek(store: str) -> Copied | None:
         return None
     try:
         return copied(connection)
-    except apsw.Error:
+    except (apsw.Error, Corrupt):
         return None
     finally:
         connection.close()
