@@ -168,9 +168,11 @@ class Rewriting:
         now = replace(
             git,
             head=self._bytes(git.head),
-            ref=None if git.ref is None else self._text(git.ref),
+            ref=self._text_or_none(git.ref),
+            commit=self._text_or_none(git.commit),
             gitfile=self._bytes(git.gitfile),
             files=tuple(self._stored(each) for each in git.files),
+            refs=tuple((self._text(ref), self._text_or_none(at)) for ref, at in git.refs),
             not_captured=tuple(
                 GitNotCaptured(self._text(each.path), self._text(each.reason))
                 for each in git.not_captured
@@ -200,6 +202,9 @@ class Rewriting:
 
     def _bytes(self, data: bytes) -> bytes:
         return data.replace(self._old, self._new)
+
+    def _text_or_none(self, text: str | None) -> str | None:
+        return None if text is None else self._text(text)
 
     def _text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogateescape")

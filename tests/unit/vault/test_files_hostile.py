@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.unit.vault.test_transfer_hostile import look, refused
 from tests.unit.workspace.room import picture
 
 CAPTURED = ENCODE([[], None])
+GIT: list[Any] = [b"", None, None, "sha1", b"", b"", None, None, [], [], []]
 
 
 @pytest.fixture
@@ -83,7 +85,8 @@ def test_an_honest_forgery_is_accepted(
 ) -> None:
     """Or the refusals below would prove nothing."""
     top = forge.directory((b"a", Entry(FILE, 0o644, 1, forge.content())))
-    forge.write(file, forge.captured(top))
+    root = forge.put(SNAPSHOT, [top], b"")
+    forge.write(file, forge.put(CAPTURE, [root], ENCODE([[], GIT])))
     vault.import_file(file)
     vault.workspace(tmp_path).fork("main:1", tmp_path / "out")
     assert (tmp_path / "out/a").read_bytes() == b"x"
@@ -141,9 +144,9 @@ def test_objects_of_a_wrong_kind_are_refused(vault: Vault, forge: Forge, file: P
         (CAPTURE, ENCODE([[["text", "why"]], None])),
         (CAPTURE, ENCODE([[[b"path", b"why"]], None])),
         (CAPTURE, ENCODE([[], [b"head"]])),
-        (CAPTURE, ENCODE([[], [b"", None, None, "md5", b"", b"", None, None, [], []]])),
-        (CAPTURE, ENCODE([[], [b"", None, None, "sha1", b"", b"", ["index", 1], None, [], []]])),
-        (CAPTURE, ENCODE([[], [b"", None, None, "sha1", b"", b"", None, None, [], [["x"]]]])),
+        (CAPTURE, ENCODE([[], [b"", None, None, "md5", b"", b"", None, None, [], [], []]])),
+        (CAPTURE, ENCODE([[], [*GIT[:6], ["index", 1], *GIT[7:]]])),
+        (CAPTURE, ENCODE([[], [*GIT[:10], [["x"]]]])),
         (CAPTURE, ENCODE([[], None]) + b"\x01"),
     ],
 )

@@ -64,6 +64,7 @@ POSITIONS = st.builds(
     index_hash=BYTES,
     shared_index=st.none() | FILES,
     files=st.lists(FILES, max_size=3).map(tuple),
+    refs=st.lists(st.tuples(TEXT, st.none() | TEXT), max_size=3).map(tuple),
     not_captured=st.lists(st.builds(GitNotCaptured, TEXT, TEXT), max_size=3).map(tuple),
 )
 MISSED = st.lists(st.builds(NotCaptured, BYTES, TEXT), max_size=4).map(tuple)
@@ -115,7 +116,7 @@ def test_the_same_files_have_one_snapshot_whatever_goes_with_them(shelf: Shelf) 
     assert capture.read(one, shelf.fetch).snapshot == capture.read(two, shelf.fetch).snapshot
 
 
-GIT: list[Any] = [b"h", None, None, "sha1", b"", b"", None, None, [], []]
+GIT: list[Any] = [b"h", None, None, "sha1", b"", b"", None, None, [], [], []]
 WRONG: dict[str, tuple[int, list[Hash], bytes]] = {
     "another kind": (envelope.SNAPSHOT, [bytes(20)], ENCODE([[], None])),
     "no snapshot": (envelope.CAPTURE, [], ENCODE([[], None])),
@@ -138,9 +139,23 @@ WRONG: dict[str, tuple[int, list[Hash], bytes]] = {
     "a commit that is a number": (
         envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:2], 7, *GIT[3:]]]),
     ),
+    "a branch that is a number": (
+        envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:9], [[7, None]], *GIT[10:]]]),
+    ),
+    "a branch without a commit": (
+        envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:9], [["refs/heads/x"]], *GIT[10:]]]),
+    ),
     "rubbish": (envelope.CAPTURE, [bytes(20)], b"\xc1\xff"),
     "cut short": (envelope.CAPTURE, [bytes(20)], ENCODE([[], GIT])[:-1]),
 }  # fmt: skip
+
+
+def test_what_is_wrong_below_is_wrong_in_that_alone(shelf: Shelf) -> None:
+    """Or the refusals would prove nothing."""
+    root = directory.write_empty(shelf.put)
+    data = envelope.seal(envelope.CAPTURE, [root], ENCODE([[[b"a", "b"]], GIT]))
+    shelf.put(digest(data), data)
+    assert capture.read(digest(data), shelf.fetch).git is not None
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())

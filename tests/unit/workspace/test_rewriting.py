@@ -154,13 +154,14 @@ def test_what_was_left_out_and_what_git_noted_lose_it(room: Room) -> None:
     position = GitPosition(
         head=b"ref: refs/heads/sesame\n",
         ref="refs/heads/sesame",
-        commit=None,
+        commit="sesame",
         hash_name="sha1",
         gitfile=b"gitdir: /sesame",
         index=b"no index, but sesame",
         index_hash=bytes(20),
         shared_index=None,
         files=(GitFile("MERGE_MSG", b"merge sesame"), GitFile("BISECT_sesame", b"x")),
+        refs=(("refs/heads/other-sesame", "sesame"), ("refs/heads/gone", None)),
         not_captured=(GitNotCaptured("rebase/sesame", "large"),),
     )
     shelf = Shelf(room)
@@ -174,6 +175,8 @@ def test_what_was_left_out_and_what_git_noted_lose_it(room: Room) -> None:
         b"gitdir: /[purged]",
     )
     assert (git.index, git.index_hash) == (None, b"")
+    assert git.commit == "[purged]"
+    assert git.refs == (("refs/heads/other-[purged]", "[purged]"), ("refs/heads/gone", None))
     whole = capture.position(git, shelf.fetch)
     assert [(each.path, each.data) for each in whole.files] == [
         ("MERGE_MSG", b"merge [purged]"),
