@@ -329,6 +329,8 @@ def recover(context: Context, place: Place) -> Restored | None:
     checkout.finish(place.journal)
     way = "taken back" if back else "finished"
     log(__name__).warning("a restore of %s was interrupted; it is %s now", place.path, way)
+    for path, why in done.conflicts:
+        log(__name__).warning("%r was kept as it is: %s", os.fsdecode(path), why)
     return done
 
 

@@ -95,12 +95,13 @@ def test_the_same_process_goes_on(url: str, work: Path, monkeypatch: pytest.Monk
         assert (work / "a.txt").read_text() == "text 2"
 
 
-def test_files_that_were_edited_in_between_are_kept(
-    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_that_were_edited_in_between_are_kept_and_told(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     interrupt(url, monkeypatch, "take")
     put(work, "a.txt", "edited after the crash")
     with hardsave.open(url) as vault:
+        assert "'a.txt' was kept" in caplog.text
         assert (work / "a.txt").read_text() == "edited after the crash"
         assert (work / "sub/b.txt").read_text() == "text 1"
         assert leftovers(work) == []
