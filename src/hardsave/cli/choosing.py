@@ -7,9 +7,8 @@ from itertools import islice
 from rich.text import Text
 
 from hardsave import Checkpoint
-from hardsave.cli import changes, draw, messages, terminal, words
-from hardsave.cli.commands.log import cells, mark
-from hardsave.cli.facts import Known
+from hardsave.cli import changes, draw, messages, rows, terminal, words
+from hardsave.cli.facts import Facts, Known
 from hardsave.cli.history import Log, Wanted, gather
 from hardsave.cli.picker import Chosen, Option, Picker, What
 from hardsave.cli.session import Session
@@ -40,21 +39,22 @@ def choose(session: Session, what: What) -> Chosen | None:
 
 
 def _options(session: Session, log: Log) -> list[Option]:
-    known = Known(session.vault)
-    for each in log.checkpoints:
-        known.add(each)
-    facts = [known.facts(each) for each in log.checkpoints]
-    rows = [
-        (Text(mark(one, log.heads, session.line.name)), *cells(session, fact, one, log.heads))
-        for fact, one in zip(facts, log.checkpoints, strict=True)
-    ]
-    lines = draw.columns(rows) if rows else []
+    known = Known(session.vault, log.checkpoints)
+    looked = [(one, known.facts(one)) for one in log.checkpoints]
+    lines = draw.columns([_cells(session, log, facts, one) for one, facts in looked])
     return [
-        Option(
-            one.id, line, f"{line.plain} {one.description} {fact.last}", one.snapshot is not None
-        )
-        for one, line, fact in zip(log.checkpoints, lines, facts, strict=True)
+        Option(one.id, line, f"{line.plain} {one.description} {facts.last}", _has_files(one))
+        for (one, facts), line in zip(looked, lines, strict=True)
     ]
+
+
+def _has_files(one: Checkpoint) -> bool:
+    return one.snapshot is not None
+
+
+def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[Text, ...]:
+    mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
+    return (Text(mark), *rows.cells(facts, one, log.heads, session.now))
 
 
 def _preview(head: Checkpoint | None, one: Checkpoint) -> Iterator[Text]:

@@ -38,9 +38,8 @@ def columns(rows: Sequence[Sequence[Text]], gap: int = 2) -> list[Text]:
     for row in rows:
         text = Text(no_wrap=True, overflow="ellipsis")
         for cell, width in zip(row, widths, strict=True):
-            padding = width - cell_len(cell.plain) + gap if any(widths) else 0
             text.append_text(cell)
-            text.append(" " * (padding if width else 0))
+            text.append(" " * (width - cell_len(cell.plain) + gap if width else 0))
         text.rstrip()
         lines.append(text)
     return lines
@@ -53,7 +52,7 @@ def fields(pairs: Mapping[str, Text | str | None]) -> list[Text]:
         for name, value in pairs.items()
         if value
     ]
-    return columns(rows) if rows else []
+    return columns(rows)
 
 
 def tally(counts: Mapping[str, int] | None) -> Text:

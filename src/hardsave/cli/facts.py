@@ -1,5 +1,6 @@
 """What a list says about a checkpoint: its messages and files, against its parent."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from hardsave import Checkpoint, Vault
@@ -21,13 +22,10 @@ class Facts(NamedTuple):
 class Known:
     """Checkpoints that were looked at: the parent of one is the next of another."""
 
-    def __init__(self, vault: Vault) -> None:
+    def __init__(self, vault: Vault, checkpoints: Iterable[Checkpoint] = ()) -> None:
         self._vault = vault
         self._parents: dict[str, Checkpoint | None] = {}
-        self._checkpoints: dict[str, Checkpoint] = {}
-
-    def add(self, one: Checkpoint) -> None:
-        self._checkpoints[one.id] = one
+        self._checkpoints = {each.id: each for each in checkpoints}
 
     def parent(self, one: Checkpoint) -> Checkpoint | None:
         """The nearest one before it that is still there."""

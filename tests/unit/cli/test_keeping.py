@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli.commands import doctor
+from hardsave.cli import findings
 from tests.unit.cli.conftest import Run
 
 
@@ -138,24 +138,24 @@ def test_doctor_warns_of_a_store_that_an_agent_can_reach(run: Run, project: Path
     ("free", "level"), [(50 << 20, "failure"), (500 << 20, "warning"), (50 << 30, "ok")]
 )
 def test_a_full_disk_is_told(free: int, level: str) -> None:
-    assert doctor.judge_disk("disk", free).level == level
+    assert findings.disk("disk", free).level == level
 
 
 @pytest.mark.parametrize(
     ("copied", "last", "level"), [(None, 3, "warning"), (2, 3, "warning"), (3, 3, "ok")]
 )
 def test_a_backup_that_is_behind_is_told(copied: int | None, last: int, level: str) -> None:
-    assert doctor.judge_backup("backup", copied, last).level == level
+    assert findings.backup("backup", copied, last).level == level
 
 
 @pytest.mark.parametrize(("kind", "level"), [("ext4", "ok"), ("nfs4", "warning"), ("", "ok")])
 def test_a_file_system_that_others_change_is_told(kind: str, level: str) -> None:
-    assert doctor.judge_file_system("file system", kind).level == level
+    assert findings.file_system("file system", kind).level == level
 
 
 def test_too_many_directories_to_watch_are_told_with_the_way_out() -> None:
-    assert doctor.judge_watches("watching", 100, 8_192).level == "ok"
-    found = doctor.judge_watches("watching", 7_000, 8_192)
+    assert findings.watches("watching", 100, 8_192).level == "ok"
+    found = findings.watches("watching", 7_000, 8_192)
     assert found.level == "warning"
     assert "sysctl" in found.remedy
 

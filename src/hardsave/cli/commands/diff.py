@@ -1,5 +1,6 @@
 """`hardsave diff`: what changed between two checkpoints, in messages, state and files."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from hardsave.vault.files import unified
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
 VALUE = 60  # characters of a value that has changed
 
@@ -113,18 +113,14 @@ def _is_message(path: StatePath) -> bool:
     return len(path) == 2 and path[0] in messages.KEYS and isinstance(path[1], int)
 
 
-def _values(before: Checkpoint, after: Checkpoint, path: StatePath, sign: str) -> "Text":
-    from hardsave.cli import draw
-
+def _values(before: Checkpoint, after: Checkpoint, path: StatePath, sign: str) -> str:
     old = _value(before, path) if sign != "+" else None
     new = _value(after, path) if sign != "-" else None
-    return draw.line(*(" → ".join(each for each in (old, new) if each is not None),))
+    return " → ".join(each for each in (old, new) if each is not None)
 
 
 def _value(side: Checkpoint, path: StatePath) -> str | None:
     """None where a path leads nowhere: an item of a list may have had another number before."""
-    import json
-
     try:
         return words.line(json.dumps(data.json_ready(side.read(*path)), ensure_ascii=False), VALUE)
     except HardsaveError:

@@ -3,32 +3,18 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-from hardsave.cli import probe, words
+from hardsave.cli import findings, probe, words
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit, in_our_words
+from hardsave.cli.findings import Finding
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-MIB = 1 << 20
-SCARCE_BYTES = 1024 * MIB
-TOO_LITTLE_BYTES = 100 * MIB
-
-Level = Literal["ok", "warning", "failure"]
-
-
-class Finding(NamedTuple):
-    """What was looked at, how it is, and what helps if it is not well."""
-
-    what: str
-    level: Level
-    message: str
-    remedy: str = ""
 
 
 @command(
@@ -109,31 +95,13 @@ def _backup(what: str, session: Session) -> Finding:
     copied = backup.peek(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     last = max((each.record.number for each in newest), default=0)
-    return judge_backup(what, None if copied is None else copied.number, last)
-
-
-def judge_backup(what: str, copied: int | None, last: int) -> Finding:
-    """How far a backup has come, beside the last commit that it should have."""
-    remedy = "it is made while a program has the store open; 'hardsave stats' is one"
-    if copied is None:
-        return Finding(what, "warning", "there is none yet", remedy)
-    if copied < last:
-        return Finding(what, "warning", f"{last - copied} commits behind", remedy)
-    return Finding(what, "ok", "has everything")
+    return findings.backup(what, None if copied is None else copied.number, last)
 
 
 def _disk(what: str, session: Session) -> Finding:
     path = session.store_path or Path.cwd()
     existing = next(folder for folder in (path, *path.parents) if folder.exists())
-    return judge_disk(what, shutil.disk_usage(existing).free)
-
-
-def judge_disk(what: str, free: int) -> Finding:
-    message = f"{words.size(free)} free"
-    remedy = "make room, or let old checkpoints go: hardsave retain, then hardsave gc"
-    if free < TOO_LITTLE_BYTES:
-        return Finding(what, "failure", message, remedy)
-    return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)
+    return findings.disk(what, shutil.disk_usage(existing).free)
 
 
 def _file_system(what: str, session: Session) -> Finding:
@@ -142,18 +110,7 @@ def _file_system(what: str, session: Session) -> Finding:
         listed = Path("/proc/self/mountinfo").read_bytes()
     except FileNotFoundError:
         return Finding(what, "ok", "this system does not list them")
-    return judge_file_system(what, mounts.kind_under(bytes(session.directory), listed))
-
-
-def judge_file_system(what: str, kind: str) -> Finding:
-    if mounts.tells_all(kind):
-        return Finding(what, "ok", kind or "unknown")
-    return Finding(
-        what,
-        "warning",
-        f"the workspace lies on {kind}, which others may change without being seen",
-        "work on a local disk; captures look at everything here",
-    )
+    return findings.file_system(what, mounts.kind_under(bytes(session.directory), listed))
 
 
 def _watches(what: str, session: Session) -> Finding:
@@ -165,13 +122,7 @@ def _watches(what: str, session: Session) -> Finding:
     last = session.workspace.last
     files = None if last is None else last.snapshot
     found = 0 if files is None else sum(each.kind == "directory" for each in files.files())
-    return judge_watches(what, found + 1, limit)
-
-
-def judge_watches(what: str, directories: int, limit: int) -> Finding:
-    message = f"{words.count(directories, 'directory', 'directories')}, {limit:,} may be watched"
-    remedy = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, directories * 4)}"
-    return Finding(what, "ok" if directories * 2 < limit else "warning", message, remedy)
+    return findings.watches(what, found + 1, limit)
 
 
 def _workspace(what: str, session: Session) -> Finding:

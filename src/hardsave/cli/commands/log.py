@@ -1,6 +1,5 @@
 """`hardsave log`: what was saved, as a graph; or as it happens."""
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +58,8 @@ def log(
     if follow:
         _follow(session, None if everything else timeline_name or session.settings.timeline)
         return
-    wanted = Wanted(
-        limit,
-        since=None if since is None else moments.moment(since, session.now),
-        until=None if until is None else moments.moment(until, session.now),
-        **narrow,
-    )
+    first, last = (moments.moment(t, session.now) if t else None for t in (since, until))
+    wanted = Wanted(limit, since=first, until=last, **narrow)
     line = None if everything else _line(session, timeline_name)
     found = gather(session.vault.timelines() if line is None else [line], wanted)
     session.out.result(
@@ -86,7 +81,7 @@ def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> No
 
 
 def _data(session: Session, found: Log) -> list[dict[str, Any]]:
-    known = _known(session, found)
+    known = Known(session.vault, found.checkpoints)
     return [
         {
             **data.checkpoint(each),
@@ -111,28 +106,21 @@ def _counts(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _known(session: Session, found: Log) -> Known:
-    known = Known(session.vault)
-    for each in found.checkpoints:
-        known.add(each)
-    return known
-
-
 # For people
 
 
 def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Text]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli import draw, rows
 
-    known = _known(session, found)
-    current = None if line is None else line.name
-    nodes = [_node(known, each, found.heads, current) for each in found.checkpoints]
-    glyphs = graph.Glyphs() if _can_draw() else graph.ASCII
-    rows = graph.draw(nodes, glyphs)
-    said = [cells(session, known.facts(each), each, found.heads) for each in found.checkpoints]
-    for row, text in zip(rows, draw.columns(said) if said else [], strict=True):
+    known = Known(session.vault, found.checkpoints)
+    nodes = [_node(known, each, found, line) for each in found.checkpoints]
+    graphics = graph.draw(nodes, graph.Glyphs() if rows.can_draw() else graph.ASCII)
+    cells = [
+        rows.cells(known.facts(each), each, found.heads, session.now) for each in found.checkpoints
+    ]
+    for row, text in zip(graphics, draw.columns(cells), strict=True):
         for join in row.joins:
             yield Text(join, style="quiet")
         graphic = Text(f"{row.line}  ", style="quiet")
@@ -141,76 +129,12 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
         yield draw.line(graphic, text, cut=True)
 
 
-def _node(
-    known: Known, one: Checkpoint, heads: dict[str, list[str]], current: str | None
-) -> graph.Node:
+def _node(known: Known, one: Checkpoint, found: Log, line: Timeline | None) -> graph.Node:
+    from hardsave.cli import rows
+
     parent = known.parent(one)
-    return graph.Node(one.id, None if parent is None else parent.id, mark(one, heads, current))
-
-
-def mark(one: Checkpoint, heads: dict[str, list[str]], current: str | None) -> str:
-    """What stands for a checkpoint: a head, a saved one, an automatic one."""
-    names = heads.get(one.id, [])
-    if current in names if current is not None else names:
-        return "@"
-    is_automatic = one.kind == "automatic" and not one.name
-    drawn, lettered = ("○", "o") if is_automatic else ("●", "*")
-    return drawn if _can_draw() else lettered
-
-
-def cells(
-    session: Session, facts: Facts, one: Checkpoint, heads: dict[str, list[str]]
-) -> "tuple[Text, ...]":
-    from rich.text import Text
-
-    from hardsave.cli import draw
-
-    ref = draw.ref(one)
-    for name in heads.get(one.id, []):
-        if name != one.timeline:
-            ref.append(f" ← {words.shown(name)}", style="head")
-    return (
-        ref,
-        Text(moments.ago(one.created_at, session.now), style="quiet"),
-        _messages(facts),
-        draw.tally(facts.files),
-        _title(facts, one),
-    )
-
-
-def _messages(facts: Facts) -> "Text":
-    from rich.text import Text
-
-    if facts.messages is None:
-        return Text()
-    text = Text(words.count(facts.messages, "message"))
-    if facts.new_messages and facts.new_messages != facts.messages:
-        text.append(f" {facts.new_messages:+,}", style="quiet")
-    return text
-
-
-def _title(facts: Facts, one: Checkpoint) -> "Text":
-    """Its name, what it says of itself, and what was not captured; else its last message."""
-    from rich.text import Text
-
-    text = Text()
-    if one.name:
-        text.append(words.shown(one.name), style="name")
-    if one.status not in ("running", "saved"):
-        text.append(f"{' ' if text else ''}[{words.shown(one.status)}]", style="changed")
-    if facts.not_captured:
-        text.append(f"{' ' if text else ''}{facts.not_captured} not captured", style="warning")
-    said = words.line(one.description or facts.last, 72)
-    return text.append(f"{' ' if text else ''}{said}" if said else "", style="quiet")
-
-
-def _can_draw() -> bool:
-    """Whether the terminal's encoding has what the graph is drawn with."""
-    try:
-        "●○│├╯┴┼─".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
+    mark = rows.mark(one, found.heads.get(one.id, []), None if line is None else line.name)
+    return graph.Node(one.id, None if parent is None else parent.id, mark)
 
 
 # As it happens

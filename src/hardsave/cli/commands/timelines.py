@@ -54,7 +54,7 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
                 else Text(words.shown(head.snapshot.workspace)),
             )
         )
-    return draw.columns(rows) if rows else []
+    return draw.columns(rows)
 
 
 COMMANDS = {"timelines": timelines}

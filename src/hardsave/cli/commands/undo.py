@@ -122,7 +122,7 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
         )
         for each in found
     ]
-    return draw.columns(rows) if rows else []
+    return draw.columns(rows)
 
 
 def _about(session: Session, one: Operation) -> str:

@@ -1,0 +1,59 @@
+"""What doctor finds, and how bad it is. Pure: decided over what was measured."""
+
+from typing import Literal, NamedTuple
+
+from hardsave.cli import words
+from hardsave.workspace import mounts
+
+MIB = 1 << 20
+SCARCE_BYTES = 1024 * MIB
+TOO_LITTLE_BYTES = 100 * MIB
+
+Level = Literal["ok", "warning", "failure"]
+
+
+class Finding(NamedTuple):
+    """What was looked at, how it is, and what helps if it is not well."""
+
+    what: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+def backup(what: str, copied: int | None, last: int) -> Finding:
+    """How far a backup has come, beside the last commit that it should have."""
+    remedy = "it is made while a program has the store open; 'hardsave stats' is one"
+    if copied is None:
+        return Finding(what, "warning", "there is none yet", remedy)
+    if copied < last:
+        return Finding(what, "warning", f"{last - copied} commits behind", remedy)
+    return Finding(what, "ok", "has everything")
+
+
+def disk(what: str, free: int) -> Finding:
+    """How much room there is to save into."""
+    message = f"{words.size(free)} free"
+    remedy = "make room, or let old checkpoints go: hardsave retain, then hardsave gc"
+    if free < TOO_LITTLE_BYTES:
+        return Finding(what, "failure", message, remedy)
+    return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)
+
+
+def file_system(what: str, kind: str) -> Finding:
+    """What a workspace lies on."""
+    if mounts.tells_all(kind):
+        return Finding(what, "ok", kind or "unknown")
+    return Finding(
+        what,
+        "warning",
+        f"the workspace lies on {kind}, which others may change without being seen",
+        "work on a local disk; captures look at everything here",
+    )
+
+
+def watches(what: str, directories: int, limit: int) -> Finding:
+    """Whether there are more directories than may be watched, others' beside them."""
+    message = f"{words.count(directories, 'directory', 'directories')}, {limit:,} may be watched"
+    remedy = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, directories * 4)}"
+    return Finding(what, "ok" if directories * 2 < limit else "warning", message, remedy)

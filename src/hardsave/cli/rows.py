@@ -1,0 +1,69 @@
+"""A checkpoint as one row of a list: what a log and a picker show of it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from hardsave import Checkpoint
+from hardsave.cli import draw, moments, words
+from hardsave.cli.facts import Facts
+
+
+def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
+    """What stands for a checkpoint: a head, of the `current` timeline or of any; one that
+    somebody saved; an automatic one."""
+    if current in head_of if current is not None else head_of:
+        return "@"
+    is_automatic = one.kind == "automatic" and not one.name
+    drawn, lettered = ("○", "o") if is_automatic else ("●", "*")
+    return drawn if can_draw() else lettered
+
+
+def cells(
+    facts: Facts, one: Checkpoint, heads: Mapping[str, Sequence[str]], now: datetime
+) -> tuple[Text, ...]:
+    """Which it is, how old, its messages, its files, and what it is called."""
+    ref = draw.ref(one)
+    for name in heads.get(one.id, []):
+        if name != one.timeline:
+            ref.append(f" ← {words.shown(name)}", style="head")
+    return (
+        ref,
+        Text(moments.ago(one.created_at, now), style="quiet"),
+        _messages(facts),
+        draw.tally(facts.files),
+        _title(facts, one),
+    )
+
+
+def _messages(facts: Facts) -> Text:
+    if facts.messages is None:
+        return Text()
+    text = Text(words.count(facts.messages, "message"))
+    if facts.new_messages and facts.new_messages != facts.messages:
+        text.append(f" {facts.new_messages:+,}", style="quiet")
+    return text
+
+
+def _title(facts: Facts, one: Checkpoint) -> Text:
+    """Its name, what it says of itself, and what was not captured; else its last message."""
+    text = Text()
+    if one.name:
+        text.append(words.shown(one.name), style="name")
+    if one.status not in ("running", "saved"):
+        text.append(f"{' ' if text else ''}[{words.shown(one.status)}]", style="changed")
+    if facts.not_captured:
+        text.append(f"{' ' if text else ''}{facts.not_captured} not captured", style="warning")
+    said = words.line(one.description or facts.last, 72)
+    return text.append(f"{' ' if text else ''}{said}" if said else "", style="quiet")
+
+
+def can_draw() -> bool:
+    """Whether the terminal's encoding has what the graph is drawn with."""
+    try:
+        "●○│├╯┴┼─".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
