@@ -114,6 +114,7 @@ def run(folder: str, url: str, wire: str, stream: bool, moment: str = "never") -
         outcome = loop.run_sync(
             agent(model(wire, url), place, when),
             PROMPT,
+            run_id="job",
             line=vault.timeline("job"),
             workspace=vault.workspace(place / "files"),
             events=when.streamed if stream else None,

@@ -254,6 +254,23 @@ def test_a_finished_one_gives_its_outcome_again_without_asking(vault: Vault) -> 
     assert len(model.requests) == 1
 
 
+def test_a_run_with_a_name_is_made_once_however_often_it_is_started(vault: Vault) -> None:
+    model = Model(text("one"), text("two"))
+    for _ in range(3):
+        outcome = loop.run_sync(model.agent(), "hi", line=line(vault), run_id="a")
+        assert outcome.output == "one"
+    assert len(model.requests) == 1
+    assert loop.run_sync(model.agent(), "hi", line=line(vault), run_id="b").output == "two"
+
+
+def test_an_unfinished_run_is_not_gone_on_with_under_another_name(vault: Vault) -> None:
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, [], breaks=True), "hi", line=line(vault), run_id="a")
+    with pytest.raises(Misuse, match="run 'a'"):
+        loop.run_sync(_with_tools(model, []), "hi", line=line(vault), run_id="b")
+
+
 class Answer(BaseModel):
     number: int
 

@@ -13,7 +13,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic_ai import Agent, CallToolsNode
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -74,6 +74,7 @@ async def run(
     line: Timeline,
     workspace: Workspace | None = None,
     deps: Any = None,
+    run_id: str | None = None,
     resume: bool = True,
     history: Sequence[ModelMessage] | None = None,
     model: Model | str | None = None,
@@ -91,7 +92,9 @@ async def run(
 
     If the timeline's head is unfinished, it is finished: `prompt` is None or the one that it was
     begun with, and `Misuse` otherwise. If it is finished, a prompt goes on with the conversation,
-    and None gives the outcome again. `resume=False` begins anew, after `history` if there is one.
+    and None gives the outcome again, as does a `run_id` that it was finished under: a program that
+    names its run can be started any number of times. `resume=False` begins anew, after `history`
+    if there is one.
 
     `unknown` says what becomes of tools that were under way when a process died: one policy, or
     one by the tool's name; a tool's own stands in its metadata, and `ask` is the default: the
@@ -99,7 +102,8 @@ async def run(
     `events` makes it stream. The files of `workspace` are saved each time; `restore=True` brings
     them back first, None only into an empty directory.
     """
-    opened = await asyncio.to_thread(_opened, line, prompt, resume, history, data)
+    wanted = _Wanted(None if prompt is None else plain_prompt(prompt), run_id, data)
+    opened = await asyncio.to_thread(_opened, line, wanted, resume, history)
     began = opened.conversation
     if opened.resumed and workspace is not None:
         await asyncio.to_thread(_bring_back, line, workspace, restore)
@@ -129,8 +133,17 @@ def run_sync(agent: Agent[Any, Out], prompt: Prompt | None = None, **options: An
 # Opening
 
 
-@dataclass(frozen=True)
-class _Opened:
+class _Wanted(NamedTuple):
+    prompt: Any
+    run_id: str | None
+    data: Any
+
+    @property
+    def run(self) -> str:
+        return self.run_id or f"run_{uuid.uuid4().hex[:12]}"
+
+
+class _Opened(NamedTuple):
     conversation: Conversation
     is_kept: bool
     """Whether the head of the timeline holds its messages."""
@@ -138,42 +151,42 @@ class _Opened:
 
 
 def _opened(
-    line: Timeline,
-    prompt: Prompt | None,
-    resume: bool,
-    history: Sequence[ModelMessage] | None,
-    data: Any,
+    line: Timeline, wanted: _Wanted, resume: bool, history: Sequence[ModelMessage] | None
 ) -> _Opened:
-    head = line.head
-    asked = None if prompt is None else plain_prompt(prompt)
-    if head is None or not resume:
-        before = repaired(plain(history or ()))
-        if asked is None:
-            raise Misuse(f"there is nothing to go on with on timeline {line.name!r}: give a prompt")
-        begun = Conversation(run=_new_run(), prompt=asked, messages=before, data=data)
-        return _Opened(begun, is_kept=False, resumed=False)
-    return _reopened(conversations.from_state(line.load(), line.name), asked, line.name)
+    if line.head is not None and resume:
+        return _reopened(conversations.from_state(line.load(), line.name), wanted, line.name)
+    if wanted.prompt is None:
+        raise Misuse(f"there is nothing to go on with on timeline {line.name!r}: give a prompt")
+    begun = Conversation(
+        run=wanted.run,
+        prompt=wanted.prompt,
+        messages=repaired(plain(history or ())),
+        data=wanted.data,
+    )
+    return _Opened(begun, is_kept=False, resumed=False)
 
 
-def _reopened(saved: Conversation, asked: Any, timeline: str) -> _Opened:
-    if asked is not None and saved.status == "completed":
+def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
+    is_same = wanted.prompt is None or wanted.run_id == saved.run
+    if saved.status == "completed" and not is_same:
         messages = repaired(saved.messages)
+        data = saved.data if wanted.data is None else wanted.data
         fresh = Conversation(
-            run=_new_run(), prompt=asked, messages=messages, model=saved.model, data=saved.data
+            run=wanted.run, prompt=wanted.prompt, messages=messages, model=saved.model, data=data
         )
         return _Opened(fresh, is_kept=messages == saved.messages, resumed=False)
-    _check_same_prompt(saved, asked, timeline)
+    _check_same(saved, wanted, timeline)
     messages = repaired(conversations.up_to_response(saved.messages), keep_last=True)
     going_on = replace(saved, status="running", messages=messages, error=None)
     return _Opened(going_on, is_kept=messages == saved.messages, resumed=True)
 
 
-def _check_same_prompt(saved: Conversation, asked: Any, timeline: str) -> None:
+def _check_same(saved: Conversation, wanted: _Wanted, timeline: str) -> None:
     begun = saved.prompt if saved.prompt is not None else _last_prompt(saved)
-    if asked is not None and asked != begun:
+    if wanted.prompt not in (None, begun) or wanted.run_id not in (None, saved.run):
         raise Misuse(
-            f"timeline {timeline!r} holds a conversation that is not finished, and was asked "
-            "something else; finish it with prompt=None, or begin anew with resume=False"
+            f"timeline {timeline!r} holds run {saved.run!r}, which was asked something else or is "
+            "not finished; finish it with prompt=None, or begin anew with resume=False"
         )
 
 
@@ -181,10 +194,6 @@ def _last_prompt(saved: Conversation) -> Any:
     parts = [part for message in saved.messages for part in message["parts"]]
     prompts = [part for part in parts if part.get("part_kind") == "user-prompt"]
     return prompts[-1]["content"] if prompts else None
-
-
-def _new_run() -> str:
-    return f"run_{uuid.uuid4().hex[:12]}"
 
 
 def _chosen(
