@@ -27,7 +27,9 @@ def typed(console: str) -> list[Typed]:
 def ran(command: str, folder: Path) -> str:
     """Both streams, as a terminal shows them."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {"PATH": path, "XDG_DATA_HOME": str(folder.parent / "data"), "LANG": "C.UTF-8"}
+    home = folder.parent  # of this page alone, whatever the reader has
+    environment = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
+    environment["XDG_DATA_HOME"] = str(home / "data")
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,

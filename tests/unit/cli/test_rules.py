@@ -32,7 +32,13 @@ ARGUMENTS = {
 }
 ANSWERING = sorted({*COMMANDS} - {"run"})  # `run` becomes another program, and answers nothing
 MAKING = {"save", "import", "completion", "doctor"}  # a store, or without one
-ASKING = {"rewind": [], "purge": [], "repair": [], "retain": ["--keep", "1"]}
+ASKING: dict[str, list[str]] = {
+    "init": [],
+    "rewind": [],
+    "purge": [],
+    "repair": [],
+    "retain": ["--keep", "1"],
+}
 BEFORE = {
     "import": [["export", "in.hardsave"]],
     "undo": [["rewind", "@~1", "--yes"]],
@@ -132,7 +138,7 @@ def test_wrong_usage_of_any_command_is_exit_2_and_json_if_asked_for(name: str, r
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*COMMANDS} - {"save", "import", "completion", "doctor", "run"})
+    "name", sorted({*COMMANDS} - {"init", "save", "import", "completion", "doctor", "run"})
 )
 def test_a_store_that_was_named_and_is_not_there_is_not_made_by_looking(
     name: str, run: Run, tmp_path: Path

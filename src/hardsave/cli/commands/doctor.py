@@ -1,5 +1,6 @@
 """`hardsave doctor`: each part looked at by itself, with what to do about it."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,8 +29,8 @@ def doctor(session: Session) -> Exit | None:
     """Prove that saving and restoring works here.
 
     Saves, destroys and restores some files of its own, in a store of its own, beside this
-    project's; then looks at the store, its backup, the disk and the workspace. Changes nothing of
-    yours. Ends with 1 if something does not work.
+    project's; then looks at the store, its backup, the disk, the workspace and the hooks of
+    agents. Changes nothing of yours. Ends with 1 if something does not work.
     """
     with session.out.busy("looking"):
         found = [_looked(what, look, session) for what, look in LOOKS.items()]
@@ -137,6 +138,31 @@ def _workspace(what: str, session: Session) -> Finding:
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
+def _hooks(what: str, session: Session) -> Finding:
+    from hardsave.adapters import install, spool
+
+    path = install.claude_settings(os.environ, None)
+    own = install.claude_settings(os.environ, session.directory)
+    events = [
+        event for each in (path, own) if each is not None for event in install.installed(each)
+    ]
+    missed = spool.missed(spool.folder(os.environ, session.directory))
+    why = [str(note.about.get("why", "the hook was killed")) for note in missed]
+    return judge_hooks(what, is_found=path is not None, events=events, missed=why)
+
+
+def judge_hooks(what: str, *, is_found: bool, events: list[str], missed: list[str]) -> Finding:
+    """Whether an agent's hooks call us, and what became of their calls."""
+    if missed:
+        message = f"{words.count(len(missed), 'save')} missed, the last: {missed[-1]}"
+        return Finding(what, "warning", message, "the next checkpoint of a hook will list them")
+    if not is_found:
+        return Finding(what, "ok", "Claude Code was not found here")
+    if not events:
+        return Finding(what, "ok", "Claude Code does not call us; 'hardsave init' changes that")
+    return Finding(what, "ok", f"Claude Code calls us at {', '.join(dict.fromkeys(events))}")
+
+
 Look = Callable[[str, Session], Finding]
 LOOKS: dict[str, Look] = {
     "save and restore": _probe,
@@ -147,6 +173,7 @@ LOOKS: dict[str, Look] = {
     "workspace": _workspace,
     "file system": _file_system,
     "watching": _watches,
+    "hooks": _hooks,
 }
 
 

@@ -1,0 +1,101 @@
+"""An agent's settings with our hooks in them, or without. Pure: from text to text.
+
+Other people's hooks are not touched, and whatever is not as we know it is refused: settings are
+the user's own, and a file that we do not understand is not ours to rewrite.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hardsave.errors import Misuse
+
+EVENTS = ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd")
+MODULE = "hardsave.adapters.hook"
+TIMEOUT_SECONDS = 15  # the hook itself returns after ten
+_OURS = re.compile(rf"(^|\s)-m {re.escape(MODULE)}(\s|$)|(^|[/\s\"'])hardsave-hook([\s\"']|$)")
+
+
+def with_hooks(text: str, command: str) -> str:
+    """These settings with our hooks, once each, behind everybody else's."""
+    settings = _without(_parsed(text))
+    hooks = settings.setdefault("hooks", {})
+    for event in EVENTS:
+        own = {"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}
+        hooks.setdefault(event, []).append({"matcher": "*", "hooks": [own]})
+    return _as_before(text, settings)
+
+
+def without_hooks(text: str) -> str:
+    """These settings without ours; the very same text if there were none."""
+    settings = _parsed(text)
+    after = _without(settings)
+    return text if after == settings else _as_before(text, after)
+
+
+def installed(text: str) -> list[str]:
+    """The events that call us."""
+    hooks = _parsed(text).get("hooks", {})
+    return [event for event, groups in hooks.items() if any(map(_has_ours, groups))]
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        settings = json.loads(text, object_pairs_hook=_once) if text.strip() else {}
+    except ValueError as error:
+        raise Misuse(f"it is not plain JSON ({error})") from error
+    if not isinstance(settings, dict) or not isinstance(settings.get("hooks", {}), dict):
+        raise Misuse("it does not hold settings as they are known")
+    for event, groups in settings.get("hooks", {}).items():
+        if not isinstance(groups, list):
+            raise Misuse(f"its hooks of {event!r} are not a list")
+    return settings
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """To write a key once that stood there twice would lose something."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
+def _without(settings: dict[str, Any]) -> dict[str, Any]:
+    hooks = settings.get("hooks", {})
+    left = {
+        event: [kept for group in groups if (kept := _other(group)) is not None]
+        for event, groups in hooks.items()
+    }
+    # What we have emptied goes; what was empty before stays as it was.
+    left = {event: groups for event, groups in left.items() if groups or not hooks[event]}
+    after = {**settings, "hooks": left}
+    if not left and hooks:
+        del after["hooks"]
+    return after if "hooks" in settings else settings.copy()
+
+
+def _other(group: Any) -> Any:
+    """What of a group is not ours; None if nothing."""
+    if not _has_ours(group):
+        return group
+    others = [each for each in group["hooks"] if not _is_ours(each)]
+    return {**group, "hooks": others} if others else None
+
+
+def _has_ours(group: Any) -> bool:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return isinstance(hooks, list) and any(map(_is_ours, hooks))
+
+
+def _is_ours(hook: Any) -> bool:
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and _OURS.search(command) is not None
+
+
+def _as_before(text: str, settings: dict[str, Any]) -> str:
+    """Set as the text was: its indentation, its last newline."""
+    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    indent = found[1] if found else "  "
+    end = "" if text.strip() and not text.endswith("\n") else "\n"
+    return json.dumps(settings, indent=indent, ensure_ascii=False) + end

@@ -1,0 +1,71 @@
+import json
+from typing import Any
+
+import pytest
+
+from hardsave.adapters.settings import EVENTS, installed, with_hooks, without_hooks
+from hardsave.errors import Misuse
+
+COMMAND = "'/opt/a b/python' -P -m hardsave.adapters.hook"
+THEIRS = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say -m hardsave"}]}
+ODD = [
+    {},
+    {"model": "opus"},
+    {"hooks": {}},
+    {"hooks": {"Stop": []}},
+    {"hooks": {"Stop": [THEIRS], "Other": [THEIRS, 7, {"hooks": "odd"}]}, "x": {"é": [1.5, None]}},
+]
+
+
+@pytest.mark.parametrize("before", ODD)
+def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None:
+    text = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
+    after = with_hooks(text, COMMAND)
+    assert sorted(installed(after)) == sorted(EVENTS)
+    for event, groups in before.get("hooks", {}).items():
+        assert json.loads(after)["hooks"][event][: len(groups)] == groups
+    if before.get("hooks") == {"Stop": []} or before.get("hooks") == {}:
+        return  # what was empty before is left out afterwards: nobody can tell who made it
+    assert without_hooks(after) == text
+
+
+def test_installing_twice_installs_once_and_takes_the_new_command() -> None:
+    again = with_hooks(with_hooks("{}", "/old/bin/hardsave-hook"), COMMAND)
+    assert again == with_hooks("{}", COMMAND)
+
+
+def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
+    (ours,) = json.loads(with_hooks("{}", COMMAND))["hooks"]["Stop"]
+    mixed = {"matcher": "*", "hooks": [*THEIRS["hooks"], *ours["hooks"]]}
+    after = without_hooks(json.dumps({"hooks": {"Stop": [mixed]}}))
+    assert json.loads(after) == {"hooks": {"Stop": [{"matcher": "*", "hooks": THEIRS["hooks"]}]}}
+
+
+def test_removing_what_is_not_there_changes_no_byte() -> None:
+    text = '{"hooks":{"Stop":[]},\n\n  "a":1}'
+    assert without_hooks(text) == text
+
+
+@pytest.mark.parametrize("indent", ["  ", "    ", "\t"])
+def test_a_file_stays_set_as_it_was(indent: str) -> None:
+    text = json.dumps({"model": "opus", "x": {"y": 1}}, indent=indent)
+    assert without_hooks(with_hooks(text, COMMAND)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1} // a comment',
+        '{"a": 1,}',
+        "[]",
+        '{"hooks": []}',
+        '{"hooks": {"Stop": {}}}',
+        '{"a": 1, "a": 2}',
+        "nonsense",
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(Misuse):
+        with_hooks(text, COMMAND)
+    with pytest.raises(Misuse):
+        without_hooks(text)
