@@ -119,7 +119,7 @@ def _give_up(number: int, frame: FrameType | None) -> None:
 def save(event: Event, project: Path, place: Path, environment: Mapping[str, str]) -> None:
     """One checkpoint: the files, the transcript so far, and what was missed before."""
     os.chdir(project)
-    name = environment.get("HARDSAVE_TIMELINE") or events.timeline("claude", event.session)
+    name = _timeline(event, environment)
     missed = spool.missed(place)
     about: dict[str, Any] = event.metadata(AGENT)
     if missed:
@@ -136,6 +136,12 @@ def save(event: Event, project: Path, place: Path, environment: Mapping[str, str
                     raise
     for note in missed:
         spool.end(note)
+
+
+def _timeline(event: Event, environment: Mapping[str, str]) -> str:
+    """The one that was named; of the session that this one goes on from; or its own."""
+    told = environment.get("HARDSAVE_TIMELINE") or spool.timeline(environment, event.session)
+    return told or events.timeline("claude", event.session)
 
 
 def _told(note: spool.Note) -> dict[str, Any]:

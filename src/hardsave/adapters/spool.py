@@ -71,6 +71,29 @@ def missed(place: Path) -> list[Note]:
     return [note for note in map(_read, paths) if note is not None and not note.is_under_way]
 
 
+# A session that goes on from a rewind saves on the timeline that was rewound
+
+
+def remember_timeline(environment: Mapping[str, str], session: str, timeline: str) -> None:
+    """Where a session that is about to begin shall save."""
+    path = _timeline_file(environment, session)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_text(timeline, encoding="utf-8")
+
+
+def timeline(environment: Mapping[str, str], session: str) -> str | None:
+    """Where a session was told to save; None if nobody said."""
+    try:
+        return _timeline_file(environment, session).read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+def _timeline_file(environment: Mapping[str, str], session: str) -> Path:
+    plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in session)[:150]
+    return config.data_directory(environment, sys.platform) / "sessions" / plain
+
+
 def _read(path: Path) -> Note | None:
     try:
         with path.open("rb") as file:

@@ -3,18 +3,21 @@
 import os
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline
-from hardsave.cli import data, moments, plans
+from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.plans import Way
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    from hardsave.adapters.conversations import Resumption
 
 
 @command(
@@ -78,8 +81,33 @@ def rewind(
         return _nothing_done(session)
     with session.out.busy("rewinding"):
         done = line.rewind(target.id, **way.asked())
-    _answer(session, done, way, dry_run=False)
+    back = _conversation(done, way)
+    _answer(session, done, way, dry_run=False, back=back)
     session.out.say(f"take it back with: {undo_command(line.name)}")
+    return _tell_way_back(session, back)
+
+
+def _conversation(done: Rewind, way: Way) -> "Resumption | None":
+    """An agent's own conversation goes back with the state, if it is one that we know.
+
+    Not into another directory: agents look for their conversations by where they are started.
+    """
+    if way.what == "files" or way.paths is not None or way.into is not None:
+        return None
+    from hardsave.adapters import conversations
+
+    return conversations.resume(done.target.state, os.environ, done.timeline)
+
+
+def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
+    if back is None:
+        return None
+    if back.command is None:
+        session.out.say(f"the conversation was left as it is: {words.shown(back.why)}")
+        return Exit.FAILED
+    if back.why:
+        session.out.say(back.why)
+    session.out.say(f"go on with: {back.command}")
     return None
 
 
@@ -161,9 +189,17 @@ def _is_agreed(session: Session, plan: Rewind, way: Way) -> bool:
         out.say(*plans.patches(plan))
 
 
-def _answer(session: Session, done: Rewind, way: Way, *, dry_run: bool) -> None:
+def _answer(
+    session: Session,
+    done: Rewind,
+    way: Way,
+    *,
+    dry_run: bool,
+    back: "Resumption | None" = None,
+) -> None:
+    also = {} if back is None else {"conversation": back._asdict()}
     session.out.result(
-        lambda: data.rewind(done, dry_run=dry_run),
+        lambda: {**data.rewind(done, dry_run=dry_run), **also},
         lambda: (
             plans.plan_lines(done, way, session.now) if dry_run else plans.done_lines(done, way)
         ),

@@ -1,0 +1,30 @@
+"""The way back into an agent's conversation, for whoever has rewound to a checkpoint.
+
+An agent's transcript is its own: going back means another one beside it, cut at the checkpoint's
+mark, from which the agent goes on. What cannot be done is said in `why`, and nothing is written.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Resumption(NamedTuple):
+    """How to go on from a checkpoint."""
+
+    agent: str
+    command: str | None
+    """What to type; None if the conversation could not be brought back."""
+    session: str | None = None
+    why: str = ""
+    """What stands in the way; or, with a command, what is worth knowing."""
+
+
+def resume(state: Any, environment: Mapping[str, str], timeline: str) -> Resumption | None:
+    """Write what an agent needs to go on from this state; None if it is no agent's that we know."""
+    found = state.get("transcript") if isinstance(state, Mapping) else None
+    agent = found.get("agent") if isinstance(found, Mapping) else None
+    if agent != "claude-code":
+        return None
+    from hardsave.adapters import claude_code
+
+    return claude_code.resume(state, environment, timeline)

@@ -1,0 +1,139 @@
+"""Rewinding a conversation: what is written, and when nothing is."""
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardsave.adapters import conversations
+from hardsave.adapters.conversations import Resumption
+from tests.unit.adapters.conftest import line
+
+HELLO = '{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"s-1"}'
+CALL = (
+    '{"type":"assistant","uuid":"u1","message":{"role":"assistant","content":'
+    '[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},"sessionId":"s-1"}'
+)
+RESULT = (
+    '{"type":"user","message":{"role":"user","content":'
+    '[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]},"sessionId":"s-1"}'
+)
+
+
+@pytest.fixture
+def room(tmp_path: Path, project: Path) -> Path:
+    folder = tmp_path / "claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def written(room: Path, *lines: str) -> Path:
+    path = room / "s-1.jsonl"
+    path.write_text("".join(each + "\n" for each in lines))
+    return path
+
+
+def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]:
+    data = "".join(each + "\n" for each in lines).encode()
+    transcript = {
+        "agent": "claude-code",
+        "session": "s-1",
+        "path": str(path),
+        "offset": len(data),
+        "sha256": sha256(data).hexdigest(),
+        "pending": pending,
+    }
+    return {"transcript": transcript, "messages": [], "lines": list(lines)}
+
+
+def resumed(given: Any) -> Resumption:
+    found = conversations.resume(given, os.environ, "claude-s-1")
+    assert found is not None
+    return found
+
+
+def others(room: Path) -> list[Path]:
+    return [path for path in room.iterdir() if path.name != "s-1.jsonl"]
+
+
+def test_a_copy_ends_at_the_mark_and_the_original_is_untouched(room: Path) -> None:
+    path = written(room, HELLO, CALL, RESULT)
+    before = path.read_bytes()
+    found = resumed(state(path, HELLO))
+    (copy,) = others(room)
+    assert found.command == f"claude --resume {copy.stem}"
+    first, title = copy.read_text().splitlines()
+    assert first == HELLO.replace("s-1", copy.stem)
+    assert json.loads(title)["customTitle"] == "claude-s-1 rewound"
+    assert path.read_bytes() == before
+
+
+def test_a_pending_result_is_taken_along(room: Path) -> None:
+    path = written(room, HELLO, CALL, RESULT, HELLO)
+    resumed(state(path, HELLO, CALL, pending="t1"))
+    (copy,) = others(room)
+    assert len(copy.read_text().splitlines()) == 4
+    assert "tool_result" in copy.read_text().splitlines()[2]
+
+
+def test_a_call_left_open_by_a_kill_gets_exactly_one_result(room: Path) -> None:
+    path = written(room, HELLO, CALL)
+    found = resumed(state(path, HELLO, CALL, pending="t1"))
+    (copy,) = others(room)
+    assert copy.read_text().count('"tool_use_id":"t1"') == 1
+    assert '"is_error":true' in copy.read_text()
+    assert "1 call has no result" in found.why
+
+
+def test_a_transcript_that_is_gone_comes_back_from_the_store(room: Path) -> None:
+    found = resumed(state(room / "s-1.jsonl", HELLO, CALL, RESULT))
+    (copy,) = others(room)
+    assert found.session == copy.stem
+    assert len(copy.read_text().splitlines()) == 4
+
+
+def test_what_claude_code_keeps_for_its_own_undo_goes_along(room: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "claude" / "file-history" / "s-1"
+    kept.mkdir(parents=True)
+    (kept / "abc@v1").write_text("old\n")
+    found = resumed(state(written(room, HELLO), HELLO))
+    assert (kept.with_name(found.session or "") / "abc@v1").read_text() == "old\n"
+
+
+def test_where_nothing_was_said_there_is_nothing_to_go_on_with(room: Path) -> None:
+    assert resumed(state(room / "s-1.jsonl")).command == "claude"
+    assert others(room) == []
+
+
+def test_a_state_without_a_transcript_is_no_agents(room: Path) -> None:
+    odd: list[Any] = [None, [], {}, {"transcript": "text"}, {"transcript": {"agent": "other"}}]
+    for given in odd:
+        assert conversations.resume(given, os.environ, "main") is None
+
+
+@pytest.mark.parametrize("fault", ["prefix", "type", "pairing", "elsewhere", "content", "odd"])
+def test_what_is_not_as_known_is_refused_and_nothing_is_written(
+    fault: str, room: Path, tmp_path: Path
+) -> None:
+    path = written(room, HELLO, CALL, RESULT)
+    given = state(path, HELLO, CALL, RESULT)
+    if fault == "prefix":
+        path.write_text(path.read_text().replace("hi", "ho"))
+    elif fault == "type":
+        odd = line("brand-new-type")
+        given = state(written(room, HELLO, odd), HELLO, odd)
+    elif fault == "pairing":
+        given = state(written(room, HELLO, RESULT), HELLO, RESULT)
+    elif fault == "elsewhere":
+        given["transcript"]["path"] = str(tmp_path / "s-1.jsonl")
+    elif fault == "content":
+        given["lines"] = given["lines"][:2]
+    else:
+        given = {"transcript": {"agent": "claude-code"}, "lines": 3}
+    found = resumed(given)
+    assert found.command is None
+    assert found.why
+    assert others(room) == []

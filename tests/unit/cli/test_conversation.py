@@ -1,0 +1,68 @@
+"""`rewind` on a timeline of Claude Code: the conversation comes along, or it is said why not."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.adapters import hook
+from hardsave.cli.errors import Exit
+from tests.unit.cli.conftest import Run
+
+LINE = '{"type":"user","message":{"role":"user","content":"%s"},"sessionId":"s-1"}\n'
+
+
+@pytest.fixture
+def transcript(tmp_path: Path, project: Path) -> Path:
+    """Two checkpoints of a session, each with its files."""
+    path = tmp_path / "claude" / "projects" / "-p" / "s-1.jsonl"
+    path.parent.mkdir(parents=True)
+    told = {"session_id": "s-1", "hook_event_name": "Stop", "transcript_path": str(path)}
+    for number, word in enumerate(("one", "two")):
+        with path.open("a") as file:
+            file.write(LINE % word)
+        (project / "a.txt").write_text(f"{number}\n")
+        hook.work(json.dumps({**told, "cwd": str(project)}).encode(), os.environ)
+    return path
+
+
+def test_a_rewind_says_how_to_go_on(run: Run, transcript: Path, project: Path) -> None:
+    ran = run("rewind", "@~1", "--yes")
+    (copy,) = (path for path in transcript.parent.iterdir() if path != transcript)
+    assert ran.code == Exit.DONE
+    assert f"go on with: claude --resume {copy.stem}" in ran.err
+    assert (project / "a.txt").read_text() == "0\n"
+    assert "two" not in copy.read_text()
+
+
+def test_the_session_that_goes_on_saves_on_the_same_timeline(
+    run: Run, transcript: Path, project: Path
+) -> None:
+    session = run("rewind", "@~1", "--yes", "--json").data["conversation"]["session"]
+    told = {"session_id": session, "hook_event_name": "Stop", "cwd": str(project)}
+    told["transcript_path"] = str(transcript.with_name(f"{session}.jsonl"))
+    hook.work(json.dumps(told).encode(), os.environ)
+    with hardsave.open() as vault:
+        assert [line.name for line in vault.timelines()] == ["claude-s-1"]
+        assert vault.timeline("claude-s-1").load()["transcript"]["session"] == session
+
+
+def test_a_changed_transcript_is_said_and_files_come_back_all_the_same(
+    run: Run, transcript: Path, project: Path
+) -> None:
+    transcript.write_text(LINE % "something else")
+    ran = run("rewind", "@~1", "--yes")
+    assert ran.code == Exit.FAILED
+    assert "the conversation was left as it is" in ran.err
+    assert (project / "a.txt").read_text() == "0\n"
+    assert list(transcript.parent.iterdir()) == [transcript]
+
+
+@pytest.mark.parametrize("how", [["--files"], ["--path", "a.txt"], ["--dry-run"]])
+def test_files_alone_and_a_look_write_no_conversation(
+    how: list[str], run: Run, transcript: Path
+) -> None:
+    assert run("rewind", "@~1", *how, "--yes").code == Exit.DONE
+    assert list(transcript.parent.iterdir()) == [transcript]
