@@ -41,8 +41,8 @@ def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
     assert json.loads(after) == {"hooks": {"Stop": [{"matcher": "*", "hooks": THEIRS["hooks"]}]}}
 
 
-def test_removing_what_is_not_there_changes_no_byte() -> None:
-    text = '{"hooks":{"Stop":[]},\n\n  "a":1}'
+@pytest.mark.parametrize("text", ['{"hooks":{"Stop":[]},\n\n  "a":1}', '{ "hooks":{} }', "{}", ""])
+def test_removing_what_is_not_there_changes_no_byte(text: str) -> None:
     assert without_hooks(text) == text
 
 
