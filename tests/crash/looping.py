@@ -18,6 +18,8 @@ from pydantic_ai.models import Model
 
 import hardsave
 from hardsave.runtime import loop
+from tests.crash.events import Journal
+from tests.crash.injector import Strike, watch
 from tests.crash.talking import PROMPT
 
 
@@ -106,10 +108,24 @@ def agent(model: Model, folder: Path, moment: Moment) -> "Agent[None, str]":
     return made
 
 
-def run(folder: str, url: str, wire: str, stream: bool, moment: str = "never") -> dict[str, Any]:
-    """One process: begins, or goes on with what another has left."""
+def run(
+    folder: str,
+    url: str,
+    wire: str,
+    stream: bool,
+    moment: str = "never",
+    strike: tuple[int, Any, bool] | None = None,
+    journal: str | None = None,
+) -> dict[str, Any]:
+    """One process: begins, or goes on with what another has left.
+
+    It may also be struck at a call by which the store writes; the journal notes all of those.
+    """
     place, when = Path(folder), Moment(moment)
-    with hardsave.open(f"sqlite:///{folder}/store.db") as vault:
+    if strike is not None or journal is not None:
+        planned = None if strike is None else Strike(*strike)
+        watch(place / "store", planned, None if journal is None else Journal(Path(journal)))
+    with hardsave.open(_url(folder)) as vault:
         vault.on("checkpoint_saved", when.saved)
         outcome = loop.run_sync(
             agent(model(wire, url), place, when),
@@ -129,9 +145,13 @@ def run(folder: str, url: str, wire: str, stream: bool, moment: str = "never") -
         }
 
 
+def _url(folder: str) -> str:
+    return f"sqlite:///{folder}/store/store.db"
+
+
 def left(folder: str) -> dict[str, Any]:
     """What a dead process has left in the store."""
-    with hardsave.open(f"sqlite:///{folder}/store.db") as vault:
+    with hardsave.open(_url(folder)) as vault:
         head = vault.timeline("job").head
         if head is None:
             return {"turn": 0, "calls": {}, "status": None}

@@ -1,5 +1,6 @@
 """An agent is killed at every kind of moment, and goes on: nothing twice, nothing lost."""
 
+import random
 import shutil
 import signal
 from collections import Counter
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from hardsave.runtime.scripted import Request, ScriptedModel
-from tests.crash import talking
+from tests.crash import events, talking
+from tests.crash.injector import How, Strike
 from tests.crash.launcher import Launcher
 
 CASES = [
@@ -23,6 +25,9 @@ CASES = [
     "completed",
 ]
 PIECES = [f"piece {number}" for number in (1, 4, 12, 25, 40)]
+WAYS: tuple[How, ...] = ("before", "middle", "after")
+SAMPLE_OF_WRITES = 2
+PARTS = 6
 SAMPLE = [
     ("openai", False, "turn 1"),
     ("openai", False, "ended 2"),
@@ -66,13 +71,60 @@ def test_an_agent_that_is_killed_again_and_again_goes_on(
     killed_and_resumed(launcher, tmp_path, wire, True, moments)
 
 
+def test_an_agent_killed_at_some_writes_of_its_store_goes_on(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    points = random.Random("agents").sample(writes(launcher, tmp_path), SAMPLE_OF_WRITES)
+    for point in points:
+        struck_and_resumed(launcher, tmp_path, point)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("part", range(PARTS))
+def test_an_agent_killed_at_any_write_of_its_store_goes_on(
+    launcher: Launcher, tmp_path: Path, part: int
+) -> None:
+    points = writes(launcher, tmp_path)
+    assert len(points) >= 300
+    for point in points[part::PARTS]:
+        struck_and_resumed(launcher, tmp_path, point)
+
+
+def writes(launcher: Launcher, folder: Path) -> list[Strike]:
+    """Every call by which the store of a whole run writes, struck in each way that it can be."""
+    journal = folder / "journal"
+    went(launcher, folder / "undisturbed", "openai", False, [{"journal": str(journal)}])
+    calls = events.calls(events.read(journal))
+    strikes = (Strike(call.call, how) for call in calls for how in WAYS)
+    fitting = {call.call: call for call in calls}
+    return [strike for strike in strikes if strike.fits(fitting[strike.at])]
+
+
+def struck_and_resumed(launcher: Launcher, folder: Path, strike: Strike) -> None:
+    given = {"strike": (strike.at, strike.how, False)}
+    check(
+        went(launcher, folder / "killed", "openai", False, [given]), undisturbed(launcher, folder)
+    )
+
+
+def undisturbed(
+    launcher: Launcher, folder: Path, wire: str = "openai", stream: bool = False
+) -> "Went":
+    if (wire, stream) not in UNDISTURBED:
+        UNDISTURBED[wire, stream] = went(launcher, folder / "undisturbed", wire, stream, [])
+    return UNDISTURBED[wire, stream]
+
+
 def killed_and_resumed(
     launcher: Launcher, folder: Path, wire: str, stream: bool, moments: list[str]
 ) -> None:
-    if (wire, stream) not in UNDISTURBED:
-        UNDISTURBED[wire, stream] = went(launcher, folder / "undisturbed", wire, stream, [])
-    undisturbed = UNDISTURBED[wire, stream]
-    found = went(launcher, folder / "killed", wire, stream, moments)
+    disturbed = [{"moment": moment} for moment in moments]
+    found = went(launcher, folder / "killed", wire, stream, disturbed)
+    assert found.deaths == len(moments)
+    check(found, undisturbed(launcher, folder, wire, stream))
+
+
+def check(found: "Went", undisturbed: "Went") -> None:
     assert found.outcome["output"] == talking.ANSWER
     assert found.outcome["turn"] == talking.TURNS
     assert found.outcome["failures"] == 0
@@ -86,6 +138,7 @@ class Went:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.deaths = 0
         self.requests: list[Request] = []
         self.wasted = 0
         """Requests whose answer was not saved when the process died."""
@@ -105,16 +158,20 @@ class Went:
 UNDISTURBED: dict[tuple[str, bool], Went] = {}
 
 
-def went(launcher: Launcher, folder: Path, wire: str, stream: bool, moments: list[str]) -> Went:
+def went(
+    launcher: Launcher, folder: Path, wire: str, stream: bool, processes: list[dict[str, Any]]
+) -> Went:
+    """One process after the other, with what disturbs each; and one that nothing disturbs."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "files").mkdir(parents=True)
     found = Went(folder)
     with ScriptedModel(talking.SCRIPT) as model:
         url = model.openai_url if wire == "openai" else model.anthropic_url
         given = {"folder": str(folder), "url": url, "wire": wire, "stream": stream}
-        for moment in moments:
-            (ended,) = launcher.start(("looping.run", {**given, "moment": moment}))
-            assert ended.code == -signal.SIGKILL, ended.words
+        for disturbed in processes:
+            (ended,) = launcher.start(("looping.run", {**given, **disturbed}))
+            assert ended.code in (0, -signal.SIGKILL), ended.words
+            found.deaths += ended.code != 0
             note_death(launcher, found, len(model.requests))
         found.outcome = launcher.call("looping.run", **given)
         found.requests = model.requests

@@ -71,9 +71,9 @@ class Record:
 
     # Happenings: each returns when it is kept
 
-    async def asked(self) -> None:
-        """The prompt is there."""
-        await self._keep("prompt")
+    async def opened(self) -> None:
+        """There is a prompt, or what was there had to be repaired."""
+        await self._keep("resumed" if self._conversation.prompt is None else "prompt")
 
     async def responded(self, messages: Sequence[ModelMessage], **about: Any) -> None:
         """The model has answered: `messages` end in its response."""

@@ -1,6 +1,7 @@
 """Running a Pydantic AI agent so that it survives: saved after every response and every tool.
 
-    outcome = loop.run_sync(agent, "Fix the bug", line=vault.timeline("job-1"), workspace=".")
+    line, workspace = vault.timeline("job-1"), vault.workspace(".")
+    outcome = loop.run_sync(agent, "Fix the bug", line=line, workspace=workspace)
 
 Called again after a crash, it goes on where it was: what the model said is not asked for again,
 a tool that has returned is not called again, and what was under way is up to its policy.
@@ -241,7 +242,7 @@ async def _kept_going(
 ) -> Outcome[Out]:
     try:
         if not opened.is_kept or not opened.resumed:
-            await record.asked()
+            await record.opened()
         async with _begun(agent, record, arguments) as (walk, node):
             output = await _walked(walk, node, record, keeping, events)
             usage = walk.usage
