@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from hardsave.adapters import claude_lines, spool
 from hardsave.adapters.claude_lines import Open, Unknown
-from hardsave.adapters.conversations import Resumption
 from hardsave.adapters.install import claude_folder
+from hardsave.adapters.resumption import Resumption
 from hardsave.adapters.transcripts import Mark, beginning, is_at, read, to_bytes, to_lines
 
 AGENT = "claude-code"

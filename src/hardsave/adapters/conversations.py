@@ -5,18 +5,9 @@ mark, from which the agent goes on. What cannot be done is said in `why`, and no
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Resumption(NamedTuple):
-    """How to go on from a checkpoint."""
-
-    agent: str
-    command: str | None
-    """What to type; None if the conversation could not be brought back."""
-    session: str | None = None
-    why: str = ""
-    """What stands in the way; or, with a command, what is worth knowing."""
+from hardsave.adapters.resumption import Resumption
 
 
 def resume(state: Any, environment: Mapping[str, str], timeline: str) -> Resumption | None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from tests.integration.adapters.scripted_anthropic import Script, call, serving, text
+from hardsave.runtime.scripted import Call, Reply, ScriptedModel
 
 TIMEOUT_SECONDS = 120
 
@@ -60,14 +60,15 @@ class Stage:
         assert done.returncode == 0, done
         return json.loads(done.stdout)
 
-    def claude(self, script: Script, *arguments: str) -> list[dict[str, Any]]:
+    def claude(self, script: list[Reply], *arguments: str) -> list[dict[str, Any]]:
         """Let it work through a script; what it asked the model."""
         assert CLAUDE is not None
-        with serving(script) as model:
+        with ScriptedModel(script) as model:
             command = [CLAUDE, "-p", "--dangerously-skip-permissions", *arguments]
-            done = self._run(command, {"ANTHROPIC_BASE_URL": model.url})
+            done = self._run(command, {"ANTHROPIC_BASE_URL": model.anthropic_url})
             assert done.returncode == 0, done
-            return model.asked
+            # Requests without tools are the client's own: titles, topics.
+            return [each.body for each in model.requests if each.body.get("tools")]
 
     def _run(self, command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -90,6 +91,10 @@ class Stage:
         return {path.name: path.read_text() for path in sorted(self.project.iterdir())}
 
 
+def bash(command: str, id: str) -> Call:
+    return Call("Bash", {"command": command, "description": "run it"}, id=id)
+
+
 def said(request: dict[str, Any]) -> list[Any]:
     """What a request holds of the conversation, block by block, without what is about caching."""
     return list(_said(request["messages"]))
@@ -107,14 +112,12 @@ def test_files_and_conversation_come_back_together(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     edited = stage.project / "edited.txt"
     edited.write_text("one\n")
+    change = {"file_path": str(edited), "old_string": "one", "new_string": "two"}
     script = [
-        [text("I look."), call("toolu_1", "Read", file_path=str(edited))],
-        [call("toolu_2", "Edit", file_path=str(edited), old_string="one", new_string="two")],
-        [
-            call("toolu_3", "Bash", command="echo b > made.txt", description="make a file"),
-            call("toolu_4", "Bash", command="rm edited.txt", description="remove a file"),
-        ],
-        [text("Done.")],
+        Reply("I look.", (Call("Read", {"file_path": str(edited)}, id="toolu_1"),)),
+        Reply(calls=(Call("Edit", change, id="toolu_2"),)),
+        Reply(calls=(bash("echo b > made.txt", "toolu_3"), bash("rm edited.txt", "toolu_4"))),
+        Reply("Done."),
     ]
     stage.hardsave("init", "--yes")
     original = stage.claude(script, "do it")
@@ -138,7 +141,7 @@ def test_files_and_conversation_come_back_together(tmp_path: Path) -> None:
         assert stage.files() == files, boundary
         assert {**stage.transcripts(), **before} == stage.transcripts(), "an original was touched"
         (asked,) = stage.claude(
-            [*script[:request], [text("On.")], [text("On.")]],
+            [*script[:request], *[Reply("On.")] * 4],
             *("--resume", back["conversation"]["session"], "go on"),
         )
         known = said(original[request])
@@ -152,9 +155,8 @@ def test_a_call_that_was_cut_short_is_answered_once_and_truly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(tmp_path)
-    command = {"command": "echo b > made.txt", "description": "make a file"}
     stage.hardsave("init", "--yes")
-    stage.claude([[call("toolu_1", "Bash", **command)], [text("Done.")]], "do it")
+    stage.claude([Reply(calls=(bash("echo b > made.txt", "toolu_1"),)), Reply("Done.")], "do it")
     monkeypatch.setenv("XDG_DATA_HOME", stage.environment["XDG_DATA_HOME"])
     monkeypatch.chdir(stage.project)
     with hardsave.open() as vault:
@@ -164,7 +166,7 @@ def test_a_call_that_was_cut_short_is_answered_once_and_truly(
     os.truncate(mark["path"], mark["offset"])  # as if it had been killed before it wrote the result
     back = stage.hardsave("rewind", target.id, "--yes")
     session = back["conversation"]["session"]
-    (asked,) = stage.claude([[text("On.")], [text("On.")]], "--resume", session, "go on")
+    (asked,) = stage.claude([Reply("On.")] * 4, "--resume", session, "go on")
     results = [block for _, block in said(asked) if block["type"] == "tool_result"]
     assert [(each["tool_use_id"], each["is_error"]) for each in results] == [("toolu_1", True)]
     assert "unknown" in json.dumps(results)

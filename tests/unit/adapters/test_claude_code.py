@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hardsave.adapters import conversations
-from hardsave.adapters.conversations import Resumption
+from hardsave.adapters.resumption import Resumption
 from tests.unit.adapters.conftest import line
 
 HELLO = '{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"s-1"}'

@@ -17,7 +17,7 @@ from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
-    from hardsave.adapters.conversations import Resumption
+    from hardsave.adapters.resumption import Resumption
 
 
 @command(

@@ -1,0 +1,14 @@
+"""How to go on from a checkpoint: what every adapter answers when a conversation was rewound."""
+
+from typing import NamedTuple
+
+
+class Resumption(NamedTuple):
+    """How to go on from a checkpoint."""
+
+    agent: str
+    command: str | None
+    """What to type; None if the conversation could not be brought back."""
+    session: str | None = None
+    why: str = ""
+    """What stands in the way; or, with a command, what is worth knowing."""
