@@ -53,7 +53,7 @@ def resume(
     copy += [claude_lines.result(call, new, make_id(), moment) for call in waiting]
     copy.append(claude_lines.title(f"{timeline} rewound", new))
     _copy_history(claude_folder(environment), source.session, new)
-    _write(source.path.with_name(f"{new}.jsonl"), to_bytes(copy))
+    _write(source.path.with_name(f"{new}.jsonl"), to_bytes(line.encode() for line in copy))
     spool.remember_timeline(environment, new, timeline)
     return Resumption(AGENT, f"claude --resume {new}", new, _told(waiting))
 
@@ -71,24 +71,31 @@ def _source(told: Mapping[str, Any], folder: Path) -> _Source:
     return _Source(session, real, Mark(offset, str(digest)), pending and str(pending))
 
 
-def _saved(state: Mapping[str, Any]) -> list[str]:
+def _saved(state: Mapping[str, Any]) -> bytes:
     lines = state.get("lines")
-    if not isinstance(lines, Sequence) or isinstance(lines, str | bytes):
+    if not isinstance(lines, Sequence) or not all(isinstance(line, bytes) for line in lines):
         raise Unknown("the checkpoint holds no lines of its transcript")
-    return [str(line) for line in lines]
+    return to_bytes(lines)
 
 
-def _cut(source: _Source, saved: list[str]) -> tuple[list[str], list[Open]]:
+def _cut(source: _Source, saved: bytes) -> tuple[list[str], list[Open]]:
     """The conversation as it was saved, if the transcript still begins with it, or is gone."""
-    data = to_bytes(saved)
-    if not is_at(data, source.mark):
+    if not is_at(saved, source.mark):
         raise Unknown("the saved transcript is not the one of its mark")
-    later: list[str] = []
+    later: list[bytes] = []
     if source.path.exists():
         if beginning(source.path, source.mark) is None:
             raise Unknown("the transcript was rewritten since: it begins otherwise by now")
         later = read(source.path, source.mark).lines
-    return claude_lines.settled(to_lines(data), later, source.session, source.pending)
+    lines = _texts(to_lines(saved))
+    return claude_lines.settled(lines, _texts(later), source.session, source.pending)
+
+
+def _texts(lines: Sequence[bytes]) -> list[str]:
+    try:
+        return [line.decode() for line in lines]
+    except UnicodeDecodeError as error:
+        raise Unknown(f"a line is not UTF-8: {error}") from error
 
 
 def _told(waiting: Sequence[Open]) -> str:

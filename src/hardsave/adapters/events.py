@@ -90,12 +90,12 @@ def timeline(prefix: str, session: str) -> str:
     return f"{prefix}-{plain}"
 
 
-def messages(lines: Sequence[str]) -> list[dict[str, Any]]:
+def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
     """The messages among the lines of a transcript of Claude Code; the rest is not talk."""
     return [found for line in lines if (found := _message(line)) is not None]
 
 
-def _message(line: str) -> dict[str, Any] | None:
+def _message(line: bytes) -> dict[str, Any] | None:
     try:
         told = json.loads(line)
     except ValueError:

@@ -5,6 +5,7 @@ a mark names a beginning of the file by its length and its hash: whoever finds t
 later has found the same moment.
 """
 
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,7 @@ class Reading(NamedTuple):
     """What was read of a transcript."""
 
     mark: Mark
-    lines: list[str]
+    lines: list[bytes]
     """The lines after what was known, or all of them; each without its newline."""
     goes_on: bool
     """Whether the file begins with what was known."""
@@ -65,10 +66,10 @@ def is_at(data: bytes, mark: Mark) -> bool:
     return len(data) == mark.offset and sha256(data).hexdigest() == mark.sha256
 
 
-def to_lines(data: bytes) -> list[str]:
-    """Lines as texts that give the same bytes again, whatever these are."""
-    return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
+def to_lines(data: bytes) -> list[bytes]:
+    """Without their newlines. Bytes, not texts: searches look for what was said, not for this."""
+    return data.split(b"\n")[:-1]
 
 
-def to_bytes(lines: list[str]) -> bytes:
-    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+def to_bytes(lines: Iterable[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)

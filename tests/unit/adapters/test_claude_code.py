@@ -46,7 +46,7 @@ def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]
         "sha256": sha256(data).hexdigest(),
         "pending": pending,
     }
-    return {"transcript": transcript, "messages": [], "lines": list(lines)}
+    return {"transcript": transcript, "messages": [], "lines": [each.encode() for each in lines]}
 
 
 def resumed(given: Any) -> Resumption:

@@ -62,13 +62,14 @@ def test_a_session_may_call_itself_anything() -> None:
 
 def test_messages_are_what_was_said_and_all_else_stays_a_line() -> None:
     lines = [
-        '{"type": "user", "message": {"role": "user", "content": "hi"}}',
-        '{"type": "assistant", "message": {"role": "assistant", "content": []}}',
-        '{"type": "user", "isMeta": true, "message": {"role": "user", "content": "aside"}}',
-        '{"type": "summary", "summary": "…"}',
-        '{"type": "user", "message": 7}',
-        "not json",
-        "[]",
+        b'{"type": "user", "message": {"role": "user", "content": "hi"}}',
+        b'{"type": "assistant", "message": {"role": "assistant", "content": []}}',
+        b'{"type": "user", "isMeta": true, "message": {"role": "user", "content": "aside"}}',
+        b'{"type": "summary", "summary": "..."}',
+        b'{"type": "user", "message": 7}',
+        b"not json",
+        b"[]",
+        b"\xff",
     ]
     assert events.messages(lines) == [
         {"role": "user", "content": "hi"},

@@ -57,7 +57,7 @@ def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) ->
     with hardsave.open() as vault:
         state = vault.timeline(SESSION).load()
     assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
-    assert "\n".join(state["lines"]) + '\n{"half' == transcript.read_text()
+    assert b"\n".join(state["lines"]) + b'\n{"half' == transcript.read_bytes()
 
 
 def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcript: Path) -> None:

@@ -12,26 +12,26 @@ def test_a_half_written_line_is_not_part_of_a_mark(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b'{"a": 1}\n{"b": ')
     found = read(path)
-    assert found == (mark(b'{"a": 1}\n'), ['{"a": 1}'], True)
+    assert found == (mark(b'{"a": 1}\n'), [b'{"a": 1}'], True)
 
 
 def test_only_what_is_new_is_handed_out_if_the_beginning_is_known(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"one\ntwo\nthree\n")
     found = read(path, mark(b"one\n"))
-    assert found == (mark(b"one\ntwo\nthree\n"), ["two", "three"], True)
+    assert found == (mark(b"one\ntwo\nthree\n"), [b"two", b"three"], True)
 
 
 def test_another_beginning_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"ONE\ntwo\n")
-    assert read(path, mark(b"one\n")) == (mark(b"ONE\ntwo\n"), ["ONE", "two"], False)
+    assert read(path, mark(b"one\n")) == (mark(b"ONE\ntwo\n"), [b"ONE", b"two"], False)
 
 
 def test_a_transcript_that_became_shorter_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"one\n")
-    assert read(path, mark(b"one\ntwo\n")) == (mark(b"one\n"), ["one"], False)
+    assert read(path, mark(b"one\ntwo\n")) == (mark(b"one\n"), [b"one"], False)
 
 
 def test_no_file_is_an_empty_transcript(tmp_path: Path) -> None:

@@ -66,3 +66,11 @@ def test_files_alone_and_a_look_write_no_conversation(
 ) -> None:
     assert run("rewind", "@~1", *how, "--yes").code == Exit.DONE
     assert list(transcript.parent.iterdir()) == [transcript]
+
+
+def test_a_search_finds_what_was_said_and_not_the_lines_it_came_in(
+    run: Run, transcript: Path
+) -> None:
+    found = run("search", "two", "--json").data
+    assert "messages" in json.dumps(found)
+    assert "lines" not in json.dumps(found)
