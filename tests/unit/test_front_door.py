@@ -63,7 +63,18 @@ def test_the_exported_names_are_these() -> None:
 
 def test_no_other_name_looks_like_an_export() -> None:
     public = {name for name in vars(hardsave) if not name.startswith("_")}
-    rooms = {"aio", "cli", "compat", "config", "errors", "logs", "objects", "stores", "testing"}
+    rooms = {
+        "adapters",
+        "aio",
+        "cli",
+        "compat",
+        "config",
+        "errors",
+        "logs",
+        "objects",
+        "stores",
+        "testing",
+    }
     rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING", "Any", "DEFAULT_TYPES"}
     assert public - rooms - typing_only <= set(NAMES)

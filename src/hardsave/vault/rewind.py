@@ -70,6 +70,7 @@ class _Plan(NamedTuple):
     keeps: tuple[Id, ...] = ()
     about: Mapping[str, Any] = {}  # never changed
     files: FilesMove | None = None
+    is_about_files: bool = False  # then undo leaves the head where it is by then
 
 
 Decide = Callable[[TimelineRecord], _Plan]
@@ -87,7 +88,7 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     moved: list[Move | None] = []
 
     def commit(id: Id, files: FilesMove) -> None:
-        moved.append(_operate(context, name, kind, _to(target, how, files), id))
+        moved.append(_operate(context, name, kind, _to(context, target, how, files), id))
 
     wanted = Wanted(kind, name, target, how.paths, how.scope, git=how.git)
     done = restore(context, place, wanted, commit, dry_run=how.dry_run)
@@ -103,13 +104,19 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     )
 
 
-def _to(target: CheckpointRecord, how: How, files: FilesMove) -> Decide:
+def _to(context: Context, target: CheckpointRecord, how: How, files: FilesMove) -> Decide:
     def decide(standing: TimelineRecord) -> _Plan:
         become = standing
         if how.moves_head:
             become = standing._replace(head=target.id, is_deleted=False)
+        elif files.made and standing.head == files.before:
+            # What was saved for this restore alone is not what `@` should mean after it.
+            safety = context.history.at(files.before)
+            become = standing._replace(head=safety.parent or safety.id)
+        is_about_files = not how.moves_head
         keeps = (files.before, target.id)
-        return _Plan(become, keeps=keeps, about={"to": target.id}, files=files)
+        about = {"to": target.id}
+        return _Plan(become, keeps=keeps, about=about, files=files, is_about_files=is_about_files)
 
     return decide
 
@@ -269,7 +276,7 @@ def _operate(
         if plan.become == standing and not plan.hide and plan.files is None:
             return None
         move = None if plan.files and plan.become == standing else Move(standing, plan.become)
-        moves = () if move is None else (move,)
+        moves = () if move is None or plan.is_about_files else (move,)
         effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
         data = operations.encode(context.objects.verbatim.codec, effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)

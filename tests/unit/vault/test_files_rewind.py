@@ -378,3 +378,17 @@ def test_conflicts_name_sessions_and_ways_out(desk: Desk) -> None:
     error = refusal(desk.line.rewind, one)
     assert isinstance(error, Conflict)
     assert "b.txt (other)" in str(error)
+
+
+def test_after_a_restore_of_files_the_head_means_what_it_meant(desk: Desk) -> None:
+    """What was saved before the restore is reachable, and is not what `@` names: to restore the
+    same again brings nothing else back."""
+    desk.write(a_txt="good")
+    head = desk.line.save({"turn": 1}, workspace=desk.work)
+    desk.write(a_txt="broken")
+    for _ in range(2):
+        desk.line.rewind("@", what="files")
+        assert desk.read("a.txt") == "good"
+        assert desk.line.head == head
+    desk.line.undo()
+    assert desk.read("a.txt") == "broken"
