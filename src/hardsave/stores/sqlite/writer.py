@@ -44,7 +44,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.pins import Pin
 
 MAX_TIMELINES = 10_000  # whose rows are kept in mind
-REPEATS = 3  # of a batch whose round failed under another leader
+REPEATS = 30  # of a batch whose round failed under another leader; its own error ends it at once
 
 # Errors that end the whole transaction, whichever batch met them first.
 _FATAL = (
