@@ -1,7 +1,8 @@
 """Transcripts of Claude Code as data: known lines, calls that wait, and a copy that goes on.
 
-Pure. The format is private and changes with every version. Only lines that were seen and tried are
-known; `Unknown` says what is not, and then nothing is written.
+Pure. The format is private and changes with every version. Only the types below are known: most of
+them were seen in transcripts, some are only documented elsewhere, and each is carried over as it
+is. `Unknown` says what is not known, and then nothing is written.
 """
 
 import json
