@@ -178,7 +178,8 @@ class Vault:
         self._recover()
 
     def _recover(self) -> None:
-        """Settle what was interrupted while files were restored."""
+        """Settle what was interrupted while files were restored: the log says how, so this comes
+        before anything that shortens the log."""
         journals = self._context.places.interrupted()
         if journals:
             from hardsave.vault.restoring import recover_all
@@ -226,6 +227,7 @@ class Vault:
         """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
         from hardsave.vault import retain
 
+        self._recover()
         return self._told("retained", retain.apply(self._context, plan))
 
     def workspace(
@@ -418,6 +420,7 @@ class Vault:
         given = [one for one in (ref, timeline, text) if one is not None]
         if len(given) != 1:
             raise Misuse("purge takes one of a ref, a timeline and a text")
+        self._recover()
         if ref is not None:
             purged = purge.checkpoint(self._context, ref)
         elif timeline is not None:

@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -89,10 +90,40 @@ def test_the_same_process_goes_on(url: str, work: Path, monkeypatch: pytest.Monk
         with pytest.raises(KeyboardInterrupt):
             line.rewind("main:1")
         monkeypatch.undo()
-        assert not any(vault.workspace(work).status().files) or line.load() == {"turn": 1}
+        vault.workspace(work).status()  # whoever looks at the workspace first, settles it
+        assert line.load() == {"turn": 1}
         assert (work / "a.txt").read_text() == "text 1"
         line.undo()
         assert (work / "a.txt").read_text() == "text 2"
+
+
+def test_what_decides_about_it_is_not_forgotten_before_it_is_settled(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log says whether it is to be finished; retention and purges shorten the log."""
+
+    def retain(vault: hardsave.Vault) -> None:
+        policy = hardsave.Policy(undo_window=timedelta(0))
+        assert vault.apply(vault.plan_retention(policy)).forgotten
+
+    def purge(vault: hardsave.Vault) -> None:
+        vault.purge(text=str(work))
+
+    for shorten in (retain, purge):
+        with hardsave.open(url) as vault:
+            line = vault.timeline("main")
+            line.rewind("main:2")
+            monkeypatch.setattr(steps.Steps, "take", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                line.rewind("main:1")
+            monkeypatch.undo()
+            shorten(vault)
+            vault.workspace(work).status()
+            assert (line.load(), (work / "a.txt").read_text()) == ({"turn": 1}, "text 1")
+
+
+def _interrupted(self: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_files_that_were_edited_in_between_are_kept_and_told(

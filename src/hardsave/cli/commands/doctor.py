@@ -11,7 +11,7 @@ from hardsave.cli.command import command
 from hardsave.cli.errors import Exit, in_our_words
 from hardsave.cli.findings import Finding
 from hardsave.cli.session import Session
-from hardsave.errors import HardsaveError
+from hardsave.errors import Corrupt, HardsaveError
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ def _looked(what: str, look: "Look", session: Session) -> Finding:
     try:
         return look(what, session)
     except HardsaveError as error:
-        return Finding(what, "failure", in_our_words(str(error)), "hardsave verify")
+        remedy = (
+            "hardsave verify" if isinstance(error, Corrupt) else "do as it says, then look again"
+        )
+        return Finding(what, "failure", in_our_words(str(error)), remedy)
     except OSError as error:
         return Finding(what, "failure", str(error), "see whether the disk and its rights are well")
 
