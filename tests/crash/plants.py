@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
-from hardsave.errors import HardsaveError
 from hardsave.stores.sqlite import connection, merge, opening
 from hardsave.stores.sqlite.index import add_rows
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.round import Item, Round
 from hardsave.stores.sqlite.writer import Writer
 from hardsave.vault import purge
 
@@ -19,11 +19,13 @@ from hardsave.vault import purge
 def answer_before_commit() -> None:
     """A save returns, and its transaction is committed with the next one."""
 
-    def transact(self: Writer, tickets: Sequence[Any]) -> list[int | HardsaveError]:
+    def transact(self: Writer, items: Sequence[Item]) -> Round:
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
         self.connection.execute("BEGIN IMMEDIATE")
-        return [self._apply(ticket.item) for ticket in tickets]
+        work = Round(items, self.connection, self._index, self._known)
+        work.run()
+        return work
 
     mock.patch.object(Writer, "_transact", transact).start()
 
@@ -46,9 +48,9 @@ def mark_before_commit() -> None:
     """The mark counts a commit that may never be."""
     transact = Writer._transact
 
-    def transact_marked(self: Writer, tickets: Sequence[Any]) -> list[int | HardsaveError]:
+    def transact_marked(self: Writer, items: Sequence[Item]) -> Round:
         self._mark.write(opening.last_number(self.connection) + 1, relaxed=False)
-        return transact(self, tickets)
+        return transact(self, items)
 
     mock.patch.object(Writer, "_transact", transact_marked).start()
 

@@ -17,7 +17,7 @@ from hardsave.stores.sqlite import SqliteStore, backup, collect, room
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.group import Ticket
 from hardsave.stores.sqlite.housekeeping import Access
-from hardsave.stores.sqlite.writer import _Write
+from hardsave.stores.sqlite.round import Write
 from hardsave.testing.batches import (
     Line,
     a_parent,
@@ -141,7 +141,7 @@ def test_a_round_relies_on_nothing_that_it_removes(store: SqliteStore) -> None:
     sweep = collect._Sweep(plan, refs_of, step, False)
     line = Line(store)
     batch = but(line.next(objects=a_parent("root", *objects)), requires=list(objects))
-    tickets: list[Ticket[Any, int]] = [Ticket(sweep), Ticket(_Write(batch, list(packed(batch))))]
+    tickets: list[Ticket[Any, int]] = [Ticket(sweep), Ticket(Write(batch, list(packed(batch))))]
     store._writer._run(tickets)
     assert (tickets[0].error, tickets[1].error) == (None, None)
     assert sweep.outcome == "late"

@@ -5,16 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hardsave.errors import Conflict, HardsaveError, Unavailable
+from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import Batch, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore, writer
-from hardsave.stores.sqlite.group import Ticket
+from hardsave.stores.sqlite import SqliteStore, footing
 from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.sqlite.round import Item, Round
 from hardsave.testing.batches import Line, an_entry, an_object, but, some_objects, trace
 from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import eventually
@@ -37,17 +36,17 @@ class Together:
         self._transact = store._writer._transact
         store._writer._transact = self._counted  # type: ignore[method-assign] # to look on
 
-    def _counted(self, tickets: Sequence[Ticket[Any, int]]) -> list[int | HardsaveError]:
-        self.sizes.append(len(tickets))
-        fails = self.failing and len(tickets) > 1
+    def _counted(self, items: Sequence[Item]) -> Round:
+        self.sizes.append(len(items))
+        fails = self.failing and len(items) > 1
         self.failing -= bool(fails)
         if not fails:
-            return self._transact(tickets)
-        real, writer._identity = writer._identity, lambda path: None
+            return self._transact(items)
+        real, footing.identity = footing.identity, lambda path: None
         try:
-            return self._transact(tickets)
+            return self._transact(items)
         finally:
-            writer._identity = real
+            footing.identity = real
 
     def commit(self, *batches: Batch) -> list[int | Exception]:
         """Commit all of them in one round; what each was answered."""

@@ -18,7 +18,7 @@ from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
-from hardsave.stores.sqlite import writer
+from hardsave.stores.sqlite import footing
 from hardsave.vault import line as line_module
 from hardsave.vault import saving
 from hardsave.vault.line import Timeline
@@ -377,7 +377,7 @@ def test_after_a_disk_that_was_full_for_all_writers_everybody_goes_on(
 
     for turn in range(8):
         with monkeypatch.context() as broken:
-            broken.setattr(writer, "_identity", lambda path: None)  # as if it were replaced
+            broken.setattr(footing, "identity", lambda path: None)  # as if it were replaced
             assert {type(answer) for answer in at_once(turn)} == {Unavailable}
         assert {type(answer) for answer in at_once(turn)} == {hardsave.Checkpoint}
     for number, line in enumerate(lines):
