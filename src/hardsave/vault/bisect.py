@@ -3,7 +3,8 @@
 The path from the bad checkpoint back to the good one is cut in half again and again, so a
 command runs about log2(n) times, each time with nothing but the checkpoint's files. Exit
 code 0 means good, 125 that it cannot be told, 126 and above that the command did not run,
-anything else bad.
+anything else bad. The two ends are tried first: a command that needs something that is not
+saved (an ignored folder of dependencies) fails everywhere, and would accuse the wrong step.
 """
 
 import math
@@ -59,8 +60,32 @@ def midpoint(skipped: frozenset[int], low: int, high: int) -> int | None:
 
 
 def most_tries(count: int) -> int:
-    """How often a command runs at most to tell so many steps apart, if it never skips."""
+    """How often a command runs between the ends at most to tell so many steps apart, if it
+    never skips."""
     return math.ceil(math.log2(count)) if count > 1 else 0
+
+
+def check_good(one: Try) -> None:
+    """`Misuse` if the good end is not good to the command."""
+    if one.verdict != "good":
+        raise Misuse(
+            f"the command ends with {one.code} at {_named(one)} already, which is said to be "
+            "good; name an earlier one, or see whether it needs what is not saved (ignored files "
+            "are not in the scratch directory)"
+        )
+
+
+def check_bad(one: Try) -> None:
+    """`Misuse` if the bad end is not bad to the command."""
+    if one.verdict != "bad":
+        raise Misuse(
+            f"the command ends with {one.code} at {_named(one)}, which is said to be bad; name a "
+            "later one, or another command"
+        )
+
+
+def _named(one: Try) -> str:
+    return f"{one.checkpoint.timeline}:{one.checkpoint.seq}"
 
 
 def bisect(
@@ -78,13 +103,20 @@ def bisect(
     skipped: set[int] = set()
     low, high = 0, len(path) - 1
     with _Scratch(context) as scratch:
-        while (at := midpoint(frozenset(skipped), low, high)) is not None:
+
+        def tried(at: int) -> Try:
             scratch.go_to(path[at])
             code = scratch.run(command, timeout)
             one = Try(context.checkpoint(path[at]), verdict(code), code)
             tries.append(one)
             if told is not None:
                 told(one)
+            return one
+
+        check_good(tried(low))
+        check_bad(tried(high))
+        while (at := midpoint(frozenset(skipped), low, high)) is not None:
+            one = tried(at)
             if one.verdict == "skip":
                 skipped.add(at)
             elif one.verdict == "good":

@@ -325,7 +325,8 @@ class Timeline:
         """Find the checkpoint whose files first fail a command, between a good and a bad one.
 
         The command runs in a scratch directory with the checkpoint's files: exit code 0 is
-        good, 125 cannot be told, others are bad. `told` is called after each try.
+        good, 125 cannot be told, others are bad. The two ends are tried first, and have to be
+        what they are said to be. `told` is called after each try.
         """
         from hardsave.vault.bisect import bisect, path_between
 

@@ -22,7 +22,7 @@ ARGUMENTS = {
     "search": ["plan"],
     "rewind": ["@~1"],
     "fork": ["@~1"],
-    "bisect": ["@~1", "@", "--", "true"],
+    "bisect": ["@~1", "@", "--", "test", "!", "-f", "b.txt"],
     "export": ["out.hardsave"],
     "import": ["in.hardsave"],
     "delete": ["@~1"],

@@ -26,7 +26,7 @@ def test_the_first_bad_step_is_found_in_logarithmic_time(desk: Desk) -> None:
     found = desk.line.bisect("main:1", "@", COMMAND)
     assert (found.first_bad.seq, found.last_good.seq) == (12, 11)
     assert found.skipped == ()
-    assert len(found.tries) <= 4
+    assert len(found.tries) <= 2 + 4
     assert found.files.changed == ("code",)
     assert found.files.added == ("step.11",)
     assert desk.read("code") == "1"
@@ -36,7 +36,8 @@ def test_each_try_is_told_and_the_workspace_stays(desk: Desk) -> None:
     history(desk, [0, 0, 1, 1])
     before, told = desk.seen(), []
     desk.line.bisect("main:1", "main:4", COMMAND, told=lambda one: told.append(one.verdict))
-    assert sorted(told) == ["bad", "good"]
+    assert told[:2] == ["good", "bad"]  # the ends
+    assert sorted(told[2:]) == ["bad", "good"]
     assert desk.seen() == before
     assert desk.log() == []
 
@@ -80,9 +81,30 @@ def test_what_cannot_be_bisected_is_an_error(desk: Desk) -> None:
 
 
 def test_a_command_that_hangs_is_bad(desk: Desk) -> None:
-    history(desk, [0, 0, 1])
-    found = desk.line.bisect("main:1", "@", ["sleep", "20"], timeout=0.05)
+    history(desk, [0, 20, 20])
+    found = desk.line.bisect("main:1", "@", ["sh", "-c", "exec sleep $(cat code)"], timeout=1)
     assert found.first_bad.seq == 2
+
+
+def test_a_command_that_fails_everywhere_accuses_nobody(desk: Desk) -> None:
+    history(desk, [0, 0, 1])
+    refused = refusal(desk.line.bisect, "main:1", "@", ["sh", "-c", "test -d .venv"])
+    assert isinstance(refused, Misuse)
+    assert "already" in str(refused)
+    assert "ignored files" in str(refused)
+
+
+def test_a_command_that_never_fails_finds_nothing(desk: Desk) -> None:
+    history(desk, [0, 0, 1])
+    refused = refusal(desk.line.bisect, "main:1", "@", ["true"])
+    assert isinstance(refused, Misuse)
+    assert "said to be bad" in str(refused)
+
+
+def test_ends_that_cannot_be_told_are_refused(desk: Desk) -> None:
+    history(desk, [125, 0, 1, 125])
+    assert isinstance(refusal(desk.line.bisect, "main:1", "main:3", COMMAND), Misuse)
+    assert isinstance(refusal(desk.line.bisect, "main:2", "main:4", COMMAND), Misuse)
 
 
 def test_no_scratch_directory_is_left(

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import changes, data, words
+from hardsave.cli import content, data, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import command
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
     from hardsave.vault.bisect import Bisected, Try
+
+MESSAGES = 4
 
 
 @command(
@@ -33,9 +35,10 @@ def bisect(
 ) -> None:
     """Find the checkpoint that broke something.
 
-    Runs a command over the files of checkpoints between GOOD and BAD, in a directory of its own,
+    Runs a command over the files of checkpoints from GOOD to BAD, in a directory of its own,
     and halves the distance each time. Its exit code 0 means good, 125 cannot be told, others bad.
-    What it prints goes to stderr.
+    Files that are ignored are not there: let the command make what it needs. What it prints goes
+    to stderr.
     """
     low, high = session.find(good), session.find(bad)
     with stdout_is_stderr():
@@ -62,19 +65,23 @@ def _data(found: "Bisected") -> dict[str, Any]:
             {"checkpoint": each.checkpoint.id, "verdict": each.verdict, "code": each.code}
             for each in found.tries
         ],
+        "messages": data.json_ready(content.last_messages(found.first_bad, MESSAGES)[1]),
         "files": data.files(found.files),
     }
 
 
-def _lines(found: "Bisected") -> "Iterator[Text]":
+def _lines(found: "Bisected") -> "Iterator[RenderableType]":
+    from rich.text import Text
+
     from hardsave.cli import draw
 
     name = (f" {words.shown(found.first_bad.name)}", "name") if found.first_bad.name else ""
     yield draw.line(draw.ref(found.first_bad), name, " is the first that fails")
     for each in found.skipped:
         yield draw.line(("  or ", "quiet"), draw.ref(each), (", which could not be told", "quiet"))
-    listed = changes.signed(found.files)
-    yield from draw.paths(listed)
+    yield from content.messages_of(found.first_bad, MESSAGES)
+    yield Text()
+    yield from content.files_of(found.first_bad, found.last_good.snapshot)
 
 
 COMMANDS = {"bisect": bisect}

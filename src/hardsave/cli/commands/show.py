@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import changes, data, messages, moments, words
+from hardsave.cli import content, data, moments, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import command
 from hardsave.cli.facts import Known
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
-from hardsave.timeline.diff import FileDiff
-from hardsave.vault.files import difference, unified
+from hardsave.vault.files import difference
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,17 +76,9 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
     sys.stdout.buffer.write(files.read(path))
 
 
-def _messages(one: Checkpoint, limit: int | None) -> tuple[int, list[Any]]:
-    found = messages.of(one.state)
-    if found is None:
-        return 0, []
-    items = found[1]
-    return len(items), list(items[max(0, len(items) - limit) :] if limit is not None else items)
-
-
 def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any]:
     parent = Known(session.vault).parent(one)
-    total, items = _messages(one, limit)
+    total, items = content.last_messages(one, limit)
     before = None if parent is None else parent.snapshot
     return {
         **data.checkpoint(one),
@@ -111,16 +102,10 @@ def _lines(
     title = draw.line(draw.ref(one), "  ", (one.id, "quiet"))
     yield title.append(f"  {words.shown(one.name)}" if one.name else "", style="name")
     yield from draw.fields(_fields(session, one, parent))
-    total, items = _messages(one, limit)
-    if total:
-        yield Text()
-        earlier = f", the last {len(items)}" if len(items) < total else ""
-        yield draw.line((words.count(total, "message") + earlier, "name"))
-        for item in items:
-            yield from draw.message(messages.read(item), full=full)
+    yield from content.messages_of(one, limit, full=full)
     if one.snapshot is not None:
         yield Text()
-        yield from _files(one, parent, full=full)
+        yield from content.files_of(one, None if parent is None else parent.snapshot, full=full)
 
 
 def _fields(
@@ -144,33 +129,6 @@ def _fields(
         "workspace": None if files is None else files.workspace,
         "git": where,
     }
-
-
-def _files(one: Checkpoint, parent: Checkpoint | None, *, full: bool) -> "Iterator[RenderableType]":
-    from hardsave.cli import draw
-
-    before = None if parent is None else parent.snapshot
-    assert one.snapshot is not None
-    limit = None if full else draw.LISTED
-    if before is None:
-        count = sum(1 for each in one.snapshot.files() if each.kind != "directory")
-        yield draw.line((words.count(count, "file"), "name"), ", the first that were captured")
-    else:
-        found = difference(before, one.snapshot)
-        yield draw.line((_changed(found), "name"))
-        listed = changes.signed(found)
-        for sign, path in listed[:limit]:
-            lines = changes.stat(unified(before, one.snapshot, path))
-            start = (f"  {sign} ", draw.SIGNS[sign])
-            yield draw.line(start, words.shown(path), "  ", draw.tally(lines))
-        if limit is not None and len(listed) > limit:
-            yield draw.line((f"    and {len(listed) - limit:,} more; --full lists all", "quiet"))
-    yield from draw.not_captured(one.not_captured, limit=limit)
-
-
-def _changed(found: FileDiff) -> str:
-    count = len(changes.signed(found))
-    return f"{words.count(count, 'file')} changed" if count else "no file has changed"
 
 
 COMMANDS = {"show": show}

@@ -1,0 +1,66 @@
+"""What is in a checkpoint, for people: its last messages, and the files that it changed."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from hardsave import Checkpoint
+from hardsave.cli import changes, messages, words
+from hardsave.timeline.diff import FileDiff
+from hardsave.vault.files import Snapshot, difference, unified
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def last_messages(one: Checkpoint, limit: int | None) -> tuple[int, list[Any]]:
+    """How many there are, and the last of them; all without a limit."""
+    found = messages.of(one.state)
+    if found is None:
+        return 0, []
+    items = found[1]
+    return len(items), list(items[max(0, len(items) - limit) :] if limit is not None else items)
+
+
+def messages_of(
+    one: Checkpoint, limit: int | None, *, full: bool = False
+) -> "Iterator[RenderableType]":
+    from rich.text import Text
+
+    from hardsave.cli import draw
+
+    total, items = last_messages(one, limit)
+    if total:
+        yield Text()
+        earlier = f", the last {len(items)}" if len(items) < total else ""
+        yield draw.line((words.count(total, "message") + earlier, "name"))
+        for item in items:
+            yield from draw.message(messages.read(item), full=full)
+
+
+def files_of(
+    one: Checkpoint, before: Snapshot | None, *, full: bool = False
+) -> "Iterator[RenderableType]":
+    """What changed since `before`, with lines; how many files there are, if it is the first."""
+    from hardsave.cli import draw
+
+    assert one.snapshot is not None
+    limit = None if full else draw.LISTED
+    if before is None:
+        count = sum(1 for each in one.snapshot.files() if each.kind != "directory")
+        yield draw.line((words.count(count, "file"), "name"), ", the first that were captured")
+    else:
+        found = difference(before, one.snapshot)
+        yield draw.line((_changed(found), "name"))
+        listed = changes.signed(found)
+        for sign, path in listed[:limit]:
+            lines = changes.stat(unified(before, one.snapshot, path))
+            start = (f"  {sign} ", draw.SIGNS[sign])
+            yield draw.line(start, words.shown(path), "  ", draw.tally(lines))
+        if limit is not None and len(listed) > limit:
+            yield draw.line((f"    and {len(listed) - limit:,} more; --full lists all", "quiet"))
+    yield from draw.not_captured(one.not_captured, limit=limit)
+
+
+def _changed(found: FileDiff) -> str:
+    count = len(changes.signed(found))
+    return f"{words.count(count, 'file')} changed" if count else "no file has changed"
