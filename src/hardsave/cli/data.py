@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hardsave import Checkpoint, Operation, Rewind
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.files import GitState, LeftOut
+    from hardsave.vault.repository import GitChanges
     from hardsave.vault.restoring import FileChanges
 
 
@@ -80,7 +81,16 @@ def file_changes(found: "FileChanges") -> dict[str, Any]:
         "removed": list(found.removed),
         "kept": [each._asdict() for each in found.kept],
         "bytes": found.bytes,
-        "git": found.git,
+        "git": None if found.git is None else _git_changes(found.git),
+    }
+
+
+def _git_changes(found: "GitChanges") -> dict[str, Any]:
+    return {
+        "before": git(found.before),
+        "after": git(found.after),
+        "left_behind": [{"id": each.id, "subject": each.subject} for each in found.left_behind],
+        "is_all": found.is_all,
     }
 
 

@@ -1,6 +1,7 @@
 """How things look on a terminal: rich texts made of what was found. Prints nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -12,6 +13,9 @@ from hardsave.cli.errors import in_our_words
 from hardsave.cli.messages import Message
 from hardsave.vault.files import LeftOut
 from hardsave.vault.restoring import FileChanges
+
+if TYPE_CHECKING:
+    from hardsave.vault.repository import GitChanges
 
 SIGNS = {"+": "added", "~": "changed", "-": "removed"}
 FOLDED = 100  # characters of a tool's arguments or result, unless all is asked for
@@ -148,6 +152,21 @@ def not_captured(found: Sequence[LeftOut], *, limit: int | None = LISTED) -> Ite
         yield Text(f"    and {len(found) - limit:,} more", style="quiet")
 
 
+def git_changes(found: "GitChanges", *, limit: int | None = LISTED) -> Iterator[Text]:
+    """Where a repository goes, and which commits only we will hold."""
+    way = Text.assemble(("    ~ ", "changed"), "git, from ", words.git(found.before))
+    yield way.append(f" to {words.git(found.after)}")
+    if not found.left_behind:
+        return
+    count = words.count(len(found.left_behind), "commit")
+    more = "" if found.is_all else " or more"
+    yield Text(f"      {count}{more} on no branch then, kept below refs/hardsave/:", style="quiet")
+    for each in found.left_behind[:limit]:
+        yield line(("      ", ""), (each.id[:12], "quiet"), f" {words.shown(each.subject)}")
+    if limit is not None and len(found.left_behind) > limit:
+        yield Text(f"      and {len(found.left_behind) - limit:,} more", style="quiet")
+
+
 def patch(unified: str) -> Iterator[Text]:
     """A unified diff in its colours."""
     for text in words.passage(unified).split("\n")[:-1]:
@@ -165,8 +184,8 @@ def file_changes(found: FileChanges, *, limit: int | None = LISTED) -> Iterator[
     some = {"+": found.created, "~": found.changed, "-": found.removed}
     signed = [(sign, path) for sign in some for path in some[sign]]
     yield from paths(sorted(signed, key=lambda each: each[1]), limit=limit, indent="    ")
-    if found.git:
-        yield Text.assemble(("    ~ ", "changed"), "where git stands: HEAD, branch and index")
+    if found.git is not None:
+        yield from git_changes(found.git, limit=limit)
     for each in found.kept[:limit]:
         yield Text.assemble(
             ("    ! ", "warning"), words.shown(each.path), (f"  stays: {each.reason}", "quiet")

@@ -3,6 +3,10 @@
 import unicodedata
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hardsave.vault.files import GitState
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _BIDI = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u200e", "\u200f"}
@@ -65,3 +69,9 @@ def without_folders(paths: Iterable[str]) -> list[str]:
     ordered = sorted(paths, key=lambda path: path.split("/"))
     following = pairwise([*ordered, ""])
     return [path for path, after in following if not after.startswith(path + "/")]
+
+
+def git(found: "GitState") -> str:
+    """`main at 1a2b3c4d5e6f, rebase in progress`."""
+    progress = f", {found.in_progress} in progress" if found.in_progress else ""
+    return f"{shown(found.branch or 'detached')} at {(found.commit or 'no commit')[:12]}{progress}"

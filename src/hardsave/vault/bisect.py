@@ -7,7 +7,6 @@ anything else bad. The two ends are tried first: a command that needs something 
 saved (an ignored folder of dependencies) fails everywhere, and would accuse the wrong step.
 """
 
-import math
 import os
 import shutil
 import subprocess
@@ -57,12 +56,6 @@ def midpoint(skipped: frozenset[int], low: int, high: int) -> int | None:
     left = [at for at in range(low + 1, high) if at not in skipped]
     middle = (low + high) / 2
     return min(left, key=lambda at: (abs(at - middle), at)) if left else None
-
-
-def most_tries(count: int) -> int:
-    """How often a command runs between the ends at most to tell so many steps apart, if it
-    never skips."""
-    return math.ceil(math.log2(count)) if count > 1 else 0
 
 
 def check_good(one: Try) -> None:

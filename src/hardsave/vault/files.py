@@ -83,7 +83,8 @@ class Snapshot:
     @property
     def git(self) -> GitState | None:
         """Where git stood; None without a repository."""
-        return git_state(self._read().git)
+        git = self._read().git
+        return None if git is None else git_state(git)
 
     def files(self, path: str = "") -> Iterator[File]:
         """Everything in it, or in one of its directories, by path; directories before their
@@ -200,9 +201,7 @@ _SIGNS = (
 )
 
 
-def git_state(git: capture.Git | GitPosition | None) -> GitState | None:
-    if git is None:
-        return None
+def git_state(git: capture.Git | GitPosition) -> GitState:
     return GitState(git.commit, git.branch, git.ref, _in_progress([f.path for f in git.files]))
 
 

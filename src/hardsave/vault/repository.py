@@ -3,20 +3,39 @@
 It comes after the files, when the operation has been committed. What speaks against it is
 asked before; what turns up later, such as a lock that somebody has taken meanwhile, does not
 stop the restore of files and is told. Never runs git.
+
+What a restore leaves behind is pinned under the safety checkpoint's id. Pins of checkpoints
+that were dropped since go at the next restore of the same repository: a `.git` is written to
+when somebody asks for that, and never otherwise.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord
-from hardsave.timeline.refs import to_text
+from hardsave.timeline.names import FULL_ID
+from hardsave.timeline.refs import from_text, to_text
 from hardsave.vault.context import Context
+from hardsave.vault.files import GitState, git_state
 from hardsave.vault.place import Place
-from hardsave.workspace import capture, gitplan
+from hardsave.workspace import capture, gitpins, gitplan
 from hardsave.workspace.git import GitPosition
+from hardsave.workspace.gitcommits import Commit, left_behind
 from hardsave.workspace.gitrestore import abandon, check_git, restore_git
 from hardsave.workspace.surroundings import Surroundings
+
+
+class GitChanges(NamedTuple):
+    """What a restore does to where a repository stands, or would do."""
+
+    before: GitState
+    after: GitState
+    left_behind: tuple[Commit, ...]
+    """That no branch, tag or remote leads to any more; pins of ours hold them."""
+    is_all: bool
+    """Not: there may be more of these."""
 
 
 class GitWay(NamedTuple):
@@ -24,10 +43,6 @@ class GitWay(NamedTuple):
 
     before: GitPosition
     target: GitPosition
-
-    @property
-    def is_empty(self) -> bool:
-        return gitplan.plan_git(self.before, self.target).is_empty
 
 
 def wanted(context: Context, target: CheckpointRecord, goal: capture.Capture) -> GitPosition:
@@ -57,14 +72,37 @@ def way(place: Place, around: Surroundings, target: GitPosition) -> GitWay:
     return GitWay(around.position, target)
 
 
-def go(place: Place, way: GitWay, safety: CheckpointRecord) -> str | None:
+def changes(place: Place, way: GitWay) -> GitChanges | None:
+    """What going that way would do; None if the repository stands there already."""
+    plan = gitplan.plan_git(way.before, way.target)
+    if plan.is_empty:
+        return None
+    left = left_behind(place.path, plan)
+    states = git_state(way.before), git_state(way.target)
+    return GitChanges(*states, left.commits, left.is_all)
+
+
+def go(context: Context, place: Place, way: GitWay, safety: CheckpointRecord) -> str | None:
     """Bring the repository there; why not, if it could not be done. May be repeated."""
     seconds = safety.created_at // 1_000_000
     try:
         restore_git(place.path, way.before, way.target, id=to_text(safety.id), seconds=seconds)
+        _unpin_dropped(context, place)
     except HardsaveError as error:
         return f"git stays where it is: {error}"
     return None
+
+
+def _unpin_dropped(context: Context, place: Place) -> None:
+    """Let go of what was pinned for checkpoints of this store that were dropped."""
+    for text in gitpins.pinned(place.path):
+        if not FULL_ID.fullmatch(text):
+            continue  # somebody else's
+        if context.store.tombstone(context.user, from_text(text)) is not None:
+            try:
+                gitpins.unpin(place.path, text)
+            except HardsaveError as error:
+                log(__name__).warning("old pins stay: %s", error)
 
 
 def again(context: Context, place: Place, before: bytes, after: bytes) -> str | None:
@@ -79,4 +117,4 @@ def again(context: Context, place: Place, before: bytes, after: bytes) -> str | 
         positions.append(wanted(context, record, found))
     safety = records[0]
     assert safety is not None
-    return go(place, GitWay(*positions), safety)
+    return go(context, place, GitWay(*positions), safety)

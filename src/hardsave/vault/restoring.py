@@ -33,7 +33,7 @@ from hardsave.workspace.plan import Plan
 from hardsave.workspace.steps import Restored
 
 if TYPE_CHECKING:
-    from hardsave.vault.repository import GitWay
+    from hardsave.vault.repository import GitChanges, GitWay
     from hardsave.workspace.git import GitPosition
 
 _PAGE = 1_000
@@ -50,8 +50,8 @@ class FileChanges(NamedTuple):
     """Written, or to be written."""
     kept: tuple[Kept, ...]
     """Left alone: in the way, changed meanwhile, or changed by another session too."""
-    git: bool = False
-    """Whether the repository's position is among what changed."""
+    git: "GitChanges | None" = None
+    """Where the repository goes, if that is among what changes."""
 
     def __bool__(self) -> bool:
         return bool(self.created or self.changed or self.removed or self.git)
@@ -87,17 +87,17 @@ def restore(
         taken = files.take()
         _check_paths(context, wanted, taken, goal)
         way = None if position is None else _way(place, taken, position)
-        moves_git = way is not None and not way.is_empty
+        git = None if way is None else _git_changes(place, way)
         plan = _plan(context, place, taken, goal, chosen)
         left = _left(context, place, taken, goal, wanted, chosen, plan)
-        if dry_run or not (plan.steps or moves_git):
-            return Done(None, _changes(place, plan, left, git=moves_git))
+        if dry_run or not (plan.steps or git):
+            return Done(None, _changes(place, plan, left, git))
         safety = _safety(context, wanted, taken, files)
         if files.take() is not taken:  # it had to be captured anew, and may be another by now
             plan = _plan(context, place, files.take(), goal, chosen)
         move = _move(place, wanted, chosen, safety)
         kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
-        return Done(safety.record, _changes(place, plan, [*left, *kept], git=moves_git))
+        return Done(safety.record, _changes(place, plan, [*left, *kept], git))
 
 
 # Git, if it is asked for
@@ -120,6 +120,12 @@ def _way(place: Place, taken: Taken, position: "GitPosition") -> "GitWay":
     from hardsave.vault import repository
 
     return repository.way(place, taken.around, position)
+
+
+def _git_changes(place: Place, way: "GitWay") -> "GitChanges | None":
+    from hardsave.vault import repository
+
+    return repository.changes(place, way)
 
 
 # Deciding
@@ -180,7 +186,9 @@ def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.C
             )
 
 
-def _changes(place: Place, plan: Plan, kept: Sequence[Kept], *, git: bool) -> FileChanges:
+def _changes(
+    place: Place, plan: Plan, kept: Sequence[Kept], git: "GitChanges | None"
+) -> FileChanges:
     created: list[str] = []
     changed: list[str] = []
     removed: list[str] = []
@@ -200,7 +208,7 @@ def _changes(place: Place, plan: Plan, kept: Sequence[Kept], *, git: bool) -> Fi
         tuple(sorted(set(removed) - {*created, *changed})),
         plan.counts.bytes,
         tuple(kept),
-        git and ".git" not in left,
+        None if ".git" in left else git,
     )
 
 
@@ -273,7 +281,7 @@ def _carry_out(
     if git.way is not None:
         from hardsave.vault import repository  # few restores are about git
 
-        problem = repository.go(place, git.way, git.safety)
+        problem = repository.go(context, place, git.way, git.safety)
         kept += [] if problem is None else [Kept(".git", problem)]
     checkout.finish(place.journal)
     return kept

@@ -186,7 +186,12 @@ def _unsaved(around: Surroundings, scan: Scan) -> Status:
     paths += [found.path for found in scan.found if found.path]
     left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(scan.not_captured)]
     added = tuple(sorted(os.fsdecode(path) for path in paths))
-    return Status(None, FileDiff(added=added), tuple(left_out), git_state(around.position))
+    return Status(
+        None,
+        FileDiff(added=added),
+        tuple(left_out),
+        None if around.position is None else git_state(around.position),
+    )
 
 
 class Fork(NamedTuple):

@@ -69,6 +69,13 @@ def _of_index(directory: GitDirectory, files: GitFiles, plan: GitPlan) -> Iterat
 # Letting them go
 
 
+def pinned(root: Path) -> set[str]:
+    """The ids of safety checkpoints for which something is pinned."""
+    with repository(root) as directory:
+        refs = gitrefs.below(directory, PINS.encode())
+    return {os.fsdecode(ref).removeprefix(PINS).partition("/")[0] for ref in refs}
+
+
 def unpin(
     root: Path,
     id: str,

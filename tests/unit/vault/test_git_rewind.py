@@ -17,9 +17,14 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Iterator[hardsave.Timeline]:
+def vault(tmp_path: Path) -> Iterator[hardsave.Vault]:
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
-        yield vault.timeline("main")
+        yield vault
+
+
+@pytest.fixture
+def line(vault: hardsave.Vault) -> hardsave.Timeline:
+    return vault.timeline("main")
 
 
 def stopped(repository: Repository) -> None:
@@ -48,7 +53,9 @@ def test_a_stopped_rebase_comes_back_and_undo_and_redo_walk_over_it(
     now = answers(repository)
     done = line.rewind(target.id, git=True)
     assert done.files is not None
-    assert (done.files.git, done.files.kept) == (True, ())
+    assert done.files.git is not None
+    assert (done.files.git.before.branch, done.files.git.after.in_progress) == ("side", "rebase")
+    assert done.files.kept == ()
     assert answers(repository) == then
     line.undo()
     assert answers(repository) == now
@@ -88,3 +95,46 @@ def test_what_speaks_against_git_stops_the_files_too(
         line.rewind(target.id, git=True)
     assert answers(repository) == now
     assert line.load() == {"n": 1}
+
+
+def test_a_preview_names_the_commits_that_no_branch_would_lead_to(
+    repository: Repository, line: hardsave.Timeline
+) -> None:
+    target = line.save({"n": 1}, workspace=repository.root)
+    repository.commit("a", "one\n")
+    repository.commit("a", "two\n")
+    told = line.rewind(target.id, git=True, dry_run=True)
+    assert told.files is not None
+    assert told.files.git is not None
+    assert told.files.git.is_all
+    subjects = {each.subject for each in told.files.git.left_behind}
+    assert len(subjects) == 2
+    assert all(subject.startswith("a: ") for subject in subjects)
+
+
+# Pins
+
+
+def pins(repository: Repository) -> set[str]:
+    refs = repository.git("for-each-ref", "--format=%(refname)", "refs/hardsave/")
+    return {ref.split("/")[2] for ref in refs.decode().split()}
+
+
+def test_what_was_pinned_for_a_dropped_checkpoint_goes_with_the_next_restore(
+    repository: Repository, vault: hardsave.Vault
+) -> None:
+    line = vault.timeline("main")
+    target = line.save({"n": 1}, workspace=repository.root)
+    repository.commit("a", "one\n")
+    first = line.rewind(target.id, git=True).before
+    assert first is not None
+    assert pins(repository) == {first.id}
+    repository.git("update-ref", "refs/hardsave/mine/HEAD", "HEAD")
+    repository.git("update-ref", f"refs/hardsave/chk_{'ab' * 12}/HEAD", "HEAD")
+    others = {"mine", f"chk_{'ab' * 12}"}
+    vault.purge(first.id)
+    assert pins(repository) == {first.id, *others}  # nobody has asked to write there
+    repository.commit("a", "two\n")
+    second = line.rewind(target.id, git=True).before
+    assert second is not None
+    assert pins(repository) == {second.id, *others}

@@ -115,10 +115,6 @@ def _fields(
 
     files, git = one.snapshot, one.git
     metadata = data.json_ready(one.metadata)
-    where = None
-    if git is not None:
-        progress = f", {git.in_progress} in progress" if git.in_progress else ""
-        where = f"{git.branch or 'detached'} at {(git.commit or 'no commit')[:12]}{progress}"
     return {
         "saved": f"{moments.ago(one.created_at, session.now)} ({moments.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),
@@ -127,7 +123,7 @@ def _fields(
         "about": one.description,
         "metadata": json.dumps(metadata) if metadata else None,
         "workspace": None if files is None else files.workspace,
-        "git": where,
+        "git": None if git is None else words.git(git),
     }
 
 
