@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import README, ROOT, blocks
+from tests.docs.picture import PICTURE, words_of
 from tests.docs.test_howto import ran, typed
 from tests.docs.test_howto import shape as lines
 
@@ -71,6 +72,17 @@ def test_what_the_terminal_shows_is_what_it_shows(tmp_path: Path) -> None:
         assert lines(found, folder) == lines(printed, folder), command
         if "hardsave run" in command:
             _wait_for_the_end(tmp_path)
+
+
+def test_the_picture_says_what_the_text_says(tmp_path: Path) -> None:
+    said = words_of(PICTURE.read_text())
+    (console,) = blocks(README, "console")
+    assert _bare(said, tmp_path) == _bare(console, tmp_path)
+
+
+def _bare(text: str, folder: Path) -> list[str]:
+    """Without spaces: a picture has places instead."""
+    return [line.replace(" ", "") for line in lines(text, folder)]
 
 
 def _patient(script: str) -> str:

@@ -1,0 +1,110 @@
+"""The README's picture: its first screen, typed on a real terminal, drawn as it looked.
+
+`python -m tests.docs.picture` draws it anew, in a folder of its own.
+"""
+
+import fcntl
+import html
+import io
+import os
+import pty
+import re
+import struct
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+from rich.color_triplet import ColorTriplet
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from tests.docs.pages import DOCS, README, blocks
+from tests.docs.test_howto import typed
+
+PICTURE = DOCS / "pictures" / "rewind.svg"
+COLUMNS = 76
+
+_FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # nothing is fetched to show it
+_FONTS = "Fira Code, Menlo, DejaVu Sans Mono, monospace"
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return ColorTriplet(*bytes.fromhex(colour[1:]))
+
+
+_COLOURS = ["#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2"]
+_THEME = TerminalTheme(
+    *(_rgb("#171a21"), _rgb("#d9dce3")),
+    [_rgb(each) for each in ("#282c34", *_COLOURS, "#abb2bf")],
+    [_rgb(each) for each in ("#6e7687", *_COLOURS, "#ffffff")],
+)
+
+
+def on_terminal(command: str, folder: Path) -> str:
+    """What a command prints to somebody who looks at it, colours and all."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(folder)
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        home = str(folder.parent)
+        environment = {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        os.execve("/bin/sh", ["sh", "-c", command], environment)  # noqa: S606 # a page of ours
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, COLUMNS, 0, 0))
+    printed = io.BytesIO()
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        printed.write(part)
+    os.close(terminal)
+    os.waitpid(process, 0)
+    return printed.getvalue().decode().replace("\r\n", "\n")
+
+
+def screen() -> Text:
+    """The first screen, with what each of its commands printed this time."""
+    shown = Text()
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home).resolve() / "project"
+        folder.mkdir()
+        (folder.parent / "agent.sh").write_text(typed(blocks(README, "console")[0])[0].printed)
+        for command, _ in typed(blocks(README, "console")[0]):
+            shown.append("$ ", style="bold green").append(f"{command}\n", style="bold")
+            printed = on_terminal(command, folder).replace(str(folder), "/home/you/project")
+            shown.append_text(Text.from_ansi(printed.rstrip("\n"))).append("\n" if printed else "")
+            if "hardsave run" in command:
+                time.sleep(2)  # for its last save
+    shown.rstrip()
+    return shown
+
+
+def drawn(shown: Text) -> str:
+    console = Console(width=COLUMNS, record=True, file=io.StringIO(), color_system="truecolor")
+    console.print(shown)
+    picture = console.export_svg(title="hardsave", theme=_THEME, unique_id="hardsave")
+    picture = picture.replace(
+        'class="hardsave-matrix"', 'class="hardsave-matrix" xml:space="preserve"'
+    )
+    return _FONT_FACE.sub("", picture).replace("Fira Code, monospace", _FONTS)
+
+
+def words_of(picture: str) -> str:
+    """All that a picture says, line by line."""
+
+    lines: dict[float, str] = {}
+    pattern = re.compile(r'<text [^>]*?y="([\d.]+)"[^>]*clip-path[^>]*>(.*?)</text>')
+    for place, text in pattern.findall(picture):
+        lines[float(place)] = lines.get(float(place), "") + " " + html.unescape(text)
+    said = (lines[place].replace("\xa0", " ").rstrip() for place in sorted(lines))
+    return "\n".join(said)
+
+
+if __name__ == "__main__":
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(drawn(screen()))
