@@ -71,6 +71,10 @@ class Timeline:
         """How many checkpoints were saved on it."""
         return self._context.store.count(self._context.user, self._name)
 
+    def __bool__(self) -> bool:
+        """A handle is one, however little was saved on its timeline."""
+        return True
+
     def __repr__(self) -> str:
         return f"<timeline {self._name!r}>"
 

@@ -15,10 +15,13 @@ from typing import NamedTuple
 
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
+from hardsave.stores.sqlite.lock import FileLock
 from hardsave.workspace import cache as caches
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.policy import DEFAULT, Policy
 from hardsave.workspace.watch import Watch, watch
+
+PATIENCE_SECONDS = 600.0  # a first capture may take minutes; one that was stopped takes for ever
 
 
 class Last(NamedTuple):
@@ -79,20 +82,30 @@ class Place:
             if self._held:
                 yield
                 return
-            descriptor = self._opened()
+            lock = self._acquired()
+            self._held += 1
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                self._held += 1
                 yield
             finally:
                 self._held = 0
-                os.close(descriptor)
+                lock.close()
+
+    def _acquired(self) -> FileLock:
+        lock = FileLock(str(self._lock_file))
+        try:
+            lock.acquire(PATIENCE_SECONDS)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        return lock
 
     def is_busy(self) -> bool:
         """Whether somebody else holds the lock right now."""
         if self._held:
             return False
-        descriptor = self._opened()
+        try:
+            descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._unavailable(error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -102,14 +115,11 @@ class Place:
         finally:
             os.close(descriptor)
 
-    def _opened(self) -> int:
-        try:
-            return os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(
-                f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}; "
-                "see to the disk, then repeat"
-            ) from error
+    def _unavailable(self, error: OSError) -> Unavailable:
+        return Unavailable(
+            f"the lock {str(self._lock_file)!r} of a workspace cannot be opened: {error}; "
+            "see to the disk, then repeat"
+        )
 
     @property
     def eyes(self) -> Watch | None:

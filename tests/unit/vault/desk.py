@@ -34,8 +34,7 @@ class Desk:
         return (self.work / path).read_text()
 
     def save(self, turn: int = 0, line: Timeline | None = None, **options: Any) -> str:
-        line = self.line if line is None else line  # an empty one is false
-        saved = line.save({"turn": turn}, workspace=self.work, **options)
+        saved = (line or self.line).save({"turn": turn}, workspace=self.work, **options)
         return saved.id
 
     def seen(self) -> Picture:

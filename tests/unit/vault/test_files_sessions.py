@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from hardsave.errors import Conflict
-from hardsave.vault import sessions
+from hardsave.errors import Conflict, Unavailable
+from hardsave.stores.sqlite.lock import FileLock
+from hardsave.vault import place, sessions
 from hardsave.vault.line import Timeline
 from hardsave.vault.sessions import Brought, Saved
 from tests.unit.vault.desk import Desk, refusal
@@ -247,3 +248,20 @@ def test_what_another_session_was_the_first_to_save_is_kept_and_told(
     assert desk.line.load() == {"turn": 0}
     desk.line.undo()
     assert desk.line.load() == {"turn": 1}
+
+
+def test_one_that_was_stopped_in_the_middle_does_not_hold_everybody_for_ever(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a="1")
+    desk.save(1)
+    held = FileLock(str(desk.vault._context.places.at(desk.work)._lock_file))
+    held.acquire(1)
+    monkeypatch.setattr(place, "PATIENCE_SECONDS", 0.05)
+    desk.write(a="2")
+    error = refusal(desk.save, 2)
+    assert isinstance(error, Unavailable)
+    assert "it may be stopped" in str(error)
+    held.close()
+    desk.save(2)
+    assert len(desk.line) == 2

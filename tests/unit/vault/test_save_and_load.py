@@ -306,6 +306,7 @@ def test_a_timeline_begins_with_its_first_save(vault: Vault) -> None:
     line = vault.timeline("new")
     assert line.head is None
     assert len(line) == 0
+    assert line  # a handle, however little is on it
     assert list(vault.timelines()) == []
     assert line.checkpoints()[:] == []
     with pytest.raises(NotFound, match="nothing was saved there"):
