@@ -74,6 +74,65 @@ def test_openai_streamed_says_the_same_in_pieces() -> None:
     assert json.loads("".join(first)) == {"path": "a"}
 
 
+# OpenAI's responses
+
+
+def test_responses_whole() -> None:
+    with ScriptedModel([BOTH]) as model:
+        found = json.loads(ask(f"{model.openai_url}/responses", input=[]))
+    kinds = [item["type"] for item in found["output"]]
+    assert kinds == ["reasoning", "message", "function_call", "function_call"]
+    assert json.loads(found["output"][2]["arguments"]) == {"path": "a"}
+    assert found["status"] == "completed"
+
+
+def test_responses_streamed_say_the_same_in_pieces() -> None:
+    with ScriptedModel([BOTH]) as model:
+        sent = ask(f"{model.openai_url}/responses", input=[], stream=True).decode()
+        whole = json.loads(ask(f"{model.openai_url}/responses", input=[]))
+    events = [json.loads(part.partition("data: ")[2]) for part in sent.split("\n\n") if part]
+    kinds = [event["type"] for event in events]
+    assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    assert done == whole["output"] == events[-1]["response"]["output"]
+    pieces: dict[str, str] = {}
+    for event in events:
+        if "delta" in event:
+            pieces[event["item_id"]] = pieces.get(event["item_id"], "") + event["delta"]
+    first, second = (item["arguments"] for item in done[2:])
+    assert list(pieces.values()) == ["let me think", "I look", first, second]
+
+
+@pytest.mark.parametrize("place", ["tools", "namespace", "input"])
+def test_a_tool_that_takes_a_text_is_called_with_one_wherever_it_is_offered(place: str) -> None:
+    tools: list[Any] = [{"type": "custom", "name": "patch"}]
+    if place != "tools":
+        tools = [{"type": "namespace", "name": "functions", "tools": tools}]
+    given: dict[str, Any] = {"input": [], "tools": tools}
+    if place == "input":
+        given = {"input": [{"type": "additional_tools", "tools": tools}]}
+    with ScriptedModel([Reply(calls=(Call("patch", {"input": "*** Begin"}),))]) as model:
+        found = json.loads(ask(f"{model.openai_url}/responses", **given))
+    (call,) = found["output"]
+    assert (call["type"], call["input"]) == ("custom_tool_call", "*** Begin")
+
+
+def test_the_turn_of_responses_counts_answers_and_not_their_items() -> None:
+    first = [{"role": "assistant"}, {"type": "function_call"}, {"type": "custom_tool_call"}]
+    heard = [{"type": "function_call_output"}, {"type": "custom_tool_call_output"}]
+    user = {"type": "message", "role": "user"}
+    for given, expected in (
+        ("hi", 0),
+        ([user], 0),
+        ([user, *first], 1),
+        ([user, *first, *heard], 1),
+        ([user, *first, *heard, {"type": "reasoning"}, {"role": "assistant"}, user], 2),
+    ):
+        with ScriptedModel([Reply("one")] * 3) as model:
+            ask(f"{model.openai_url}/responses", input=given)
+            assert model.requests[0].turn == expected
+
+
 # Anthropic's wire
 
 

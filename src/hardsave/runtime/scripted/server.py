@@ -9,10 +9,10 @@ from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
 from hardsave.logs import log
-from hardsave.runtime.scripted import anthropic, openai
+from hardsave.runtime.scripted import anthropic, openai, responses
 from hardsave.runtime.scripted.script import Fault, Reply, Script, Silence, Stall, Step, step_for
 
-_WIRES: dict[str, ModuleType] = {openai.PATH: openai, anthropic.PATH: anthropic}
+_WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (openai, responses, anthropic)}
 _LOOK_SECONDS = 0.05
 
 
