@@ -1,13 +1,14 @@
-"""Transcripts of Claude Code as data: known lines, calls that wait, and a copy that goes on.
+"""Transcripts of Claude Code as data: known lines, calls and results, and a copy that goes on.
 
-Pure. The format is private and changes with every version. Only the types below are known: most of
-them were seen in transcripts, some are only documented elsewhere, and each is carried over as it
-is. `Unknown` says what is not known, and then nothing is written.
+Pure. Only the types below are known: most of them were seen in transcripts, some are only
+documented elsewhere, and each is carried over as it is.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
 
 TYPES = frozenset(
     {
@@ -33,53 +34,10 @@ TYPES = frozenset(
     }
 )
 VERSION = "2."
-UNSAVED = (
-    "No result: the session was taken back to a moment when this call was under way or its result "
-    "was not written yet. Whether it has taken effect is unknown; look at the files before you "
-    "repeat it."
-)
 _SHARED = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 
 
-class Unknown(Exception):
-    """Something in a transcript is not as we know it."""
-
-
-class Open(NamedTuple):
-    """A call without a result: its id, and the line that it stands in."""
-
-    id: str
-    line: Mapping[str, Any]
-
-
-class Pairing:
-    """Calls and results, line by line."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[str, Open] = {}
-        self.answered: set[str] = set()
-
-    def take(self, line: Mapping[str, Any]) -> None:
-        for block in _blocks(line):
-            kind = block.get("type")
-            if kind == "tool_use" and line["type"] == "assistant":
-                self._call(str(block.get("id")), line)
-            elif kind == "tool_result" and line["type"] == "user":
-                self._result(str(block.get("tool_use_id")))
-
-    def _call(self, id: str, line: Mapping[str, Any]) -> None:
-        if id in self.waiting or id in self.answered:
-            raise Unknown(f"the call {id!r} stands there twice")
-        self.waiting[id] = Open(id, line)
-
-    def _result(self, id: str) -> None:
-        if self.waiting.pop(id, None) is None:
-            raise Unknown(f"there is a result for {id!r}, which no call waits for")
-        self.answered.add(id)
-
-
-def parsed(text: str, session: str) -> dict[str, Any]:
-    """A line of this session; `Unknown` if it is anything else."""
+def parsed(text: str, session: str) -> Line:
     try:
         line = json.loads(text)
     except ValueError as error:
@@ -94,50 +52,57 @@ def parsed(text: str, session: str) -> dict[str, Any]:
     return line
 
 
-def settled(
-    lines: Sequence[str], later: Iterable[str], session: str, pending: str | None
-) -> tuple[list[str], list[Open]]:
-    """The lines up to where every call has its result, and the calls that never got one.
+def calls(line: Line) -> Iterator[str]:
+    if line["type"] == "assistant":
+        yield from (str(block.get("id")) for block in _blocks(line, "tool_use"))
 
-    After a tool has run its result is not written yet: it is among the `later` lines, behind all
-    calls of the same answer. If it never came, it is left open.
-    """
-    pairing = Pairing()
-    for text in lines:
-        pairing.take(parsed(text, session))
-    kept, open_before = list(lines), list(pairing.waiting.values())
-    if pending is None or pending in pairing.answered:
-        return kept, open_before
-    for text in later:
-        pairing.take(parsed(text, session))
-        kept.append(text)
-        if pending in pairing.answered and not pairing.waiting:
-            return kept, []
-    return list(lines), open_before
+
+def results(line: Line) -> Iterator[str]:
+    if line["type"] == "user":
+        yield from (str(block.get("tool_use_id")) for block in _blocks(line, "tool_result"))
+
+
+def done(line: Line) -> None:
+    """It does not note that."""
+
+
+def is_past(line: Line) -> bool:
+    """Never: whoever asks the model has to answer for every call."""
+    return False
+
+
+def is_said(line: Line) -> bool:
+    return bool(line["type"] == "assistant")
+
+
+def is_heard(line: Line) -> bool:
+    return bool(line["type"] == "user")
+
+
+def is_talk(line: Line) -> bool:
+    return is_said(line) or is_heard(line)
 
 
 def copied(text: str, session: str, new: str) -> str:
-    """A line with another session's id in its own field, and no other byte changed."""
+    """With another session's id in its own field, and no other byte changed."""
     line = parsed(text, session)
     if "sessionId" not in line:
         return text
     wanted = {**line, "sessionId": new}
-    for candidate in _replaced(text, f'"sessionId":"{session}"', f'"sessionId":"{new}"'):
+    # The field that is meant stands last as a rule.
+    for candidate in replaced(text, f'"sessionId":"{session}"', f'"sessionId":"{new}"'):
         if json.loads(candidate) == wanted:
             return candidate
     raise Unknown("a line has its session's id where it cannot be replaced")
 
 
-def _replaced(text: str, old: str, new: str) -> Iterator[str]:
-    """Each way to replace one occurrence; the field that is meant stands last as a rule."""
-    at = text.rfind(old)
-    while at >= 0:
-        yield text[:at] + new + text[at + len(old) :]
-        at = text.rfind(old, 0, at)
+def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+    """Results as Claude Code would have written them, and the title that its picker shows."""
+    title = {"type": "custom-title", "customTitle": ending.title, "sessionId": ending.session}
+    return [*(_result(call, ending) for call in waiting), _dumped(title)]
 
 
-def result(call: Open, new: str, uuid: str, moment: str) -> str:
-    """The truth about a call that has no result, as Claude Code would have written one."""
+def _result(call: Open, ending: Ending) -> str:
     block = {
         "type": "tool_result",
         "tool_use_id": call.id,
@@ -149,31 +114,40 @@ def result(call: Open, new: str, uuid: str, moment: str) -> str:
         "isSidechain": call.line.get("isSidechain", False),
         "type": "user",
         "message": {"role": "user", "content": [block]},
-        "uuid": uuid,
-        "timestamp": moment,
+        "uuid": ending.make_id(),
+        "timestamp": ending.moment,
         "toolUseResult": f"Error: {UNSAVED}",
         "sourceToolAssistantUUID": call.line.get("uuid"),
         **{key: call.line[key] for key in _SHARED if key in call.line},
-        "sessionId": new,
+        "sessionId": ending.session,
     }
     return _dumped(line)
 
 
-def title(text: str, new: str) -> str:
-    return _dumped({"type": "custom-title", "customTitle": text, "sessionId": new})
+def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
+    return [found for line in lines if (found := _message(line)) is not None]
 
 
-def has_talk(lines: Iterable[str]) -> bool:
-    """Whether anything was said: a session without is not worth going on with."""
-    return any(json.loads(line).get("type") in ("user", "assistant") for line in lines)
+def _message(line: bytes) -> dict[str, Any] | None:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(told, dict) or told.get("type") not in ("user", "assistant"):
+        return None
+    inner = told.get("message")
+    if not isinstance(inner, dict) or told.get("isSidechain") or told.get("isMeta"):
+        return None
+    return {"role": inner.get("role", told["type"]), "content": inner.get("content", "")}
 
 
-def _blocks(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _blocks(line: Line, kind: str) -> Iterator[Mapping[str, Any]]:
     message = line.get("message")
     content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):
-        yield from (block for block in content if isinstance(block, Mapping))
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, Mapping) and block.get("type") == kind:
+            yield block
 
 
-def _dumped(line: Mapping[str, Any]) -> str:
+def _dumped(line: Line) -> str:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))

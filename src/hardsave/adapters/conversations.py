@@ -7,15 +7,16 @@ mark, from which the agent goes on. What cannot be done is said in `why`, and no
 from collections.abc import Mapping
 from typing import Any
 
+from hardsave.adapters import agents
 from hardsave.adapters.resumption import Resumption
 
 
 def resume(state: Any, environment: Mapping[str, str], timeline: str) -> Resumption | None:
     """Write what an agent needs to go on from this state; None if it is no agent's that we know."""
     found = state.get("transcript") if isinstance(state, Mapping) else None
-    agent = found.get("agent") if isinstance(found, Mapping) else None
-    if agent != "claude-code":
+    agent = agents.named(found.get("agent")) if isinstance(found, Mapping) else None
+    if agent is None:
         return None
-    from hardsave.adapters import claude_code
+    from hardsave.adapters import rewinding
 
-    return claude_code.resume(state, environment, timeline)
+    return rewinding.resume(agent, state, environment, timeline)

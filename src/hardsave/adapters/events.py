@@ -29,12 +29,18 @@ class Event(NamedTuple):
         return self.tool_use_id if self.name == "PostToolUse" and not self.subagent else None
 
     @property
+    def upcoming(self) -> str | None:
+        """The call that is about to be carried out."""
+        return self.tool_use_id if self.name == "PreToolUse" and not self.subagent else None
+
+    @property
     def description(self) -> str:
         """What people read in a log."""
         if self.name == "UserPromptSubmit":
             return f"before: {' '.join(self.prompt.split())}"[:_DESCRIPTION]
         if self.tools:
-            return f"after {', '.join(self.tools)}"[:_DESCRIPTION]
+            side = "before" if self.name == "PreToolUse" else "after"
+            return f"{side} {', '.join(self.tools)}"[:_DESCRIPTION]
         return {"Stop": "answered", "SessionEnd": "session ended"}.get(self.name, self.name)
 
     def metadata(self, agent: str) -> dict[str, Any]:
@@ -88,21 +94,3 @@ def timeline(prefix: str, session: str) -> str:
     """The name of a session's timeline: safe, whatever the session calls itself."""
     plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in session)[:150]
     return f"{prefix}-{plain}"
-
-
-def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    """The messages among the lines of a transcript of Claude Code; the rest is not talk."""
-    return [found for line in lines if (found := _message(line)) is not None]
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    try:
-        told = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(told, dict) or told.get("type") not in ("user", "assistant"):
-        return None
-    inner = told.get("message")
-    if not isinstance(inner, dict) or told.get("isSidechain") or told.get("isMeta"):
-        return None
-    return {"role": inner.get("role", told["type"]), "content": inner.get("content", "")}

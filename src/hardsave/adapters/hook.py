@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 
 import hardsave
 from hardsave import config
-from hardsave.adapters import events, spool
+from hardsave.adapters import agents, events, spool
+from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.transcripts import EMPTY, Mark, read
 from hardsave.errors import Conflict, HardsaveError, Unavailable
 
-AGENT = "claude-code"
 BUDGET_SECONDS = 10.0
 LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 _ATTEMPTS = 20
@@ -32,10 +32,11 @@ _MANY = 20  # missed saves that one checkpoint names
 
 
 def main() -> int:
-    """Take one call of a hook. Always 0."""
+    """Take one call of a hook, of the agent that the first argument names. Always 0."""
     try:
         data = sys.stdin.buffer.read(_LARGEST_INPUT)
-        detached(lambda: work(data, os.environ), seconds=BUDGET_SECONDS)
+        agent = agents.named(next(iter(sys.argv[1:]), None)) or CLAUDE_CODE
+        detached(lambda: work(data, os.environ, agent), seconds=BUDGET_SECONDS)
     except OSError:
         pass  # no process to be had: there is nobody to tell, and the agent must go on
     return 0
@@ -69,7 +70,7 @@ def _do(job: Callable[[], None]) -> NoReturn:
         os._exit(0)  # what even a note could not be written about has nobody left to be told
 
 
-def work(data: bytes, environment: Mapping[str, str]) -> None:
+def work(data: bytes, environment: Mapping[str, str], agent: Agent = CLAUDE_CODE) -> None:
     """Save what a hook was called for, or leave a note that says why not."""
     try:
         event = events.parse(data)
@@ -77,12 +78,12 @@ def work(data: bytes, environment: Mapping[str, str]) -> None:
         place = spool.folder(environment, config.project_root(Path.cwd()))
         spool.fail(_begun(place, {}), f"not the words of a hook: {error}")
         return
-    given = environment.get("CLAUDE_PROJECT_DIR") or event.directory or os.getcwd()
-    project = config.project_root(Path(given))
+    told = environment.get(agent.project_variable) if agent.project_variable else None
+    project = config.project_root(Path(told or event.directory or os.getcwd()))
     place = spool.folder(environment, project)
-    note = _begun(place, event.metadata(AGENT))
+    note = _begun(place, event.metadata(agent.name))
     began = time.monotonic()
-    why = _tried(lambda: save(event, project, place, environment))
+    why = _tried(lambda: save(agent, event, project, place, environment))
     late = time.monotonic() - began
     if why is None and late > BUDGET_SECONDS:
         why = f"saved {late:.0f} s late: its files may be of a later moment"
@@ -116,12 +117,14 @@ def _give_up(number: int, frame: FrameType | None) -> None:
     raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
 
 
-def save(event: Event, project: Path, place: Path, environment: Mapping[str, str]) -> None:
+def save(
+    agent: Agent, event: Event, project: Path, place: Path, environment: Mapping[str, str]
+) -> None:
     """One checkpoint: the files, the transcript so far, and what was missed before."""
     os.chdir(project)
-    name = _timeline(event, environment)
+    name = _timeline(agent, event, environment)
     missed = spool.missed(place)
-    about: dict[str, Any] = event.metadata(AGENT)
+    about: dict[str, Any] = event.metadata(agent.name)
     if missed:
         about["missed"] = [_told(note) for note in missed[-_MANY:]]
         about["missed_count"] = len(missed)
@@ -129,7 +132,7 @@ def save(event: Event, project: Path, place: Path, environment: Mapping[str, str
         line = vault.timeline(name)
         for attempt in range(_ATTEMPTS):
             try:
-                _put(line, event, project, about)
+                _put(line, agent, event, project, about)
                 break
             except Conflict:
                 if attempt == _ATTEMPTS - 1:
@@ -138,10 +141,10 @@ def save(event: Event, project: Path, place: Path, environment: Mapping[str, str
         spool.end(note)
 
 
-def _timeline(event: Event, environment: Mapping[str, str]) -> str:
+def _timeline(agent: Agent, event: Event, environment: Mapping[str, str]) -> str:
     """The one that was named; of the session that this one goes on from; or its own."""
     told = environment.get("HARDSAVE_TIMELINE") or spool.timeline(environment, event.session)
-    return told or events.timeline("claude", event.session)
+    return told or events.timeline(agent.program, event.session)
 
 
 def _told(note: spool.Note) -> dict[str, Any]:
@@ -150,7 +153,9 @@ def _told(note: spool.Note) -> dict[str, Any]:
     return {"why": "the hook was killed", **told}
 
 
-def _put(line: hardsave.Timeline, event: Event, project: Path, about: dict[str, Any]) -> None:
+def _put(
+    line: hardsave.Timeline, agent: Agent, event: Event, project: Path, about: dict[str, Any]
+) -> None:
     """Add what is new of the transcript to what the head has; all of it if that is another's."""
     how: dict[str, Any] = {
         "status": event.status,
@@ -164,16 +169,17 @@ def _put(line: hardsave.Timeline, event: Event, project: Path, about: dict[str, 
         return
     found = read(Path(event.transcript), known or EMPTY)
     transcript = {
-        "agent": AGENT,
+        "agent": agent.name,
         "session": event.session,
         "path": event.transcript,
         "offset": found.mark.offset,
         "sha256": found.mark.sha256,
         "pending": event.pending,
+        **({} if event.upcoming is None else {"upcoming": event.upcoming}),
     }
     new = {
         "transcript": transcript,
-        "messages": events.messages(found.lines),
+        "messages": agent.lines.messages(found.lines),
         "lines": found.lines,
     }
     if known is not None and found.goes_on:

@@ -3,6 +3,7 @@
 import difflib
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -10,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from hardsave.adapters import settings
+from hardsave.adapters import codex_trust, settings
+from hardsave.adapters.agents import CLAUDE_CODE, CODEX, Agent
 from hardsave.errors import Conflict, HardsaveError, Misuse
 
 T = TypeVar("T")
@@ -19,7 +21,7 @@ T = TypeVar("T")
 class Change(NamedTuple):
     """What would become of a file of settings."""
 
-    agent: str
+    agent: Agent
     path: Path
     before: bytes | None  # None: there is none yet
     after: bytes
@@ -37,42 +39,61 @@ class Change(NamedTuple):
         )
 
 
-def claude_folder(environment: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps what belongs to a user."""
-    given = environment.get("CLAUDE_CONFIG_DIR")
-    return Path(given) if given else Path.home() / ".claude"
-
-
-def claude_settings(environment: Mapping[str, str], project: Path | None) -> Path | None:
+def settings_file(
+    agent: Agent, environment: Mapping[str, str], project: Path | None
+) -> Path | None:
     """The settings that hold for a user, or those of a project that are nobody else's.
 
-    None if Claude Code has never been here.
+    None if the agent has never been here, or has none of that kind.
     """
-    folder = claude_folder(environment)
+    folder = agent.home(environment)
     if not folder.is_dir():
         return None
-    return folder / "settings.json" if project is None else project / ".claude/settings.local.json"
+    if project is None:
+        return folder / agent.settings
+    return project / agent.project_settings if agent.project_settings else None
 
 
-def command() -> str:
+def command(agent: Agent) -> str:
     """What the hooks call: this very Python, without shims, and nothing of the workspace."""
-    return f"{shlex.quote(sys.executable)} -P -m {settings.MODULE}"
+    named = "" if agent is CLAUDE_CODE else f" {agent.name}"
+    return f"{shlex.quote(sys.executable)} -P -m {settings.MODULE}{named}"
 
 
-def plan(path: Path, *, undo: bool) -> Change:
+def plan(agent: Agent, path: Path, *, undo: bool) -> Change:
     """What installing, or removing, would do to a file."""
     before = _read(path)
     text = _refused(path, (before or b"").decode)
-    after = _refused(
-        path,
-        lambda: settings.without_hooks(text) if undo else settings.with_hooks(text, command()),
-    )
-    return Change("Claude Code", path, before, after.encode())
+    if undo:
+        after = _refused(path, lambda: settings.without_hooks(text))
+    else:
+        own = command(agent)
+        after = _refused(path, lambda: settings.with_hooks(text, own, agent.hooks))
+    return Change(agent, path, before, after.encode())
 
 
 def installed(path: Path) -> list[str]:
-    """The events of Claude Code that call us."""
+    """The events that call us."""
     return _refused(path, lambda: settings.installed((_read(path) or b"").decode()))
+
+
+def gone(path: Path) -> list[str]:
+    """The programs that hooks of ours call, and that are not there any more."""
+    told = _refused(path, lambda: settings.places((_read(path) or b"").decode()))
+    programs = {shlex.split(str(place.told["command"]))[0] for place in told}
+    return sorted(program for program in programs if shutil.which(program) is None)
+
+
+def idle(agent: Agent, path: Path) -> list[str]:
+    """The events that shall call us, and that the agent leaves out until its user trusts them."""
+    if agent is not CODEX:
+        return []
+    config = path.with_name("config.toml")
+    hooks = _refused(path, (_read(path) or b"").decode)
+    told = _refused(config, (_read(config) or b"").decode)
+    # Codex names a hook by the path of its folder as it was given, or without links.
+    paths = (str(path), os.path.realpath(path))
+    return _refused(config, lambda: codex_trust.idle(hooks, paths, told))
 
 
 def apply(change: Change) -> None:

@@ -6,23 +6,24 @@ the user's own, and a file that we do not understand is not ours to rewrite.
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from hardsave.errors import Misuse
 
-EVENTS = ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd")
 MODULE = "hardsave.adapters.hook"
-TIMEOUT_SECONDS = 15  # the hook itself returns after ten
 _OURS = re.compile(rf"(^|\s)-m {re.escape(MODULE)}(\s|$)|(^|[/\s\"'])hardsave-hook([\s\"']|$)")
 
 
-def with_hooks(text: str, command: str) -> str:
-    """These settings with our hooks, once each, behind everybody else's."""
+def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
+    """These settings with our hooks, once each, behind everybody else's.
+
+    The events come with the seconds that the agent shall wait.
+    """
     settings = _without(_parsed(text))
     hooks = settings.setdefault("hooks", {})
-    for event in EVENTS:
-        own = {"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}
+    for event, seconds in events.items():
+        own = {"type": "command", "command": command, "timeout": seconds}
         hooks.setdefault(event, []).append({"matcher": "*", "hooks": [own]})
     return _as_before(text, settings)
 
@@ -34,10 +35,32 @@ def without_hooks(text: str) -> str:
     return text if after == settings else _as_before(text, after)
 
 
+class Place(NamedTuple):
+    """Where a hook of ours stands: the event, its group, and which of the group's hooks it is."""
+
+    event: str
+    group: int
+    hook: int
+    matcher: str | None
+    told: Mapping[str, Any]
+
+
+def places(text: str) -> list[Place]:
+    """Every hook of ours."""
+    hooks = _parsed(text).get("hooks", {})
+    return [
+        Place(event, at, number, group.get("matcher"), hook)
+        for event, groups in hooks.items()
+        for at, group in enumerate(groups)
+        if _has_ours(group)
+        for number, hook in enumerate(group["hooks"])
+        if _is_ours(hook)
+    ]
+
+
 def installed(text: str) -> list[str]:
     """The events that call us."""
-    hooks = _parsed(text).get("hooks", {})
-    return [event for event, groups in hooks.items() if any(map(_has_ours, groups))]
+    return list(dict.fromkeys(place.event for place in places(text)))
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -57,3 +57,21 @@ def watches(what: str, directories: int, limit: int) -> Finding:
     message = f"{words.count(directories, 'directory', 'directories')}, {limit:,} may be watched"
     remedy = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, directories * 4)}"
     return Finding(what, "ok" if directories * 2 < limit else "warning", message, remedy)
+
+
+def hooks(
+    agent: str, *, is_found: bool, events: list[str], idle: list[str], gone: list[str]
+) -> Finding:
+    """Whether an agent's hooks call us, which of them it leaves out, and what is gone."""
+    if not is_found:
+        return Finding(agent, "ok", "was not found here")
+    if not events:
+        return Finding(agent, "ok", "does not call us; 'hardsave init' changes that")
+    if gone:
+        message = f"calls {gone[0]}, which is not there any more"
+        return Finding(agent, "warning", message, "hardsave init")
+    if idle:
+        message = f"leaves our hooks out: {', '.join(idle)}: not trusted as they are, or off"
+        remedy = f"start {agent.lower()}, choose 'Trust all and continue', or see /hooks there"
+        return Finding(agent, "warning", message, remedy)
+    return Finding(agent, "ok", f"calls us at {', '.join(dict.fromkeys(events))}")

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Save and look": {
-        "init": Entry("init", "Let Claude Code save by itself, through its hooks."),
+        "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
         "save": Entry(
             "save", "Save the files of this workspace, and the state that goes with them."

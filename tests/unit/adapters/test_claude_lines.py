@@ -3,18 +3,9 @@ from typing import Any
 
 import pytest
 
-from hardsave.adapters import claude_lines
-from hardsave.adapters.claude_lines import Unknown, copied, parsed, settled
-from tests.unit.adapters.conftest import line, said
-
-
-def called(*ids: str) -> str:
-    blocks = [{"type": "tool_use", "id": id, "name": "Bash", "input": {}} for id in ids]
-    return said("assistant", blocks, uuid=f"u-{ids[0]}", version="2.1.0", cwd="/p")
-
-
-def answered(id: str) -> str:
-    return said("user", [{"type": "tool_result", "tool_use_id": id, "content": "ok"}])
+from hardsave.adapters.claude_lines import copied, ended, messages, parsed
+from hardsave.adapters.lines import Ending, Open, Unknown
+from tests.unit.adapters.conftest import called, line, said
 
 
 def test_lines_of_this_session_are_known() -> None:
@@ -34,44 +25,6 @@ def test_lines_of_this_session_are_known() -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(Unknown):
         parsed(text, "s-1")
-
-
-def test_what_is_settled_is_kept_as_it_is() -> None:
-    lines = [said("user", "hi"), called("a"), answered("a")]
-    assert settled(lines, [called("b")], "s-1", None) == (lines, [])
-
-
-def test_a_pending_result_is_looked_for_behind_all_calls_of_its_answer() -> None:
-    lines = [said("user", "hi"), called("a")]
-    later = [called("b"), line("tools-used"), answered("a"), answered("b"), said("assistant", "x")]
-    assert settled(lines, later, "s-1", "a") == ([*lines, *later[:4]], [])
-
-
-def test_a_pending_result_that_never_came_leaves_its_call_open() -> None:
-    lines = [said("user", "hi"), called("a")]
-    kept, waiting = settled(lines, [called("b"), answered("b")], "s-1", "a")
-    assert kept == lines
-    assert [call.id for call in waiting] == ["a"]
-
-
-def test_a_call_that_nobody_waits_for_any_more_is_open_too() -> None:
-    kept, waiting = settled([called("a", "b"), answered("a")], [answered("b")], "s-1", None)
-    assert len(kept) == 2
-    assert [call.id for call in waiting] == ["b"]
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [[answered("a")], [called("a"), answered("a"), answered("a")], [called("a"), called("a")]],
-)
-def test_results_and_calls_that_do_not_pair_are_refused(lines: list[str]) -> None:
-    with pytest.raises(Unknown):
-        settled(lines, [], "s-1", None)
-
-
-def test_an_unknown_line_after_the_cut_is_of_no_concern() -> None:
-    lines, later = [called("a")], [answered("a"), line("brand-new-type")]
-    assert settled(lines, later, "s-1", "a") == ([*lines, later[0]], [])
 
 
 def compact(value: Any) -> str:
@@ -99,10 +52,29 @@ def test_an_id_that_cannot_be_replaced_is_refused() -> None:
 
 
 def test_an_open_call_gets_one_truthful_error() -> None:
-    _, (call,) = settled([called("a")], [], "s-1", None)
-    told = json.loads(claude_lines.result(call, "new", "u-9", "2026-01-01T00:00:00.000Z"))
-    (block,) = told["message"]["content"]
+    call = Open("a", parsed(called("a"), "s-1"))
+    ending = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
+    result, title = map(json.loads, ended([], [call], ending))
+    (block,) = result["message"]["content"]
     assert (block["tool_use_id"], block["is_error"]) == ("a", True)
     assert "unknown" in block["content"]
-    assert (told["parentUuid"], told["sessionId"], told["cwd"]) == ("u-a", "new", "/p")
-    assert parsed(json.dumps(told), "new")
+    assert (result["parentUuid"], result["sessionId"], result["cwd"]) == ("u-a", "new", "/p")
+    assert (title["customTitle"], title["sessionId"]) == ("rewound", "new")
+    assert parsed(json.dumps(result), "new")
+
+
+def test_messages_are_what_was_said_and_all_else_stays_a_line() -> None:
+    lines = [
+        b'{"type": "user", "message": {"role": "user", "content": "hi"}}',
+        b'{"type": "assistant", "message": {"role": "assistant", "content": []}}',
+        b'{"type": "user", "isMeta": true, "message": {"role": "user", "content": "aside"}}',
+        b'{"type": "summary", "summary": "..."}',
+        b'{"type": "user", "message": 7}',
+        b"not json",
+        b"[]",
+        b"\xff",
+    ]
+    assert messages(lines) == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": []},
+    ]

@@ -41,6 +41,11 @@ def test_a_call_of_a_subagent_is_not_one_of_this_conversation() -> None:
     assert parse(given).metadata("claude-code")["subagent"] == "a1"
 
 
+def test_before_a_tool_its_call_is_upcoming() -> None:
+    found = parse(told(hook_event_name="PreToolUse", tool_name="Bash", tool_use_id="c1"))
+    assert (found.upcoming, found.pending, found.description) == ("c1", None, "before Bash")
+
+
 def test_a_prompt_is_described_in_one_line() -> None:
     found = parse(told(hook_event_name="UserPromptSubmit", prompt="do\n  this" + "!" * 500))
     assert found.description.startswith("before: do this!")
@@ -58,20 +63,3 @@ def test_anything_else_is_refused(data: bytes) -> None:
 def test_a_session_may_call_itself_anything() -> None:
     assert events.timeline("claude", "a:b/../c d") == "claude-a-b-..-c-d"
     assert len(events.timeline("claude", "x" * 1000)) < 200
-
-
-def test_messages_are_what_was_said_and_all_else_stays_a_line() -> None:
-    lines = [
-        b'{"type": "user", "message": {"role": "user", "content": "hi"}}',
-        b'{"type": "assistant", "message": {"role": "assistant", "content": []}}',
-        b'{"type": "user", "isMeta": true, "message": {"role": "user", "content": "aside"}}',
-        b'{"type": "summary", "summary": "..."}',
-        b'{"type": "user", "message": 7}',
-        b"not json",
-        b"[]",
-        b"\xff",
-    ]
-    assert events.messages(lines) == [
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": []},
-    ]

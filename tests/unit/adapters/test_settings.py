@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 
-from hardsave.adapters.settings import EVENTS, installed, with_hooks, without_hooks
+from hardsave.adapters.agents import CLAUDE_CODE, CODEX
+from hardsave.adapters.settings import installed, places, with_hooks, without_hooks
 from hardsave.errors import Misuse
 
+HOOKS = CLAUDE_CODE.hooks
 COMMAND = "'/opt/a b/python' -P -m hardsave.adapters.hook"
 THEIRS = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say -m hardsave"}]}
 ODD = [
@@ -20,8 +22,8 @@ ODD = [
 @pytest.mark.parametrize("before", ODD)
 def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None:
     text = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
-    after = with_hooks(text, COMMAND)
-    assert sorted(installed(after)) == sorted(EVENTS)
+    after = with_hooks(text, COMMAND, HOOKS)
+    assert sorted(installed(after)) == sorted(HOOKS)
     for event, groups in before.get("hooks", {}).items():
         assert json.loads(after)["hooks"][event][: len(groups)] == groups
     if before.get("hooks") == {"Stop": []} or before.get("hooks") == {}:
@@ -30,15 +32,22 @@ def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None
 
 
 def test_installing_twice_installs_once_and_takes_the_new_command() -> None:
-    again = with_hooks(with_hooks("{}", "/old/bin/hardsave-hook"), COMMAND)
-    assert again == with_hooks("{}", COMMAND)
+    again = with_hooks(with_hooks("{}", "/old/bin/hardsave-hook", CODEX.hooks), COMMAND, HOOKS)
+    assert again == with_hooks("{}", COMMAND, HOOKS)
 
 
 def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
-    (ours,) = json.loads(with_hooks("{}", COMMAND))["hooks"]["Stop"]
+    (ours,) = json.loads(with_hooks("{}", COMMAND, HOOKS))["hooks"]["Stop"]
     mixed = {"matcher": "*", "hooks": [*THEIRS["hooks"], *ours["hooks"]]}
     after = without_hooks(json.dumps({"hooks": {"Stop": [mixed]}}))
     assert json.loads(after) == {"hooks": {"Stop": [{"matcher": "*", "hooks": THEIRS["hooks"]}]}}
+
+
+def test_a_hook_of_ours_is_found_by_its_place() -> None:
+    text = with_hooks(json.dumps({"hooks": {"Stop": [THEIRS]}}), COMMAND, {"Stop": 7})
+    (found,) = places(text)
+    assert (found.event, found.group, found.hook, found.matcher) == ("Stop", 1, 0, "*")
+    assert found.told["timeout"] == 7
 
 
 @pytest.mark.parametrize("text", ['{"hooks":{"Stop":[]},\n\n  "a":1}', '{ "hooks":{} }', "{}", ""])
@@ -49,7 +58,7 @@ def test_removing_what_is_not_there_changes_no_byte(text: str) -> None:
 @pytest.mark.parametrize("indent", ["  ", "    ", "\t"])
 def test_a_file_stays_set_as_it_was(indent: str) -> None:
     text = json.dumps({"model": "opus", "x": {"y": 1}}, indent=indent)
-    assert without_hooks(with_hooks(text, COMMAND)) == text
+    assert without_hooks(with_hooks(text, COMMAND, HOOKS)) == text
 
 
 @pytest.mark.parametrize(
@@ -66,6 +75,6 @@ def test_a_file_stays_set_as_it_was(indent: str) -> None:
 )
 def test_what_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(Misuse):
-        with_hooks(text, COMMAND)
+        with_hooks(text, COMMAND, HOOKS)
     with pytest.raises(Misuse):
         without_hooks(text)

@@ -37,6 +37,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     (tmp_path / "claude").mkdir()
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))  # where it never was
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "a.txt").write_text("one\n")

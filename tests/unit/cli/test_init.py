@@ -1,12 +1,15 @@
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
-from hardsave.adapters import install
-from hardsave.cli.commands.doctor import judge_hooks
+from hardsave.adapters import codex_trust, hook, install
+from hardsave.adapters import settings as settings_of_agents
+from hardsave.adapters.agents import CLAUDE_CODE, CODEX
+from hardsave.cli import findings
 from hardsave.cli.errors import Exit
 from hardsave.errors import Conflict
 from tests.unit.cli.conftest import Run
@@ -28,7 +31,7 @@ def test_init_shows_the_change_writes_it_and_takes_it_back(run: Run, settings: P
     assert shlex.split(command)[0] == sys.executable
     assert settings.stat().st_mode & 0o777 == 0o640
     assert "already" in run("init").out  # nothing to ask
-    assert run("init", "--undo", "--yes", "--json").data["changed"] is True
+    assert run("init", "--undo", "--yes", "--json").data[0]["changed"] is True
     assert settings.read_text() == before
 
 
@@ -65,7 +68,7 @@ def test_where_claude_code_is_not_found_nothing_is_made(
 
 def test_settings_that_somebody_changed_meanwhile_are_not_overwritten(settings: Path) -> None:
     settings.write_text("{}")
-    change = install.plan(settings, undo=False)
+    change = install.plan(CLAUDE_CODE, settings, undo=False)
     settings.write_text('{"a": 1}')
     with pytest.raises(Conflict):
         install.apply(change)
@@ -73,8 +76,81 @@ def test_settings_that_somebody_changed_meanwhile_are_not_overwritten(settings: 
     assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
 
 
-def test_the_doctor_tells_of_missed_saves_first() -> None:
-    found = judge_hooks("hooks", is_found=True, events=["Stop"], missed=["one", "two"])
-    assert found.level == "warning"
-    assert found.message == "2 saves missed, the last: two"
-    assert judge_hooks("hooks", is_found=True, events=["Stop"], missed=[]).level == "ok"
+# Codex
+
+
+@pytest.fixture
+def hooks(tmp_path: Path, project: Path) -> Path:
+    (tmp_path / "codex").mkdir()
+    return tmp_path / "codex" / "hooks.json"
+
+
+def trusted(hooks: Path) -> None:
+    """As Codex writes it when its user has trusted every hook."""
+    text = "".join(
+        f'[hooks.state."{codex_trust.key(str(hooks), place)}"]\n'
+        f'trusted_hash = "{codex_trust.fingerprint(place)}"\n'
+        for place in settings_of_agents.places(hooks.read_text())
+    )
+    hooks.with_name("config.toml").write_text(text)
+
+
+def test_both_agents_get_their_hooks_and_give_them_back(
+    run: Run, settings: Path, hooks: Path
+) -> None:
+    theirs = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}})
+    hooks.write_text(theirs)
+    ran = run("init", "--yes")
+    assert ran.code == Exit.DONE
+    found = json.loads(hooks.read_text())["hooks"]
+    assert set(found) == set(CODEX.hooks)
+    assert found["Stop"][0] == json.loads(theirs)["hooks"]["Stop"][0]
+    assert found["SessionEnd"][0]["hooks"][0]["timeout"] == 3
+    assert found["PreToolUse"][0]["hooks"][0]["command"].endswith("hardsave.adapters.hook codex")
+    assert settings.exists()
+    assert "Codex silently runs no hook that you have not trusted" in ran.err
+    assert run("init", "--undo", "--yes").code == Exit.DONE
+    assert json.loads(hooks.read_text()) == json.loads(theirs)
+
+
+def test_what_was_trusted_is_not_asked_for_again(run: Run, hooks: Path) -> None:
+    run("init", "--yes")
+    trusted(hooks)
+    assert "trusted" not in run("init").err
+
+
+def test_a_project_leaves_codex_alone(run: Run, hooks: Path) -> None:
+    assert run("init", "--project", "--yes").code == Exit.DONE
+    assert not hooks.exists()
+
+
+def test_the_doctor_knows_whether_codex_trusts_us(run: Run, hooks: Path) -> None:
+    def looked() -> dict[str, str]:
+        found = {each["what"]: each for each in run("doctor", "--json").data}
+        return dict(found["Codex"])
+
+    assert "does not call us" in looked()["message"]
+    run("init", "--yes")
+    found = looked()
+    assert found["level"] == "warning"
+    assert "PreToolUse" in found["message"]
+    assert "Trust all" in found["remedy"]
+    trusted(hooks)
+    assert looked()["level"] == "ok"
+    hooks.with_name("config.toml").write_text("not toml")
+    assert looked()["level"] == "failure"
+
+
+# The doctor
+
+
+def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
+    hook.work(b"nonsense", os.environ)
+    found = {each["what"]: each for each in run("doctor", "--json").data}["saves of hooks"]
+    assert found["level"] == "warning"
+    assert found["message"].startswith("1 save missed, the last: not the words of a hook")
+
+
+def test_a_hook_whose_python_is_gone_is_found() -> None:
+    found = findings.hooks("Codex", is_found=True, events=["Stop"], idle=[], gone=["/old/python"])
+    assert (found.level, found.remedy) == ("warning", "hardsave init")

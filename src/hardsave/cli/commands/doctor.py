@@ -141,29 +141,35 @@ def _workspace(what: str, session: Session) -> Finding:
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
-def _hooks(what: str, session: Session) -> Finding:
-    from hardsave.adapters import install, spool
+def _missed(what: str, session: Session) -> Finding:
+    from hardsave.adapters import spool
 
-    path = install.claude_settings(os.environ, None)
-    own = install.claude_settings(os.environ, session.directory)
-    events = [
-        event for each in (path, own) if each is not None for event in install.installed(each)
-    ]
     missed = spool.missed(spool.folder(os.environ, session.directory))
-    why = [str(note.about.get("why", "the hook was killed")) for note in missed]
-    return judge_hooks(what, is_found=path is not None, events=events, missed=why)
+    if not missed:
+        return Finding(what, "ok", "none was missed")
+    last = str(missed[-1].about.get("why", "the hook was killed"))
+    message = f"{words.count(len(missed), 'save')} missed, the last: {last}"
+    return Finding(what, "warning", message, "the next checkpoint of a hook will list them")
 
 
-def judge_hooks(what: str, *, is_found: bool, events: list[str], missed: list[str]) -> Finding:
-    """Whether an agent's hooks call us, and what became of their calls."""
-    if missed:
-        message = f"{words.count(len(missed), 'save')} missed, the last: {missed[-1]}"
-        return Finding(what, "warning", message, "the next checkpoint of a hook will list them")
-    if not is_found:
-        return Finding(what, "ok", "Claude Code was not found here")
-    if not events:
-        return Finding(what, "ok", "Claude Code does not call us; 'hardsave init' changes that")
-    return Finding(what, "ok", f"Claude Code calls us at {', '.join(dict.fromkeys(events))}")
+def _hooks(name: str) -> "Look":
+    def look(what: str, session: Session) -> Finding:
+        from hardsave.adapters import agents, install
+
+        agent = agents.named(name)
+        assert agent is not None
+        users = install.settings_file(agent, os.environ, None)
+        own = install.settings_file(agent, os.environ, session.directory)
+        files = [path for path in (users, own) if path is not None]
+        return findings.hooks(
+            what,
+            is_found=bool(files),
+            events=[event for path in files for event in install.installed(path)],
+            idle=[event for path in files for event in install.idle(agent, path)],
+            gone=[program for path in files for program in install.gone(path)],
+        )
+
+    return look
 
 
 Look = Callable[[str, Session], Finding]
@@ -176,7 +182,9 @@ LOOKS: dict[str, Look] = {
     "workspace": _workspace,
     "file system": _file_system,
     "watching": _watches,
-    "hooks": _hooks,
+    "Claude Code": _hooks("claude-code"),
+    "Codex": _hooks("codex"),
+    "saves of hooks": _missed,
 }
 
 

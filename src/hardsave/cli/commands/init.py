@@ -1,12 +1,14 @@
 """`hardsave init`: agents that save by themselves, through their own hooks."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hardsave.adapters import install
+from hardsave.adapters.agents import AGENTS, CODEX
 from hardsave.adapters.install import Change
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
@@ -15,6 +17,11 @@ from hardsave.errors import NotFound
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+TRUST = (
+    "Codex silently runs no hook that you have not trusted: start codex, and choose 'Trust all and "
+    "continue' when it asks, or see /hooks there; 'hardsave doctor' says whether it is done"
+)
 
 
 @command(
@@ -29,59 +36,84 @@ if TYPE_CHECKING:
 @click.option("--project", is_flag=True, help="Only for this project: .claude/settings.local.json")
 @YES
 def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
-    """Let Claude Code save by itself, through its hooks.
+    """Let Claude Code and Codex save by themselves, through their hooks.
 
-    Shows what would change in its settings, asks, and writes it; hooks of others are left alone.
+    Shows what would change in their settings, asks, and writes it; hooks of others are left alone.
     From then on files and conversation are saved at every prompt, after every tool and after every
-    answer, each session on a timeline of its own.
+    answer, each session on a timeline of its own. Agents that were never here are left out.
     """
-    change = _change(session, undo=undo, project=project)
-    if change:
-        session.out.say(*_lines(change))
+    changes = _changes(session.directory if project else None, undo=undo)
+    wanted = [change for change in changes if change]
+    if wanted:
+        session.out.say(*_lines(wanted))
         if not session.out.confirm("write this?", yes=yes, what="init"):
             session.out.say("nothing was done")
             return Exit.FAILED
+    for change in wanted:
         install.apply(change)
-    session.out.result(lambda: _data(change), lambda: [_said(change, undo=undo)])
-    if change and not undo:
-        session.out.say("next: start claude as ever, then see 'hardsave log'")
+    session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
+    if not undo:
+        session.out.say(*_next(changes))
     return None
 
 
-def _change(session: Session, *, undo: bool, project: bool) -> Change:
-    path = install.claude_settings(os.environ, session.directory if project else None)
-    if path is None:
-        folder = install.claude_folder(os.environ)
-        raise NotFound(
-            f"Claude Code was not found: there is no {str(folder)!r}; start it once, or set "
-            "CLAUDE_CONFIG_DIR; any other agent can be run with 'hardsave run -- CMD'"
-        )
-    return install.plan(path, undo=undo)
+def _changes(project: Path | None, *, undo: bool) -> list[Change]:
+    files = [(agent, install.settings_file(agent, os.environ, project)) for agent in AGENTS]
+    changes = [install.plan(agent, path, undo=undo) for agent, path in files if path is not None]
+    if not changes:
+        raise NotFound(_missing(project))
+    return changes
 
 
-def _data(change: Change) -> dict[str, object]:
-    return {
-        "agent": change.agent,
-        "path": str(change.path),
-        "changed": bool(change),
-        "diff": change.diff(),
-    }
+def _missing(project: Path | None) -> str:
+    able = [agent for agent in AGENTS if project is None or agent.project_settings]
+    names = " or ".join(agent.title for agent in able)
+    folders = " and no ".join(repr(str(agent.home(os.environ))) for agent in able)
+    variables = " or ".join(agent.folder_variable for agent in able)
+    return (
+        f"{names} was not found: there is no {folders}; start it once, or set {variables}; "
+        "any other agent can be run with 'hardsave run -- CMD'"
+    )
+
+
+def _data(changes: Sequence[Change]) -> list[dict[str, object]]:
+    return [
+        {
+            "agent": change.agent.title,
+            "path": str(change.path),
+            "changed": bool(change),
+            "diff": change.diff(),
+            "not_trusted": install.idle(change.agent, change.path),
+        }
+        for change in changes
+    ]
 
 
 # For people
 
 
-def _lines(change: Change) -> "Iterator[Text]":
+def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
     from hardsave.cli import draw
 
-    yield from draw.patch(change.diff())
+    for change in changes:
+        yield from draw.patch(change.diff())
 
 
 def _said(change: Change, *, undo: bool) -> str:
     if not change:
         state = "no hooks of ours in" if undo else "hooks are there already:"
-        return f"{change.agent}: {state} {change.path}"
-    return f"{change.agent}: hooks {'removed from' if undo else 'installed in'} {change.path}"
+        return f"{change.agent.title}: {state} {change.path}"
+    done = "removed from" if undo else "installed in"
+    return f"{change.agent.title}: hooks {done} {change.path}"
+
+
+def _next(changes: Sequence[Change]) -> Iterator[str]:
+    """What is left to do: to trust the hooks, and to start the agent."""
+    if any(install.idle(change.agent, change.path) for change in changes if change.agent is CODEX):
+        yield TRUST
+    if any(changes):
+        programs = " or ".join(change.agent.program for change in changes)
+        yield f"next: start {programs} as ever, then see 'hardsave log'"
 
 
 COMMANDS = {"init": init}

@@ -3,13 +3,15 @@
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import click
 
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import HardsaveError, Misuse, NotFound
 
 
 @command(
@@ -54,8 +56,28 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     )
     launch.start(task)
     session.out.say(f"saving {directory} on timeline {timeline!r}; see 'hardsave log'")
+    for advice in _advice(cmd[0], directory):
+        session.out.say(advice)
     environment = {**os.environ, "HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url}
     launch.become(cmd, environment)
+
+
+def _advice(program: str, directory: Path) -> Iterator[str]:
+    """An agent that we know saves its conversation too, if its hooks call us."""
+    from hardsave.adapters import agents, install
+
+    agent = next((each for each in agents.AGENTS if each.program == Path(program).name), None)
+    if agent is None:
+        return
+    files = [install.settings_file(agent, os.environ, place) for place in (None, directory)]
+    found = [path for path in files if path is not None]
+    try:
+        if not any(install.installed(path) for path in found):
+            yield f"only files are saved: 'hardsave init' lets {agent.title} save its talk too"
+        elif any(install.idle(agent, path) for path in found):
+            yield f"only files are saved: {agent.title} leaves our hooks out; see 'hardsave doctor'"
+    except HardsaveError as error:  # settings that we cannot read are no reason not to start
+        yield f"only files are sure to be saved: {error}"
 
 
 def named_after(program: str, moment: datetime) -> str:

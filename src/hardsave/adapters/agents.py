@@ -1,0 +1,77 @@
+"""The agents that we know: their names, where they keep their things, which hooks call us."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.adapters import claude_lines, codex_lines
+from hardsave.adapters.lines import Lines
+
+_PATIENCE_SECONDS = 15  # that an agent shall have with a hook; the hook itself returns after ten
+
+
+class Agent(NamedTuple):
+    """An agent, before anything of it is read."""
+
+    name: str
+    """In checkpoints, and what its hooks say who calls."""
+    title: str
+    program: str
+    """What is typed; also what the timelines of its sessions begin with."""
+    folder_variable: str
+    """The environment variable that names its folder."""
+    folder: str
+    """Where that is below a user's home if nothing names it."""
+    settings: str
+    """The file in its folder that hooks stand in."""
+    project_settings: str | None
+    """The same in a project, for its user alone; None if it has no such file."""
+    project_variable: str | None
+    """The environment variable that tells a hook the project."""
+    hooks: Mapping[str, int]
+    """The events that call us, each with the seconds that the agent waits."""
+    lines: Lines
+
+    def home(self, environment: Mapping[str, str]) -> Path:
+        """Where it keeps what belongs to a user."""
+        given = environment.get(self.folder_variable)
+        return Path(given) if given else Path.home() / self.folder
+
+
+CLAUDE_CODE = Agent(
+    name="claude-code",
+    title="Claude Code",
+    program="claude",
+    folder_variable="CLAUDE_CONFIG_DIR",
+    folder=".claude",
+    settings="settings.json",
+    project_settings=".claude/settings.local.json",
+    project_variable="CLAUDE_PROJECT_DIR",
+    hooks=dict.fromkeys(
+        ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd"),
+        _PATIENCE_SECONDS,
+    ),
+    lines=claude_lines,
+)
+CODEX = Agent(
+    name="codex",
+    title="Codex",
+    program="codex",
+    folder_variable="CODEX_HOME",
+    folder=".codex",
+    settings="hooks.json",
+    project_settings=None,  # it reads .codex/hooks.json, but that is everybody's in a project
+    project_variable=None,
+    hooks={
+        **dict.fromkeys(
+            ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), _PATIENCE_SECONDS
+        ),
+        "SessionEnd": 3,  # it allows no more
+    },
+    lines=codex_lines,
+)
+AGENTS = (CLAUDE_CODE, CODEX)
+
+
+def named(name: object) -> Agent | None:
+    return next((agent for agent in AGENTS if agent.name == name), None)

@@ -1,0 +1,180 @@
+"""What the transcripts of agents have in common: calls that wait for results, and where to cut.
+
+Pure. Formats are private and change with every version: `Unknown` says what is not as we know it,
+and then nothing is written.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+Line: TypeAlias = Mapping[str, Any]  # as it was parsed
+
+UNSAVED = (
+    "No result: the session was taken back to a moment when this call was under way or its result "
+    "was not written yet. Whether it has taken effect is unknown; look at the files before you "
+    "repeat it."
+)
+
+
+class Unknown(Exception):
+    """Something in a transcript is not as we know it."""
+
+
+class Open(NamedTuple):
+    """A call without a result: its id, and the line that it stands in."""
+
+    id: str
+    line: Line
+
+
+class Ending(NamedTuple):
+    """What a copy needs to know to end by itself."""
+
+    session: str  # its own
+    title: str
+    moment: str  # as agents write it
+    make_id: Callable[[], str]
+
+
+class Lines(Protocol):
+    """How one agent writes transcripts. Each agent has a module of these functions, all pure."""
+
+    def parsed(self, text: str, session: str) -> Line:
+        """A line of this session; `Unknown` if it is anything else."""
+
+    def calls(self, line: Line) -> Iterable[str]:
+        """The tools that are called here, by the ids of the calls."""
+
+    def results(self, line: Line) -> Iterable[str]:
+        """The calls whose results stand here."""
+
+    def done(self, line: Line) -> str | None:
+        """The call that ended just before this line was written, if the agent notes that."""
+
+    def is_past(self, line: Line) -> bool:
+        """Whether nothing is waited for any more that was called before this line."""
+
+    def is_said(self, line: Line) -> bool:
+        """Whether this is part of an answer of the model."""
+
+    def is_heard(self, line: Line) -> bool:
+        """Whether this is something that the model answers to."""
+
+    def is_talk(self, line: Line) -> bool:
+        """Whether a session that has this line is worth going on with."""
+
+    def copied(self, text: str, session: str, new: str) -> str:
+        """A line as it stands in a copy under another id."""
+
+    def ended(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+        """The lines that a copy ends with: the truth about calls that wait, and a name."""
+
+    def messages(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        """What was said, for people; whatever is no talk is left out."""
+
+
+class Moment(NamedTuple):
+    """When a checkpoint was made, as seen from the calls."""
+
+    pending: str | None = None
+    """This one had just ended: its result was not written yet."""
+    upcoming: str | None = None
+    """This one was about to begin."""
+
+
+class Cut(NamedTuple):
+    """The conversation of a checkpoint."""
+
+    lines: list[str]
+    waiting: list[Open]
+    """Calls that never got a result."""
+    later: int = 0
+    """Calls that it tells of, and that ended after the files were saved."""
+
+
+class Pairing:
+    """Calls and results, line by line."""
+
+    def __init__(self, form: Lines) -> None:
+        self._form = form
+        self.waiting: dict[str, Open] = {}
+        self.over: set[str] = set()
+
+    def take(self, line: Line) -> None:
+        if self._form.is_past(line):
+            self.over |= self.waiting.keys()
+            self.waiting.clear()
+        for id in self._form.calls(line):
+            self._call(id, line)
+        for id in self._form.results(line):
+            self._result(id)
+
+    def _call(self, id: str, line: Line) -> None:
+        if id in self.waiting or id in self.over:
+            raise Unknown(f"the call {id!r} stands there twice")
+        self.waiting[id] = Open(id, line)
+
+    def _result(self, id: str) -> None:
+        if self.waiting.pop(id, None) is None:
+            raise Unknown(f"there is a result for {id!r}, which no call waits for")
+        self.over.add(id)
+
+
+def cut(
+    form: Lines, lines: Sequence[str], later: Iterable[str], session: str, moment: Moment
+) -> Cut:
+    """The lines up to where every call has its result, and the calls that never got one.
+
+    Before a tool runs, its call is written already: the whole answer that it stands in is left
+    out, so that the model is asked again. After a tool has run its result is not written yet: it
+    is among the `later` lines, behind all calls of the same answer. If it never came, it is open.
+    """
+    known = [form.parsed(text, session) for text in lines]
+    pairing = Pairing(form)
+    for line in known:
+        pairing.take(line)
+    waiting = list(pairing.waiting.values())
+    if moment == Moment() or not waiting:
+        return Cut(list(lines), waiting)
+    if moment.upcoming is not None:
+        start = _start_of_answer(form, known)
+        if not any(form.done(line) for line in known[start:]):
+            return Cut(list(lines[:start]), [])
+    return _with_results(form, list(lines), later, session, moment, pairing)
+
+
+def _with_results(
+    form: Lines,
+    lines: list[str],
+    later: Iterable[str],
+    session: str,
+    moment: Moment,
+    pairing: Pairing,
+) -> Cut:
+    """On to where nothing waits any more; as it was if that never came."""
+    kept, waiting, others = list(lines), list(pairing.waiting.values()), 0
+    for text in later:
+        line = form.parsed(text, session)
+        if form.is_past(line):
+            break
+        pairing.take(line)
+        kept.append(text)
+        others += form.done(line) not in (None, moment.pending)
+        if not pairing.waiting:
+            return Cut(kept, [], others)
+    return Cut(lines, waiting)
+
+
+def _start_of_answer(form: Lines, known: Sequence[Line]) -> int:
+    """Where the last answer begins: at the first that was said after the last that was heard."""
+    heard = next(at for at in range(len(known), -1, -1) if at == 0 or form.is_heard(known[at - 1]))
+    said = (at for at in range(heard, len(known)) if form.is_said(known[at]))
+    return next(said, len(known))
+
+
+def replaced(text: str, old: str, new: str) -> Iterator[str]:
+    """Each way to replace one occurrence, from the last to the first."""
+    at = text.rfind(old)
+    while at >= 0:
+        yield text[:at] + new + text[at + len(old) :]
+        at = text.rfind(old, 0, at)

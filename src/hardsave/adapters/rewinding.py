@@ -1,0 +1,146 @@
+"""The way back into an agent's conversation: another transcript, cut where a checkpoint was saved.
+
+The original is only read. The copy has an id of its own; it appears whole or not at all.
+"""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from hardsave.adapters import claude_code, codex, lines, spool
+from hardsave.adapters.agents import Agent
+from hardsave.adapters.lines import Cut, Ending, Moment, Unknown
+from hardsave.adapters.resumption import Resumption
+from hardsave.adapters.transcripts import Mark, beginning, is_at, read, to_bytes, to_lines
+
+
+class Home(Protocol):
+    """Where an agent keeps its transcripts. Each agent has a module that says so."""
+
+    @property
+    def RESUME(self) -> str:
+        """What is typed before the id of a session to go on with it."""
+
+    def original(self, path: str, session: str, folder: Path) -> Path:
+        """The transcript that a checkpoint names, without links; `Unknown` if it is elsewhere."""
+
+    def beside(self, source: Path, new: str, folder: Path, moment: datetime) -> Path:
+        """Where the transcript of another session belongs, made now out of this one."""
+
+    def take_along(self, folder: Path, old: str, new: str) -> None:
+        """Copy what else belongs to a session."""
+
+
+HOMES: dict[str, Home] = {"claude-code": claude_code, "codex": codex}
+
+
+class _Source(NamedTuple):
+    """A transcript as a checkpoint remembers it."""
+
+    session: str
+    path: Path
+    mark: Mark
+    moment: Moment
+
+
+def resume(
+    agent: Agent,
+    state: Mapping[str, Any],
+    environment: Mapping[str, str],
+    timeline: str,
+    *,
+    make_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Resumption:
+    """Write a transcript that ends where this checkpoint was saved, and say how to go on."""
+    home, folder, now = HOMES[agent.name], agent.home(environment), clock()
+    try:
+        source = _source(state["transcript"], home, folder)
+        found = _cut(agent.lines, source, _saved(state))
+        if not any(agent.lines.is_talk(agent.lines.parsed(t, source.session)) for t in found.lines):
+            return Resumption(agent.name, agent.program, why="nothing had been said yet")
+        new = make_id()
+        moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        ending = Ending(new, f"{timeline} rewound", moment, make_id)
+        copy = [agent.lines.copied(text, source.session, new) for text in found.lines]
+        copy += agent.lines.ended(copy, found.waiting, ending)
+    except Unknown as error:
+        return Resumption(agent.name, None, why=str(error))
+    home.take_along(folder, source.session, new)
+    path = home.beside(source.path, new, folder, now)
+    _write(path, to_bytes(text.encode() for text in copy))
+    spool.remember_timeline(environment, new, timeline)
+    return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found))
+
+
+def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
+    """What a checkpoint says, which may come from anybody: it leads nowhere but to transcripts."""
+    session, path = told.get("session"), told.get("path")
+    offset, digest = told.get("offset"), told.get("sha256")
+    if not isinstance(session, str) or not isinstance(path, str) or not isinstance(offset, int):
+        raise Unknown("the checkpoint does not say where its transcript is")
+    moment = Moment(_id(told, "pending"), _id(told, "upcoming"))
+    real = home.original(path, session, folder)
+    return _Source(session, real, Mark(offset, str(digest)), moment)
+
+
+def _id(told: Mapping[str, Any], key: str) -> str | None:
+    found = told.get(key)
+    return None if found is None else str(found)
+
+
+def _saved(state: Mapping[str, Any]) -> bytes:
+    found = state.get("lines")
+    if not isinstance(found, Sequence) or not all(isinstance(line, bytes) for line in found):
+        raise Unknown("the checkpoint holds no lines of its transcript")
+    return to_bytes(found)
+
+
+def _cut(form: lines.Lines, source: _Source, saved: bytes) -> Cut:
+    """The conversation as it was saved, if the transcript still begins with it, or is gone."""
+    if not is_at(saved, source.mark):
+        raise Unknown("the saved transcript is not the one of its mark")
+    later: list[bytes] = []
+    if source.path.exists():
+        if beginning(source.path, source.mark) is None:
+            raise Unknown("the transcript was rewritten since: it begins otherwise by now")
+        later = read(source.path, source.mark).lines
+    texts = _texts(to_lines(saved))
+    return lines.cut(form, texts, _texts(later), source.session, source.moment)
+
+
+def _texts(found: Sequence[bytes]) -> list[str]:
+    try:
+        return [line.decode() for line in found]
+    except UnicodeDecodeError as error:
+        raise Unknown(f"a line is not UTF-8: {error}") from error
+
+
+def _told(found: Cut) -> str:
+    if found.waiting:
+        count = len(found.waiting)
+        calls = "1 call has" if count == 1 else f"{count} calls have"
+        return f"{calls} no result, and the agent is told so"
+    if found.later:
+        calls = "1 more call" if found.later == 1 else f"{found.later} more calls"
+        return f"the conversation tells of {calls} than the files: they were under way together"
+    return ""
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".hardsave-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(name, path)  # and not over anything
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name)

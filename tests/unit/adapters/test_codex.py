@@ -1,0 +1,135 @@
+"""Rewinding a conversation of Codex: what is written and where, and when nothing is."""
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave.adapters import conversations, hook
+from hardsave.adapters.agents import CODEX
+from hardsave.adapters.resumption import Resumption
+
+LINES = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
+SESSION = str(json.loads(LINES[0])["payload"]["id"])
+
+
+@pytest.fixture
+def transcript(tmp_path: Path, project: Path) -> Path:
+    folder = tmp_path / "codex/sessions/2026/11/16"
+    folder.mkdir(parents=True)
+    return written(folder / f"rollout-2026-11-16T07-02-19-{SESSION}.jsonl", LINES)
+
+
+def written(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def state(path: Path, lines: list[str], **more: Any) -> dict[str, Any]:
+    data = "".join(line + "\n" for line in lines).encode()
+    about = {"agent": "codex", "session": SESSION, "path": str(path), "offset": len(data)}
+    transcript = {**about, "sha256": sha256(data).hexdigest(), "pending": None, **more}
+    return {"transcript": transcript, "lines": [line.encode() for line in lines]}
+
+
+def resumed(given: Any) -> Resumption:
+    found = conversations.resume(given, os.environ, "codex-line")
+    assert found is not None
+    return found
+
+
+def others(tmp_path: Path, transcript: Path) -> list[Path]:
+    found = (tmp_path / "codex").rglob("*")
+    return [path for path in found if path.is_file() and path != transcript]
+
+
+def test_a_copy_is_begun_today_under_an_id_of_its_own(tmp_path: Path, transcript: Path) -> None:
+    before = transcript.read_bytes()
+    found = resumed(state(transcript, LINES[:14], pending="call_0_0"))
+    (copy,) = others(tmp_path, transcript)
+    assert found.command == f"codex resume {found.session}"
+    assert copy.name.endswith(f"-{found.session}.jsonl")
+    year, month, day = copy.parts[-4:-1]
+    assert copy.name.startswith(f"rollout-{year}-{month}-{day}T")
+    lines = copy.read_text().splitlines()
+    assert lines[1:] == LINES[1:15]
+    assert json.loads(lines[0])["payload"]["id"] == found.session
+    assert transcript.read_bytes() == before
+    assert found.why == ""
+
+
+def test_a_transcript_that_is_gone_comes_back_from_the_store(
+    tmp_path: Path, transcript: Path
+) -> None:
+    transcript.unlink()
+    found = resumed(state(transcript, LINES))
+    (copy,) = others(tmp_path, transcript)
+    assert found.session is not None
+    assert len(copy.read_text().splitlines()) == len(LINES)
+
+
+def test_what_the_conversation_tells_beyond_the_files_is_said(transcript: Path) -> None:
+    found = resumed(state(transcript, LINES[:25], pending="call_2_1"))
+    assert "tells of 1 more call than the files" in found.why
+
+
+def test_where_nothing_was_said_there_is_nothing_to_go_on_with(
+    tmp_path: Path, transcript: Path
+) -> None:
+    assert resumed(state(transcript, LINES[:7])).command == "codex"
+    assert others(tmp_path, transcript) == []
+
+
+def other_version(line: str) -> str:
+    return line.replace('"cli_version":"0.166.0"', '"cli_version":"2.0.0"')
+
+
+@pytest.mark.parametrize(
+    "fault", ["prefix", "type", "version", "pairing", "ordinals", "elsewhere", "deeper", "content"]
+)
+def test_what_is_not_as_known_is_refused_and_nothing_is_written(
+    fault: str, tmp_path: Path, transcript: Path
+) -> None:
+    given = state(transcript, LINES)
+    changes = {
+        "type": [*LINES[:20], LINES[20].replace("event_msg", "brand_new"), *LINES[21:]],
+        "version": [other_version(LINES[0]), *LINES[1:]],
+        "pairing": [*LINES[:11], *LINES[12:]],
+        "ordinals": [*LINES[:20], *LINES[21:]],
+    }
+    if fault in changes:
+        given = state(written(transcript, changes[fault]), changes[fault])
+    elif fault == "prefix":
+        written(transcript, [LINES[0], LINES[1].replace("exec", "tui"), *LINES[2:]])
+    elif fault == "elsewhere":
+        given["transcript"]["path"] = str(tmp_path / transcript.name)
+    elif fault == "deeper":
+        given["transcript"]["path"] = str(tmp_path / "codex/sessions/a" / transcript.name)
+    else:
+        given["lines"] = given["lines"][:2]
+    found = resumed(given)
+    assert found.command is None
+    assert found.why
+    assert others(tmp_path, transcript) == []
+
+
+def test_hooks_of_codex_save_on_a_timeline_of_codex(project: Path, transcript: Path) -> None:
+    about = {"session_id": SESSION, "transcript_path": str(transcript), "cwd": str(project)}
+    tool = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "call_0_0"}
+    written(transcript, LINES[:13])
+    hook.work(json.dumps({**about, **tool}).encode(), os.environ, CODEX)
+    written(transcript, LINES)
+    stop = {"hook_event_name": "Stop", "turn_id": "t", "model": "gpt-5.5"}
+    hook.work(json.dumps({**about, **stop}).encode(), os.environ, CODEX)
+    with hardsave.open() as vault:
+        last, first = vault.timeline(f"codex-{SESSION}").checkpoints()
+        assert first.description == "before Bash"
+        assert first.read("transcript")["upcoming"] == "call_0_0"
+        assert "upcoming" not in last.read("transcript")
+        assert last.metadata["agent"] == "codex"
+        assert len(last.read("messages")) == 11
+        assert len(last.read("lines")) == len(LINES)

@@ -1,0 +1,165 @@
+"""Transcripts of Codex, with lines that version 0.166.0 wrote; long texts in them are cut short."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardsave.adapters import codex_lines
+from hardsave.adapters.codex_lines import copied, ended, messages, parsed
+from hardsave.adapters.lines import Cut, Ending, Moment, Open, Unknown, cut
+
+PLAIN = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
+CODED = Path(__file__).with_name("codex_coded.jsonl").read_text().splitlines()
+ENDING = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u")
+
+
+def session(lines: list[str]) -> str:
+    return str(json.loads(lines[0])["payload"]["id"])
+
+
+def cut_at(lines: list[str], length: int, moment: Moment) -> Cut:
+    return cut(codex_lines, lines[:length], lines[length:], session(lines), moment)
+
+
+def changed(text: str, **payload: Any) -> str:
+    line = json.loads(text)
+    return json.dumps({**line, "payload": {**line["payload"], **payload}})
+
+
+# The moments of hooks, each as many lines as the transcript had when the hook was called.
+
+
+@pytest.mark.parametrize(
+    ("length", "pending", "end"),
+    [(14, "call_0_0", 15), (19, "call_1_0", 20), (26, "call_2_0", 28)],
+)
+def test_after_a_tool_the_result_is_taken_along(length: int, pending: str, end: int) -> None:
+    assert cut_at(PLAIN, length, Moment(pending=pending)) == Cut(PLAIN[:end], [])
+
+
+def test_after_one_of_two_tools_the_other_is_told_of() -> None:
+    assert cut_at(PLAIN, 25, Moment(pending="call_2_1")) == Cut(PLAIN[:28], [], later=1)
+
+
+@pytest.mark.parametrize(
+    ("length", "upcoming", "end"),
+    [(13, "call_0_0", 9), (18, "call_1_0", 16), (24, "call_2_0", 21), (24, "call_2_1", 21)],
+)
+def test_before_a_tool_the_answer_is_not_given_yet(length: int, upcoming: str, end: int) -> None:
+    assert cut_at(PLAIN, length, Moment(upcoming=upcoming)) == Cut(PLAIN[:end], [])
+
+
+def test_before_a_tool_while_another_has_ended_already_all_of_them_are_told_of() -> None:
+    assert cut_at(PLAIN, 25, Moment(upcoming="call_2_0")) == Cut(PLAIN[:28], [], later=1)
+
+
+@pytest.mark.parametrize("length", [7, 33, 34])
+def test_where_nothing_waits_everything_is_kept(length: int) -> None:
+    assert cut_at(PLAIN, length, Moment()) == Cut(PLAIN[:length], [])
+
+
+def test_a_tool_inside_a_script_goes_on_behind_the_script() -> None:
+    first, last = (Moment(pending=f"exec-{name}") for name in ("first", "last"))
+    assert cut_at(CODED, 18, first) == Cut(CODED[:21], [], later=2)
+    assert cut_at(CODED, 20, last) == Cut(CODED[:21], [])
+    assert cut_at(CODED, 17, Moment(upcoming="exec-first")) == Cut(CODED[:13], [])
+
+
+def test_a_call_that_was_killed_is_open_and_gets_one_truthful_result() -> None:
+    found = cut(codex_lines, PLAIN[:24], [], session(PLAIN), Moment(pending="call_2_1"))
+    assert [call.id for call in found.waiting] == ["call_2_0", "call_2_1"]
+    added = [json.loads(text) for text in ended(found.lines, found.waiting, ENDING)]
+    assert [line["ordinal"] for line in added] == [24, 25]
+    assert [line["payload"]["call_id"] for line in added] == ["call_2_0", "call_2_1"]
+    assert {line["payload"]["type"] for line in added} == {"function_call_output"}
+    assert all("unknown" in line["payload"]["output"] for line in added)
+    whole = [*found.lines, *map(json.dumps, added)]
+    assert cut(codex_lines, whole, [], session(PLAIN), Moment()).waiting == []
+
+
+def test_a_text_tool_gets_a_result_of_its_own_kind() -> None:
+    found = cut(codex_lines, PLAIN[:18], [], session(PLAIN), Moment(pending="call_1_0"))
+    (added,) = ended(found.lines, found.waiting, ENDING)
+    assert json.loads(added)["payload"]["type"] == "custom_tool_call_output"
+
+
+def test_a_call_behind_which_a_turn_has_ended_is_left_to_codex() -> None:
+    lines = [*PLAIN[:13], PLAIN[33]]
+    assert cut(codex_lines, lines, [], session(PLAIN), Moment()) == Cut(lines, [])
+    killed = cut(codex_lines, PLAIN[:13], [PLAIN[1]], session(PLAIN), Moment(pending="call_0_0"))
+    assert [call.id for call in killed.waiting] == ["call_0_0"]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "[]",
+        '{"type":"brand_new","ordinal":1,"payload":{}}',
+        '{"type":"event_msg","ordinal":1}',
+        '{"type":"event_msg","payload":{}}',
+        '{"type":"event_msg","ordinal":0,"payload":{}}',
+        '{"type":"session_meta","ordinal":1,"payload":{}}',
+        '{"type":"response_item","ordinal":1,"payload":{"type":"brand_new_call"}}',
+        changed(PLAIN[0], cli_version="0.165.9"),
+        changed(PLAIN[0], cli_version="1.0.0"),
+        changed(PLAIN[0], cli_version="mine"),
+        changed(PLAIN[0], history_mode="legacy"),
+        changed(PLAIN[0], id="another"),
+        changed(PLAIN[0], session_id="another"),
+    ],
+)
+def test_a_line_that_is_not_as_known_is_refused(text: str) -> None:
+    with pytest.raises(Unknown):
+        parsed(text, session(PLAIN))
+
+
+def test_a_later_version_that_writes_the_same_is_known() -> None:
+    assert parsed(changed(PLAIN[0], cli_version="0.170.2-alpha.1"), session(PLAIN))
+
+
+def test_a_result_without_a_call_is_refused() -> None:
+    with pytest.raises(Unknown):
+        cut(codex_lines, [*PLAIN[:11], PLAIN[14]], [], session(PLAIN), Moment())
+
+
+def test_lines_that_are_not_numbered_one_by_one_are_refused() -> None:
+    with pytest.raises(Unknown):
+        ended([PLAIN[0], PLAIN[2]], [], ENDING)
+
+
+def test_a_search_for_tools_without_a_result_is_refused() -> None:
+    call = {"type": "tool_search_call", "call_id": "c"}
+    with pytest.raises(Unknown):
+        ended([], [Open("c", {"payload": call})], ENDING)
+
+
+# A copy
+
+
+def test_only_the_first_line_of_a_copy_is_another_one() -> None:
+    copy = [copied(text, session(PLAIN), "new") for text in PLAIN]
+    assert copy[1:] == PLAIN[1:]
+    before, after = json.loads(PLAIN[0]), json.loads(copy[0])
+    assert (after["payload"].pop("id"), after["payload"].pop("session_id")) == ("new", "new")
+    del before["payload"]["id"], before["payload"]["session_id"]
+    assert after == before
+
+
+# For people
+
+
+def test_messages_are_what_was_said_by_user_model_and_tools() -> None:
+    found = messages([text.encode() for text in PLAIN] + [b"nonsense", b"[]", b'{"type": 1}'])
+    assert [each["role"] for each in found] == [
+        *("user", "assistant", "assistant", "tool", "assistant", "tool"),
+        *("assistant", "assistant", "tool", "tool", "assistant"),
+    ]
+    assert found[0]["content"] == [{"type": "input_text", "text": "do it"}]
+    assert found[4]["content"][0]["name"] == "apply_patch"
+    assert "Updated the following files" in found[5]["content"][0]["content"]

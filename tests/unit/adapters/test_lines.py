@@ -1,0 +1,55 @@
+"""Where a conversation is cut, with lines as Claude Code writes them."""
+
+import pytest
+
+from hardsave.adapters import claude_lines
+from hardsave.adapters.lines import Cut, Moment, Unknown, cut
+from tests.unit.adapters.conftest import answered, called, line, said
+
+
+def settled(lines: list[str], later: list[str], pending: str | None) -> Cut:
+    return cut(claude_lines, lines, later, "s-1", Moment(pending=pending))
+
+
+def test_what_is_settled_is_kept_as_it_is() -> None:
+    lines = [said("user", "hi"), called("a"), answered("a")]
+    assert settled(lines, [called("b")], None) == Cut(lines, [])
+
+
+def test_a_pending_result_is_looked_for_behind_all_calls_of_its_answer() -> None:
+    lines = [said("user", "hi"), called("a")]
+    later = [called("b"), line("tools-used"), answered("a"), answered("b"), said("assistant", "x")]
+    assert settled(lines, later, "a") == Cut([*lines, *later[:4]], [])
+
+
+def test_a_pending_result_that_never_came_leaves_its_call_open() -> None:
+    lines = [said("user", "hi"), called("a")]
+    found = settled(lines, [called("b"), answered("b")], "a")
+    assert found.lines == lines
+    assert [call.id for call in found.waiting] == ["a"]
+
+
+def test_a_call_that_nobody_waits_for_any_more_is_open_too() -> None:
+    found = settled([called("a", "b"), answered("a")], [answered("b")], None)
+    assert len(found.lines) == 2
+    assert [call.id for call in found.waiting] == ["b"]
+
+
+def test_before_a_call_the_whole_answer_that_it_stands_in_is_left_out() -> None:
+    lines = [said("user", "hi"), line("mode"), said("assistant", "well"), called("a")]
+    found = cut(claude_lines, lines, [answered("a")], "s-1", Moment(upcoming="a"))
+    assert found == Cut(lines[:2], [])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[answered("a")], [called("a"), answered("a"), answered("a")], [called("a"), called("a")]],
+)
+def test_results_and_calls_that_do_not_pair_are_refused(lines: list[str]) -> None:
+    with pytest.raises(Unknown):
+        settled(lines, [], None)
+
+
+def test_an_unknown_line_after_the_cut_is_of_no_concern() -> None:
+    lines, later = [called("a")], [answered("a"), line("brand-new-type")]
+    assert settled(lines, later, "a") == Cut([*lines, later[0]], [])
