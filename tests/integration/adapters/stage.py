@@ -1,0 +1,99 @@
+"""What the tests with real agents stand on: a project, a home, and a store of one's own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_SECONDS = 120
+HARDSAVE = f"{sys.executable} -P -m hardsave"
+# A tool of a test that waits for the checkpoint that another hook has saved
+UNTIL_SAVED = (
+    f'until [ $({HARDSAVE} log --all --json | grep -c \'"hook": "PostToolUse"\') -ge %d ]; '
+    "do sleep 0.1; done; "
+)
+
+
+class Stage:
+    """A project in a home of its own, where an agent keeps its things in a folder of its own."""
+
+    def __init__(self, folder: Path, agent: str, variable: str) -> None:
+        self.project = folder / "project"
+        self.project.mkdir()
+        self.config = folder / agent
+        self.config.mkdir()
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+            variable: str(self.config),
+        }
+
+    def hardsave(self, *arguments: str) -> Any:
+        done = self.run([*HARDSAVE.split(), *arguments, "--json"], {})
+        assert done.returncode == 0, done
+        return json.loads(done.stdout)
+
+    def run(self, command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.project,
+            env={**self.environment, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+
+    @contextmanager
+    def started(self, command: list[str], more: dict[str, str]) -> Iterator[None]:
+        """An agent at work, until the end of the block: then it is killed with all its children."""
+        process = subprocess.Popen(
+            command,
+            cwd=self.project,
+            env={**self.environment, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def checkpoints(self) -> dict[tuple[str, str | None], Any]:
+        """The checkpoints of the one session, by hook and call."""
+        (line,) = self.hardsave("timelines")
+        return {
+            (each["metadata"]["hook"], each["metadata"].get("tool_use_id")): each
+            for each in self.hardsave("log", "--timeline", line["name"])
+        }
+
+    def wait_for(self, path: Path) -> None:
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while not path.exists():
+            assert time.monotonic() < end, f"{path} never came"
+            time.sleep(0.05)
+
+    def end_tool(self) -> None:
+        """A tool outlives its agent; this one has written its process down."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int((self.project / "pid").read_text()), signal.SIGKILL)
+
+    def kept(self) -> dict[str, str]:
+        """Everything in the agent's own folder, by what is in it."""
+        found = (path for path in self.config.rglob("*") if path.is_file())
+        return {str(path): sha256(path.read_bytes()).hexdigest() for path in found}
+
+    def files(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in sorted(self.project.iterdir())}

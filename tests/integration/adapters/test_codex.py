@@ -1,0 +1,245 @@
+"""The real Codex, offline, against a model that says what a script says."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardsave.adapters import codex_trust
+from hardsave.adapters.settings import places
+from hardsave.runtime.scripted import Call, Reply, ScriptedModel
+from tests.integration.adapters.stage import HARDSAVE, UNTIL_SAVED, Stage
+
+CODEX = os.environ.get("HARDSAVE_TEST_CODEX") or shutil.which("codex")
+pytestmark = pytest.mark.skipif(CODEX is None, reason="Codex is not installed")
+
+PATCH = "*** Begin Patch\n*** Update File: edited.txt\n@@\n-one\n+two\n*** End Patch\n"
+PLAIN, CODED = "gpt-5.5", "gpt-6.1-sol"  # the one calls tools, the other writes scripts that do
+
+
+class CodexStage(Stage):
+    """Codex with our hooks, which its user has trusted."""
+
+    def __init__(self, folder: Path, model: str = PLAIN) -> None:
+        super().__init__(folder, "codex", "CODEX_HOME")
+        (self.project / "edited.txt").write_text("one\n")
+        self.model = model
+        self.hooks = self.config / "hooks.json"
+
+    def codex(self, script: list[Reply], *arguments: str, trusted: bool = True) -> list[Any]:
+        """Let it work through a script; what it asked the model."""
+        with ScriptedModel(script) as model:
+            self.configure(model.openai_url, trusted=trusted)
+            done = self.run(self.command(*arguments), {})
+            assert done.returncode == 0, done
+            return [each.body for each in model.requests]
+
+    def resumed(self, script: list[Reply], session: str) -> Any:
+        (asked,) = self.codex(script, "-c", "features.hooks=false", "resume", session, "go on")
+        return asked
+
+    def command(self, *arguments: str) -> list[str]:
+        assert CODEX is not None
+        options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+        return [CODEX, "exec", *options, *arguments]
+
+    def configure(self, url: str, *, trusted: bool = True) -> None:
+        text = (
+            f'model = "{self.model}"\nmodel_provider = "local"\n'
+            f'[model_providers.local]\nname = "local"\nbase_url = "{url}"\n'
+            'wire_api = "responses"\nrequest_max_retries = 0\nstream_max_retries = 0\n'
+        )
+        for place in places(self.hooks.read_text()) if trusted else ():
+            text += f'[hooks.state."{codex_trust.key(str(self.hooks), place)}"]\n'
+            text += f'trusted_hash = "{codex_trust.fingerprint(place)}"\n'
+        (self.config / "config.toml").write_text(text)
+
+    def rewind(self, checkpoint: Any) -> Any:
+        """Go back, and see that one transcript is new in the folder of Codex, and that is all."""
+        before = self.kept()
+        done = self.hardsave("rewind", checkpoint["id"], "--yes")
+        after = self.kept()
+        assert {path: after.get(path) for path in before} == before
+        (new,) = after.keys() - before.keys()
+        assert new.endswith(f"-{done['conversation']['session']}.jsonl")
+        return done["conversation"]
+
+
+def shell(command: str, id: str) -> Call:
+    return Call("exec_command", {"cmd": command, "yield_time_ms": 30000}, id=id)
+
+
+def asked_with(request: dict[str, Any]) -> dict[str, Any]:
+    """A request without the ids that Codex makes out of the session's."""
+    first, *others = request["input"]
+    known = [{key: value for key, value in first.items() if key != "id"}, *others]
+    return {
+        **{k: v for k, v in request.items() if k not in ("client_metadata", "prompt_cache_key")},
+        "input": known,
+    }
+
+
+def check_goes_on(original: dict[str, Any], resumed: dict[str, Any]) -> list[Any]:
+    """The same request as then, and only the new prompt behind it; what is new."""
+    then, now = asked_with(original), asked_with(resumed)
+    count = len(then["input"])
+    assert now["input"][:count] == then["input"]
+    assert {**now, "input": None} == {**then, "input": None}
+    new: list[Any] = now["input"][count:]
+    assert new[-1]["content"] == [{"type": "input_text", "text": "go on"}]
+    return new[:-1]
+
+
+def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    script = [
+        Reply("I look.", (shell("cat edited.txt", "c1"),)),
+        Reply(calls=(Call("apply_patch", {"input": PATCH}, id="c2"),)),
+        Reply(
+            calls=(
+                shell("echo b > made.txt", "c3"),
+                shell(UNTIL_SAVED % 3 + "rm edited.txt", "c4"),
+            )
+        ),
+        Reply("Done."),
+    ]
+    stage.hardsave("init", "--yes")
+    original = stage.codex(script, "do it")
+    assert stage.files() == {"made.txt": "b\n"}
+
+    saved = stage.checkpoints()
+    one, two = {"edited.txt": "one\n"}, {"edited.txt": "two\n"}
+    both, end = {**two, "made.txt": "b\n"}, {"made.txt": "b\n"}
+    expected = [
+        ("Stop", None, end, 3),
+        ("PostToolUse", "c4", end, 3),
+        ("PostToolUse", "c3", both, 3),
+        ("PreToolUse", "c3", two, 2),
+        ("PostToolUse", "c2", two, 2),
+        ("PreToolUse", "c2", one, 1),
+        ("PostToolUse", "c1", one, 1),
+        ("PreToolUse", "c1", one, 0),
+        ("SessionEnd", None, end, 3),
+    ]
+    for hook, call, files, request in expected:
+        back = stage.rewind(saved[hook, call])
+        assert stage.files() == files, (hook, call)
+        assert ("1 more call" in back["why"]) == ((hook, call) == ("PostToolUse", "c3"))
+        asked = stage.resumed([*script[:request], *[Reply("On.")] * 4], back["session"])
+        new = check_goes_on(original[request], asked)
+        answers = ["Done."] if hook in ("Stop", "SessionEnd") else []
+        assert [item["content"][0]["text"] for item in new] == answers
+
+    before = stage.kept()
+    done = stage.hardsave("rewind", saved["UserPromptSubmit", None]["id"], "--yes")
+    assert done["conversation"]["command"] == "codex"  # nothing had been said yet
+    assert stage.files() == one
+    assert stage.kept() == before
+
+
+def test_tools_that_a_script_calls_come_back_too(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path, CODED)
+    wait = json.dumps(UNTIL_SAVED % 2 + "rm edited.txt")
+    code = f"""
+        await tools.apply_patch({json.dumps(PATCH)});
+        text("patched");
+        const run = (cmd) => tools.exec_command({{cmd, yield_time_ms: 30000}});
+        text(JSON.stringify(await Promise.all([run("echo b > made.txt"), run({wait})])));
+    """
+    script = [
+        Reply("I do.", (Call("exec", {"input": code}, id="c1"),)),
+        *[Reply("On.")] * 4,
+    ]
+    stage.hardsave("init", "--yes")
+    original = stage.codex(script, "do it")
+    (line,) = stage.hardsave("timelines")
+    saved = stage.hardsave("log", "--timeline", line["name"])
+    patched = {"edited.txt": "two\n"}
+    boundaries = [
+        each
+        for each in reversed(saved)
+        if each["metadata"]["hook"] in ("PreToolUse", "PostToolUse")
+    ]
+    first, second, *_, last = boundaries
+    for checkpoint, files, request, later in (
+        (first, {"edited.txt": "one\n"}, 0, False),
+        (second, patched, 1, True),
+        (last, {"made.txt": "b\n"}, 1, False),
+    ):
+        back = stage.rewind(checkpoint)
+        assert stage.files() == files
+        assert ("more call" in back["why"]) == later
+        asked = stage.resumed([*script[:request], *[Reply("On.")] * 4], back["session"])
+        assert check_goes_on(original[request], asked) == []
+
+
+def test_a_call_that_was_killed_is_answered_once_and_truly(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    calls = (
+        shell("echo b > made.txt", "c1"),
+        shell(UNTIL_SAVED % 1 + "echo $$ > pid; exec sleep 600", "c2"),
+    )
+    with ScriptedModel([Reply(calls=calls)]) as model:
+        stage.configure(model.openai_url)
+        with stage.started(stage.command("do it"), {}):
+            stage.wait_for(stage.project / "pid")
+    stage.end_tool()
+    back = stage.rewind(stage.checkpoints()["PostToolUse", "c1"])
+    assert "2 calls have no result" in back["why"]
+    asked = stage.resumed([Reply("On.")] * 3, back["session"])
+    results = {
+        item["call_id"]: item["output"]
+        for item in asked["input"]
+        if item["type"] == "function_call_output"
+    }
+    assert set(results) == {"c1", "c2"}
+    assert all("unknown" in output for output in results.values())
+    assert len(results) == sum("output" in item["type"] for item in asked["input"])
+
+
+def test_a_session_that_goes_on_saves_on_the_same_timeline_and_can_go_back_again(
+    tmp_path: Path,
+) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply(calls=(shell("echo b > made.txt", "c1"),)), Reply("Done.")]
+    stage.codex(script, "do it")
+    first = stage.rewind(stage.checkpoints()["PostToolUse", "c1"])["session"]
+    again = [*script[:1], Reply(calls=(shell("echo c > more.txt", "c2"),)), Reply("On.")]
+    original = stage.codex(again, "resume", first, "go on")
+    saved = stage.checkpoints()
+    assert saved["PostToolUse", "c2"]["metadata"]["session"] == first
+    back = stage.rewind(saved["PostToolUse", "c2"])
+    assert stage.files() == {"edited.txt": "one\n", "made.txt": "b\n", "more.txt": "c\n"}
+    asked = stage.resumed([*again[:2], Reply("On.")], back["session"])
+    assert check_goes_on(original[1], asked) == []
+
+
+def test_hooks_that_nobody_has_trusted_do_not_run_and_doctor_says_so(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    stage.codex([Reply("Hello.")], "do it", trusted=False)
+    assert stage.hardsave("timelines") == []
+    found = {each["what"]: each for each in stage.hardsave("doctor")}["Codex"]
+    assert found["level"] == "warning"
+    assert "not trusted" in found["message"]
+
+
+def test_a_transcript_that_is_not_as_known_is_refused_and_files_come_back(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply(calls=(shell("echo b > made.txt", "c1"),)), Reply("Done.")]
+    stage.codex(script, "do it")
+    target = stage.checkpoints()["PreToolUse", "c1"]
+    (transcript,) = stage.config.glob("sessions/*/*/*/*.jsonl")
+    transcript.write_text(transcript.read_text().replace("do it", "do this"))
+    before = stage.kept()
+    done = stage.run([*HARDSAVE.split(), "rewind", target["id"], "--yes"], {})
+    assert done.returncode == 1
+    assert "the conversation was left as it is" in done.stderr
+    assert stage.files() == {"edited.txt": "one\n"}
+    assert stage.kept() == before
