@@ -38,8 +38,18 @@ class CodexStage(Stage):
             return [each.body for each in model.requests]
 
     def resumed(self, script: list[Reply], session: str) -> Any:
+        """Go on with a session, and see that it is this one and no other."""
+        before = self.transcripts()
         (asked,) = self.codex(script, "-c", "features.hooks=false", "resume", session, "go on")
+        assert asked["prompt_cache_key"] == session
+        after = self.transcripts()
+        assert {path for path in after if after[path] != before[path]} == {
+            path for path in after if path.endswith(f"-{session}.jsonl")
+        }
         return asked
+
+    def transcripts(self) -> dict[str, str]:
+        return {path: hash for path, hash in self.kept().items() if path.endswith(".jsonl")}
 
     def command(self, *arguments: str) -> list[str]:
         assert CODEX is not None
@@ -132,6 +142,9 @@ def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: P
         new = check_goes_on(original[request], asked)
         answers = ["Done."] if hook in ("Stop", "SessionEnd") else []
         assert [item["content"][0]["text"] for item in new] == answers
+
+    source = saved["Stop", None]["metadata"]["session"]
+    assert check_goes_on(original[3], stage.resumed([*script, Reply("On.")], source))
 
     before = stage.kept()
     done = stage.hardsave("rewind", saved["UserPromptSubmit", None]["id"], "--yes")
