@@ -1,22 +1,17 @@
 """The real Claude Code, offline, against a model that says what a script says."""
 
-import hashlib
 import importlib.util
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import hardsave
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
-
-TIMEOUT_SECONDS = 120
+from tests.integration.adapters.stage import UNTIL_SAVED, Stage
 
 
 def claude() -> str | None:
@@ -35,19 +30,12 @@ CLAUDE = claude()
 pytestmark = pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed")
 
 
-class Stage:
-    """A project, a home of its own, and Claude Code with our hooks."""
+class ClaudeStage(Stage):
+    """Claude Code with our hooks."""
 
     def __init__(self, folder: Path) -> None:
-        self.project = folder / "project"
-        self.project.mkdir()
-        self.config = folder / "claude"
-        self.config.mkdir()
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "XDG_DATA_HOME": str(folder / "data"),
-            "CLAUDE_CONFIG_DIR": str(self.config),
+        super().__init__(folder, "claude", "CLAUDE_CONFIG_DIR")
+        self.environment |= {
             "ANTHROPIC_API_KEY": "none",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_TELEMETRY": "1",
@@ -55,40 +43,21 @@ class Stage:
             "IS_SANDBOX": "1",
         }
 
-    def hardsave(self, *arguments: str) -> Any:
-        done = self._run([sys.executable, "-P", "-m", "hardsave", *arguments, "--json"], {})
-        assert done.returncode == 0, done
-        return json.loads(done.stdout)
-
     def claude(self, script: list[Reply], *arguments: str) -> list[dict[str, Any]]:
         """Let it work through a script; what it asked the model."""
-        assert CLAUDE is not None
         with ScriptedModel(script) as model:
-            command = [CLAUDE, "-p", "--dangerously-skip-permissions", *arguments]
-            done = self._run(command, {"ANTHROPIC_BASE_URL": model.anthropic_url})
+            done = self.run(self.command(*arguments), {"ANTHROPIC_BASE_URL": model.anthropic_url})
             assert done.returncode == 0, done
             # Requests without tools are the client's own: titles, topics.
             return [each.body for each in model.requests if each.body.get("tools")]
 
-    def _run(self, command: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self.project,
-            env={**self.environment, **more},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
+    def command(self, *arguments: str) -> list[str]:
+        assert CLAUDE is not None
+        return [CLAUDE, "-p", "--dangerously-skip-permissions", *arguments]
 
     def transcripts(self) -> dict[str, str]:
         """Every transcript, by what is in it."""
-        found = sorted(self.config.glob("projects/*/*.jsonl"))
-        return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
-
-    def files(self) -> dict[str, str]:
-        return {path.name: path.read_text() for path in sorted(self.project.iterdir())}
+        return {path: hash for path, hash in self.kept().items() if path.endswith(".jsonl")}
 
 
 def bash(command: str, id: str) -> Call:
@@ -108,15 +77,20 @@ def _said(messages: list[dict[str, Any]]) -> Iterator[Any]:
             yield message["role"], {k: v for k, v in block.items() if k != "cache_control"}
 
 
-def test_files_and_conversation_come_back_together(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
     edited = stage.project / "edited.txt"
     edited.write_text("one\n")
     change = {"file_path": str(edited), "old_string": "one", "new_string": "two"}
     script = [
         Reply("I look.", (Call("Read", {"file_path": str(edited)}, id="toolu_1"),)),
         Reply(calls=(Call("Edit", change, id="toolu_2"),)),
-        Reply(calls=(bash("echo b > made.txt", "toolu_3"), bash("rm edited.txt", "toolu_4"))),
+        Reply(
+            calls=(
+                bash("echo b > made.txt", "toolu_3"),
+                bash(UNTIL_SAVED % 3 + "rm edited.txt", "toolu_4"),
+            )
+        ),
         Reply("Done."),
     ]
     stage.hardsave("init", "--yes")
@@ -125,15 +99,21 @@ def test_files_and_conversation_come_back_together(tmp_path: Path) -> None:
 
     (line,) = stage.hardsave("timelines")
     saved = {
-        (each["metadata"]["hook"], each["metadata"].get("tool")): each
+        (about["hook"], about.get("tool_use_id") or about.get("tool")): each
         for each in stage.hardsave("log", "--timeline", line["name"])
+        for about in [each["metadata"]]
     }
     before = stage.transcripts()
+    one, two, end = {"edited.txt": "one\n"}, {"edited.txt": "two\n"}, {"made.txt": "b\n"}
     expected = {
-        ("Stop", None): ({"made.txt": "b\n"}, 3),
-        ("PostToolBatch", "Edit"): ({"edited.txt": "two\n"}, 2),
-        ("PostToolUse", "Edit"): ({"edited.txt": "two\n"}, 2),
-        ("PostToolBatch", "Read"): ({"edited.txt": "one\n"}, 1),
+        ("Stop", None): (end, 3),
+        ("PostToolBatch", "Bash, Bash"): (end, 3),
+        ("PostToolUse", "toolu_4"): (end, 3),
+        ("PostToolUse", "toolu_3"): ({**two, **end}, 3),
+        ("PostToolBatch", "Edit"): (two, 2),
+        ("PostToolUse", "toolu_2"): (two, 2),
+        ("PostToolBatch", "Read"): (one, 1),
+        ("PostToolUse", "toolu_1"): (one, 1),
     }
     for boundary, (files, request) in expected.items():
         target = saved[boundary]["id"]
@@ -142,6 +122,7 @@ def test_files_and_conversation_come_back_together(tmp_path: Path) -> None:
         assert {**stage.transcripts(), **before} == stage.transcripts(), "an original was touched"
         (asked,) = stage.claude(
             [*script[:request], *[Reply("On.")] * 4],
+            *("--settings", '{"disableAllHooks": true}'),
             *("--resume", back["conversation"]["session"], "go on"),
         )
         known = said(original[request])
@@ -151,22 +132,27 @@ def test_files_and_conversation_come_back_together(tmp_path: Path) -> None:
         assert ("Done." in json.dumps(said(asked)[len(known) :])) == (boundary == ("Stop", None))
 
 
-def test_a_call_that_was_cut_short_is_answered_once_and_truly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = Stage(tmp_path)
+def test_a_call_that_was_killed_is_answered_once_and_truly(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")
-    stage.claude([Reply(calls=(bash("echo b > made.txt", "toolu_1"),)), Reply("Done.")], "do it")
-    monkeypatch.setenv("XDG_DATA_HOME", stage.environment["XDG_DATA_HOME"])
-    monkeypatch.chdir(stage.project)
-    with hardsave.open() as vault:
-        (line,) = vault.timelines()
-        target = next(each for each in line.checkpoints() if each.metadata["hook"] == "PostToolUse")
-        mark = target.read("transcript")
-    os.truncate(mark["path"], mark["offset"])  # as if it had been killed before it wrote the result
-    back = stage.hardsave("rewind", target.id, "--yes")
-    session = back["conversation"]["session"]
-    (asked,) = stage.claude([Reply("On.")] * 4, "--resume", session, "go on")
-    results = [block for _, block in said(asked) if block["type"] == "tool_result"]
-    assert [(each["tool_use_id"], each["is_error"]) for each in results] == [("toolu_1", True)]
-    assert "unknown" in json.dumps(results)
+    calls = (
+        bash("echo b > made.txt", "toolu_1"),
+        bash(UNTIL_SAVED % 1 + "echo $$ > pid; exec sleep 600", "toolu_2"),
+    )
+    with (
+        ScriptedModel([Reply(calls=calls)]) as model,
+        stage.started(stage.command("do it"), {"ANTHROPIC_BASE_URL": model.anthropic_url}),
+    ):
+        stage.wait_for(stage.project / "pid")
+    stage.end_tool()
+    target = stage.checkpoints()["PostToolUse", "toolu_1"]["id"]
+    back = stage.hardsave("rewind", target, "--yes")["conversation"]
+    assert "no result" in back["why"]
+    (asked,) = stage.claude([Reply("On.")] * 4, "--resume", back["session"], "go on")
+    blocks = [block for _, block in said(asked)]
+    called = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    assert [each["tool_use_id"] for each in results] == called
+    (truth,) = (each for each in results if each["tool_use_id"] == "toolu_2")
+    assert truth["is_error"]
+    assert "unknown" in json.dumps(truth)
