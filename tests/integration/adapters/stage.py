@@ -72,11 +72,11 @@ class Stage:
             process.wait()
 
     def checkpoints(self) -> dict[tuple[str, str | None], Any]:
-        """The checkpoints of the one session, by hook and call."""
+        """The checkpoints of the one timeline, the newest by each hook and call."""
         (line,) = self.hardsave("timelines")
         return {
             (each["metadata"]["hook"], each["metadata"].get("tool_use_id")): each
-            for each in self.hardsave("log", "--timeline", line["name"])
+            for each in reversed(self.hardsave("log", "--timeline", line["name"]))
         }
 
     def wait_for(self, path: Path) -> None:

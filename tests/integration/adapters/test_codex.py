@@ -231,6 +231,12 @@ def test_a_session_that_goes_on_saves_on_the_same_timeline_and_can_go_back_again
     asked = stage.resumed([*again[:2], Reply("On.")], back["session"])
     assert check_goes_on(original[1], asked) == []
 
+    before_the_prompt = stage.rewind(saved["UserPromptSubmit", None])
+    assert stage.files() == {"edited.txt": "one\n", "made.txt": "b\n"}
+    asked = stage.resumed([*again[:1], Reply("On.")], before_the_prompt["session"])
+    unasked = {**original[0], "input": original[0]["input"][:-1]}
+    assert check_goes_on(unasked, asked) == []
+
 
 def test_hooks_that_nobody_has_trusted_do_not_run_and_doctor_says_so(tmp_path: Path) -> None:
     stage = CodexStage(tmp_path)
