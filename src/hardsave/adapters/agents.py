@@ -31,6 +31,8 @@ class Agent(NamedTuple):
     hooks: Mapping[str, int]
     """The events that call us, each with the seconds that the agent waits."""
     lines: Lines
+    has_transcripts_of_subagents: bool
+    """Whether hooks of a subagent are told its own transcript, and not that of the session."""
 
     def home(self, environment: Mapping[str, str]) -> Path:
         """Where it keeps what belongs to a user."""
@@ -52,6 +54,7 @@ CLAUDE_CODE = Agent(
         _PATIENCE_SECONDS,
     ),
     lines=claude_lines,
+    has_transcripts_of_subagents=False,
 )
 CODEX = Agent(
     name="codex",
@@ -69,6 +72,7 @@ CODEX = Agent(
         "SessionEnd": 3,  # it allows no more
     },
     lines=codex_lines,
+    has_transcripts_of_subagents=True,
 )
 AGENTS = (CLAUDE_CODE, CODEX)
 

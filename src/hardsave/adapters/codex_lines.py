@@ -65,8 +65,6 @@ def parsed(text: str, session: str) -> Line:
     payload, ordinal = line.get("payload"), line.get("ordinal")
     if not isinstance(payload, dict) or not isinstance(ordinal, int):
         raise Unknown(f"a line of type {kind!r} has no payload, or no ordinal")
-    if (kind == "session_meta") != (ordinal == 0):
-        raise Unknown("a session is not told of in its first line, or again in another")
     if kind == "session_meta":
         _check_session(payload, session)
     elif kind == "response_item" and _item(line) not in SAID | HEARD | {"message"}:
@@ -122,7 +120,8 @@ def is_heard(line: Line) -> bool:
 
 
 def is_talk(line: Line) -> bool:
-    return _message(line) is not None
+    """Also in the session that this one was forked from, to which its first line leads."""
+    return _message(line) is not None or "forked_from_id" in line["payload"]
 
 
 def copied(text: str, session: str, new: str) -> str:
@@ -135,10 +134,15 @@ def copied(text: str, session: str, new: str) -> str:
 
 def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Codex would have written them. It names a session by its first prompt."""
-    ordinals = [json.loads(line)["ordinal"] for line in lines]
-    if ordinals != list(range(len(lines))):
+    first, *others = map(json.loads, lines)
+    start = first["payload"].get("forked_from_ordinal_exclusive", 0)
+    is_first = [line["type"] == "session_meta" for line in (first, *others)]
+    if is_first != [True, *[False] * len(others)]:
+        raise Unknown("a session is not told of in its first line, or again in another")
+    if [line["ordinal"] for line in (first, *others)] != list(range(start, start + len(lines))):
         raise Unknown("its lines are not numbered one by one")
-    return [_result(call, len(lines) + at, ending) for at, call in enumerate(waiting)]
+    end = start + len(lines)
+    return [_result(call, end + at, ending) for at, call in enumerate(waiting)]
 
 
 def _result(call: Open, ordinal: int, ending: Ending) -> str:

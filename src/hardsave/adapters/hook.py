@@ -164,8 +164,9 @@ def _put(
         "workspace": project,
     }
     known = _known(line.head, event)
-    if event.transcript is None:
-        line.snapshot(**how)
+    is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
+    if event.transcript is None or is_aside:
+        line.snapshot(**how)  # the conversation stays as the session's last hook has left it
         return
     found = read(Path(event.transcript), known or EMPTY)
     transcript = {

@@ -238,6 +238,26 @@ def test_a_session_that_goes_on_saves_on_the_same_timeline_and_can_go_back_again
     assert check_goes_on(unasked, asked) == []
 
 
+def test_a_session_that_codex_forked_goes_back_too(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    script = [Reply("First."), Reply(calls=(shell("echo b > made.txt", "c1"),)), Reply("Done.")]
+    stage.hardsave("init", "--yes")
+    stage.codex(script, "do it")
+    (source,) = stage.transcripts()
+    original = stage.codex(script, "fork", source.removesuffix(".jsonl")[-36:], "and more")
+    forked = next(
+        line["name"]
+        for line in stage.hardsave("timelines")
+        if not line["name"].endswith(source.removesuffix(".jsonl")[-36:])
+    )
+    saved = {each["metadata"]["hook"]: each for each in stage.hardsave("log", "--timeline", forked)}
+    for hook, request, known in (("PostToolUse", 1, None), ("UserPromptSubmit", 0, -1)):
+        back = stage.rewind(saved[hook])
+        asked = stage.resumed([Reply("On.")] * 4, back["session"])
+        then = {**original[request], "input": original[request]["input"][:known]}
+        assert check_goes_on(then, asked) == []
+
+
 def test_hooks_that_nobody_has_trusted_do_not_run_and_doctor_says_so(tmp_path: Path) -> None:
     stage = CodexStage(tmp_path)
     stage.hardsave("init", "--yes")

@@ -133,3 +133,23 @@ def test_hooks_of_codex_save_on_a_timeline_of_codex(project: Path, transcript: P
         assert last.metadata["agent"] == "codex"
         assert len(last.read("messages")) == 11
         assert len(last.read("lines")) == len(LINES)
+
+
+def test_a_subagent_saves_files_and_leaves_the_conversation_to_the_session(
+    project: Path, transcript: Path
+) -> None:
+    about = {"session_id": SESSION, "transcript_path": str(transcript), "cwd": str(project)}
+    hook.work(json.dumps({**about, "hook_event_name": "Stop"}).encode(), os.environ, CODEX)
+    (project / "a.txt").write_text("by a subagent\n")
+    apart = written(transcript.with_name("rollout-2026-11-16T07-02-20-sub.jsonl"), LINES[:3])
+    aside = {"hook_event_name": "PostToolUse", "tool_use_id": "call_0_0", "agent_id": "sub"}
+    told = {**about, **aside, "transcript_path": str(apart)}
+    hook.work(json.dumps(told).encode(), os.environ, CODEX)
+    with hardsave.open() as vault:
+        head = vault.timeline(f"codex-{SESSION}").head
+        assert head is not None
+        assert head.metadata["subagent"] == "sub"
+        assert head.read("transcript")["path"] == str(transcript)
+        assert len(head.read("lines")) == len(LINES)
+        assert head.snapshot is not None
+        assert head.snapshot.read("a.txt") == b"by a subagent\n"

@@ -103,8 +103,7 @@ def test_a_call_behind_which_a_turn_has_ended_is_left_to_codex() -> None:
         '{"type":"brand_new","ordinal":1,"payload":{}}',
         '{"type":"event_msg","ordinal":1}',
         '{"type":"event_msg","payload":{}}',
-        '{"type":"event_msg","ordinal":0,"payload":{}}',
-        '{"type":"session_meta","ordinal":1,"payload":{}}',
+        '{"type":"session_meta","ordinal":0,"payload":{}}',
         '{"type":"response_item","ordinal":1,"payload":{"type":"brand_new_call"}}',
         changed(PLAIN[0], cli_version="0.165.9"),
         changed(PLAIN[0], cli_version="1.0.0"),
@@ -128,15 +127,24 @@ def test_a_result_without_a_call_is_refused() -> None:
         cut(codex_lines, [*PLAIN[:11], PLAIN[14]], [], session(PLAIN), Moment())
 
 
-def test_lines_that_are_not_numbered_one_by_one_are_refused() -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [PLAIN[0], PLAIN[2]],
+        PLAIN[1:],
+        [PLAIN[0], PLAIN[0].replace('"ordinal":0', '"ordinal":1')],
+        [changed(PLAIN[0], forked_from_ordinal_exclusive=7), PLAIN[1]],
+    ],
+)
+def test_lines_that_are_not_numbered_one_by_one_are_refused(lines: list[str]) -> None:
     with pytest.raises(Unknown):
-        ended([PLAIN[0], PLAIN[2]], [], ENDING)
+        ended(lines, [], ENDING)
 
 
 def test_a_search_for_tools_without_a_result_is_refused() -> None:
     call = {"type": "tool_search_call", "call_id": "c"}
     with pytest.raises(Unknown):
-        ended([], [Open("c", {"payload": call})], ENDING)
+        ended(PLAIN[:1], [Open("c", {"payload": call})], ENDING)
 
 
 # A copy
