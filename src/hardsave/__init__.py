@@ -9,56 +9,76 @@
 A save that has returned is there after `kill -9` and after a power loss.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from hardsave.errors import (
-    Conflict,
-    Corrupt,
-    HardsaveError,
-    LeaseLost,
-    Misuse,
-    NotFound,
-    StepsChanged,
-    StepUnknown,
-    Unavailable,
-    Unstorable,
-)
-from hardsave.objects.redaction import Redaction, Rule
-from hardsave.objects.types import DEFAULT_TYPES
-from hardsave.stores.base import Collected, Report, Stats
-from hardsave.vault.checkpoint import Checkpoint, Page
-from hardsave.vault.line import Timeline
-from hardsave.vault.saving import ANY_HEAD
-from hardsave.vault.vault import Vault
-from hardsave.vault.vault import open_vault as open
-from hardsave.vault.vault import repair_store as repair
-
+TYPE_CHECKING = False  # typing itself takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     import hardsave.aio as aio
+    from hardsave.errors import (
+        Conflict,
+        Corrupt,
+        HardsaveError,
+        LeaseLost,
+        Misuse,
+        NotFound,
+        StepsChanged,
+        StepUnknown,
+        Unavailable,
+        Unstorable,
+    )
+    from hardsave.objects.redaction import Redaction, Rule
+    from hardsave.objects.types import register
+    from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.retry import Retry
     from hardsave.tasks.task import Task
     from hardsave.timeline.policy import Policy, Thin
+    from hardsave.vault.checkpoint import Checkpoint, Page
     from hardsave.vault.files import Snapshot
+    from hardsave.vault.line import Timeline
     from hardsave.vault.rewind import Rewind
+    from hardsave.vault.saving import ANY_HEAD
     from hardsave.vault.undo import Operation
+    from hardsave.vault.vault import Vault
+    from hardsave.vault.vault import open_vault as open
+    from hardsave.vault.vault import repair_store as repair
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
-register = DEFAULT_TYPES.register
-
-_LAZY = {
-    "Attempt": "hardsave.tasks.attempt",
-    "Operation": "hardsave.vault.undo",
-    "Policy": "hardsave.timeline.policy",
-    "Retry": "hardsave.tasks.retry",
-    "Rewind": "hardsave.vault.rewind",
-    "Snapshot": "hardsave.vault.files",
-    "Task": "hardsave.tasks.task",
-    "Thin": "hardsave.timeline.policy",
-    "Verification": "hardsave.vault.verify",
-    "Workspace": "hardsave.vault.workspace",
+# Where each name is at home. It is loaded by whoever asks first: a hook that hands its work to a
+# resident needs none of them, and asyncio takes a while even for those who need much.
+_HOMES = {
+    "hardsave.errors": (
+        "Conflict",
+        "Corrupt",
+        "HardsaveError",
+        "LeaseLost",
+        "Misuse",
+        "NotFound",
+        "StepUnknown",
+        "StepsChanged",
+        "Unavailable",
+        "Unstorable",
+    ),
+    "hardsave.objects.redaction": ("Redaction", "Rule"),
+    "hardsave.objects.types": ("register",),
+    "hardsave.stores.base": ("Collected", "Report", "Stats"),
+    "hardsave.tasks.attempt": ("Attempt",),
+    "hardsave.tasks.retry": ("Retry",),
+    "hardsave.tasks.task": ("Task",),
+    "hardsave.timeline.policy": ("Policy", "Thin"),
+    "hardsave.vault.checkpoint": ("Checkpoint", "Page"),
+    "hardsave.vault.files": ("Snapshot",),
+    "hardsave.vault.line": ("Timeline",),
+    "hardsave.vault.rewind": ("Rewind",),
+    "hardsave.vault.saving": ("ANY_HEAD",),
+    "hardsave.vault.undo": ("Operation",),
+    "hardsave.vault.vault": ("Vault", "open_vault", "repair_store"),
+    "hardsave.vault.verify": ("Verification",),
+    "hardsave.vault.workspace": ("Workspace",),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open` is Python's own
 
 __all__ = [
     "ANY_HEAD",
@@ -98,18 +118,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`hardsave.aio` and the like are loaded by whoever asks: asyncio takes a while."""
+def __getattr__(name: str) -> "Any":
+    """What was not asked for before. The next time it is here."""
+    import importlib
+
     if name == "aio":
-        import importlib
-
         return importlib.import_module("hardsave.aio")
-    if name in _LAZY:
-        import importlib
-
-        return getattr(importlib.import_module(_LAZY[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 
         return version("hardsave")
-    raise AttributeError(f"module 'hardsave' has no attribute {name!r}")
+    there = _CALLED.get(name, name)
+    if name not in __all__ or there not in _HOME_OF:
+        raise AttributeError(f"module 'hardsave' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOME_OF[there]), there)
+    globals()[name] = found
+    return found

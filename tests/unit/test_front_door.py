@@ -76,7 +76,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "testing",
     }
     rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
-    typing_only = {"TYPE_CHECKING", "Any", "DEFAULT_TYPES"}
+    typing_only = {"TYPE_CHECKING"}
     assert public - rooms - typing_only <= set(NAMES)
 
 

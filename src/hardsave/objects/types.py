@@ -61,6 +61,7 @@ class Types:
 
 
 DEFAULT_TYPES = Types()
+register = DEFAULT_TYPES.register
 
 
 def default_name(cls: type) -> str:
