@@ -10,10 +10,10 @@ from hardsave.timeline import names
 from hardsave.timeline.refs import from_text
 
 
-def whole_id(expect: Any) -> bytes:
-    if not isinstance(expect, str) or not names.FULL_ID.fullmatch(expect):
-        raise Misuse(f"expect is a checkpoint, a whole id or ANY_HEAD, not {expect!r}")
-    return from_text(expect)
+def whole_id(id: Any, what: str = "expect is a checkpoint, a whole id or ANY_HEAD") -> bytes:
+    if not isinstance(id, str) or not names.FULL_ID.fullmatch(id):
+        raise Misuse(f"{what}, not {id!r}")
+    return from_text(id)
 
 
 def shaped(state: Any, wanted: Any) -> Any:

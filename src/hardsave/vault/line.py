@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
 from hardsave.errors import HardsaveError, Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.stores.base import CheckpointGone, Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
@@ -43,11 +43,17 @@ T = TypeVar("T")
 class Timeline:
     """A handle on one timeline. Made by `vault.timeline(name)`."""
 
-    def __init__(self, context: Context, name: str, seen: TimelineRecord | None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        seen: TimelineRecord | None,
+        once: Id | None = None,
+    ) -> None:
         self._context = context
         self._name = name
         self._lock = threading.RLock()
-        self._saving = Saving(context, name, seen)
+        self._saving = Saving(context, name, seen, once)
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
-from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.shadow import Shadow
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.timeline import names
@@ -48,9 +48,16 @@ Build = Callable[[TimelineRecord | None], tuple[Hash, Out]]
 class Saving:
     """Saves on one timeline. Whoever shares it takes turns."""
 
-    def __init__(self, context: Context, name: str, seen: TimelineRecord | None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        seen: TimelineRecord | None,
+        once: Id | None = None,
+    ) -> None:
         self._context = context
         self._name = name
+        self._once = once  # the id of the one checkpoint to be made, perhaps by another already
         self.seen = seen
         self._shadow: Shadow | None = None
         self._growth: Growth | None = None
@@ -92,13 +99,15 @@ class Saving:
         self._meet(expect)
         gone = 0
         while True:
+            if done := self._done():
+                return done
             was_grown = self._growth is not None
             try:
                 taken = None if files is None else files.take(afresh=gone > 0)
                 record = self._commit(build, about, taken, asks=gone == 0)
                 if files is not None:
                     files.done()
-                return record
+                return self._done() or record
             except ObjectsGone as error:
                 gone += 1  # what was remembered is collected by now: once more, with all of it
                 if gone > 1:
@@ -111,6 +120,16 @@ class Saving:
                 if expect is not ANY_HEAD:
                     raise Conflict(self._way_out(conflict)) from error
                 self.look()
+
+    def _done(self) -> CheckpointRecord | None:
+        """What this save was to make, if it is there: made by somebody else, or just now.
+
+        Looked up after the head was. Whoever makes it later moves the head, and our commit
+        is recognised by its id; it is not ours then.
+        """
+        if self._once is None:
+            return None
+        return self._context.store.checkpoint(self._context.user, self._once)
 
     def _commit(
         self,
@@ -207,7 +226,7 @@ class Saving:
             encoded = self._context.objects.codec.encode(dict(metadata), "metadata")
         if len(encoded) > MAX_METADATA_BYTES:
             raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
-        id, moment = self._context.new_id(), self._context.clock()
+        id, moment = self._once or self._context.new_id(), self._context.clock()
 
         def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
             parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)

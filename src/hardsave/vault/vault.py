@@ -17,6 +17,7 @@ from hardsave.stores import registry
 from hardsave.stores.base import Collected, Durability, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
+from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -200,10 +201,16 @@ class Vault:
                 self._tasks = open_tasks(self._context, _task_settings(self._directory))
             return self._tasks
 
-    def timeline(self, name: str) -> Timeline:
-        """A handle on a timeline. One that does not exist begins with its first save."""
+    def timeline(self, name: str, *, once: str | None = None) -> Timeline:
+        """A handle on a timeline. One that does not exist begins with its first save.
+
+        `once` is for a single save that may be asked for twice, by somebody who does not know
+        whether the first came through: a new id, `chk_` and 24 random hex digits. It is saved under
+        that id; if a checkpoint has it already, that one is returned and nothing is written.
+        """
         names.check_timeline(name)
-        return Timeline(self._context, name, self._context.store.timeline(self.user, name))
+        id = None if once is None else whole_id(once, "once is a whole id")
+        return Timeline(self._context, name, self._context.store.timeline(self.user, name), id)
 
     def timelines(self) -> Iterator[Timeline]:
         """All timelines, by name."""
