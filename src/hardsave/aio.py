@@ -31,6 +31,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -91,7 +92,9 @@ class _Pool:
         loop = asyncio.get_running_loop()
         if self.is_closed:
             raise Misuse("this vault is closed; open it again")
-        return await loop.run_in_executor(self._threads, partial(call, *args, **kwargs))
+        # In a copy of the caller's context: what an attempt saves is known to be its own.
+        bound = partial(call, *args, **kwargs)
+        return await loop.run_in_executor(self._threads, copy_context().run, bound)
 
     async def tell(self, event: EventName, about: object) -> None:
         for handler in tuple(self.handlers.get(event, ())):
@@ -162,6 +165,14 @@ class Checkpoint:
     @property
     def metadata(self) -> Mapping[str, Any]:
         return self._sync.metadata
+
+    @property
+    def task(self) -> str | None:
+        return self._sync.task
+
+    @property
+    def attempt(self) -> int | None:
+        return self._sync.attempt
 
     async def read(self, *path: Any) -> Any:
         return await self._pool.run(self._sync.read, *path)

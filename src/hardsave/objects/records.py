@@ -30,6 +30,9 @@ class CheckpointRecord(NamedTuple):
     root: Hash  # of the state
     snapshot: Hash | None = None  # of the captured files, if it has any
     workspace: bytes | None = None  # the directory that they are from
+    task: str | None = None  # whose attempt saved it, if one did
+    generation: int = 0  # of that task
+    attempt: int = 0  # which one of that generation, from 1
     hidden: int = 0  # above 0: by which commit; the store fills it in
 
     @property

@@ -18,7 +18,7 @@ Owners
 Waiting
     A pending task that names others in `after` waits for the first that is not completed:
     the store fills in `waits_for`, sets `due` to None, and looks again whenever a task is
-    completed, inside the same commit.
+    completed or rolled back, inside the same commit.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -46,7 +46,7 @@ class Work(NamedTuple):
 
     fences: Sequence[Fence] = ()
     moves: Sequence[TaskMove] = ()
-    entries: Sequence[EntryRecord] = ()  # added before the batch's event
+    entries: Sequence[EntryRecord] = ()  # added before all else that the batch adds
     alive: Collection[Id] = ()  # owners that nobody has buried
     bury: Sequence[OwnerRecord] = ()  # removed, if their leases are as they are here
     forget: Collection[str] = ()  # tasks that go for good, with all their entries

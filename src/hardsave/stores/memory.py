@@ -118,11 +118,11 @@ class MemoryStore:
                 tenant.objects.setdefault(address, data)
             tenant.move([batch.move] if batch.move is not None else [])
             tenant.move(batch.changes.moves)
+            self._number = tenant.ledger.apply(batch.work, self._number)
             for record in batch.changes.checkpoints:
                 self._number += 1
                 tenant.add(record._replace(number=self._number, hidden=0))
             self._number += len(batch.changes.tombstones) + 1
-            self._number = tenant.ledger.apply(batch.work, self._number - 1) + 1
             tenant.change(batch.changes, self._number)
             event = batch.event._replace(number=self._number)
             if isinstance(event, LogRecord):

@@ -77,6 +77,8 @@ class MemoryLedger:
         self._by_key[task.key] = task.name
         if task.state == "completed":
             self._release(task.name)
+        elif task.state == "rolled_back":
+            self._hold_up(task.name)
 
     def _waiting(self, task: TaskRecord) -> TaskRecord:
         """A pending task as it stands, given what it has to wait for."""
@@ -93,6 +95,12 @@ class MemoryLedger:
         for task in [task for task in self._tasks.values() if task.waits_for == name]:
             free = task._replace(waits_for=None, due=task.not_before)
             self._tasks[task.name] = self._waiting(free)
+
+    def _hold_up(self, name: str) -> None:
+        for task in list(self._tasks.values()):
+            is_free = task.waits_for is None and task.question is None
+            if task.state == "pending" and is_free and name in task.after:
+                self._tasks[task.name] = task._replace(waits_for=name, due=None)
 
     # Reading
 

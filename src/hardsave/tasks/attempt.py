@@ -5,6 +5,7 @@ write is refused with `LeaseLost`, and so is everything after it: the attempt is
 its body still does.
 """
 
+import contextlib
 import inspect
 import os
 import threading
@@ -15,8 +16,9 @@ from typing import Any, TypeVar
 
 from hardsave.errors import LeaseLost, Misuse
 from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work
-from hardsave.tasks import names, retry, states
+from hardsave.tasks import current, names, retry, states
 from hardsave.tasks.calls import Call, Calls, Paused, check_policy, said
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease, Listener
@@ -31,7 +33,11 @@ T = TypeVar("T")
 
 class Attempt(Listener):
     """An attempt under way. As a context manager it is completed at the end of its block, and
-    failed by an exception; what interrupts the program hands it back."""
+    failed by an exception; what interrupts the program hands it back.
+
+    What is saved inside the block, or by the handler that holds it, belongs to it: the checkpoint
+    says so, and is refused like any other write if the task is somebody else's by then.
+    """
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class Attempt(Listener):
         self._mutex = threading.Lock()
         self._is_over = False
         self._is_lost = threading.Event()
+        self._block = contextlib.ExitStack()
 
     # Looking
 
@@ -193,6 +200,7 @@ class Attempt(Listener):
         self.lost()
 
     def __enter__(self) -> "Attempt":
+        self._block.enter_context(working(self))
         return self
 
     def __exit__(
@@ -201,17 +209,8 @@ class Attempt(Listener):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if isinstance(error, Paused):
-            return True
-        if self._is_over or isinstance(error, LeaseLost):
-            return False
-        if error is None:
-            self.complete()
-        elif isinstance(error, Exception):
-            self.fail(error)
-        else:  # Ctrl-C, or the end of the program
-            self.hand_back()
-        return False
+        self._block.close()
+        return end_block(self, error)
 
     # Writing
 
@@ -265,6 +264,46 @@ class _Holder:
 
     def paused(self, question: str, call: Call) -> Paused:
         return self._attempt._paused(question, call)
+
+
+class _AtWork:
+    """The attempt, as whoever saves sees it."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+
+    def is_at(self, store: Store, user: str | None) -> bool:
+        desk = self._attempt._desk
+        return desk.store is store and desk.user == user
+
+    def standing(self) -> current.Standing | None:
+        task = self._attempt._record
+        if self._attempt._is_over:
+            return None
+        return current.Standing(task.name, task.generation, task.attempts, task.epoch)
+
+    def lost(self) -> None:
+        self._attempt.lost()
+
+
+def working(attempt: Attempt) -> "contextlib.AbstractContextManager[None]":
+    """Inside, what is saved belongs to this attempt."""
+    return current.working(_AtWork(attempt))
+
+
+def end_block(attempt: Attempt, error: BaseException | None) -> bool:
+    """Record how a block has ended; whether its error is settled by that."""
+    if isinstance(error, Paused):
+        return True
+    if attempt._is_over or isinstance(error, LeaseLost):
+        return False
+    if error is None:
+        attempt.complete()
+    elif isinstance(error, Exception):
+        attempt.fail(error)
+    else:  # Ctrl-C, or the end of the program
+        attempt.hand_back()
+    return False
 
 
 def begin_step(

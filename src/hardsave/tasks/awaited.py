@@ -7,7 +7,6 @@ caller's own loop; only what they write goes through a thread.
 
 import asyncio
 import contextlib
-import contextvars
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -33,7 +32,7 @@ P = ParamSpec("P")
 
 
 class Threads(Protocol):
-    """Where calls that block are run."""
+    """Where calls that block are run, in the context of whoever calls."""
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
@@ -44,6 +43,7 @@ class Attempt:
     def __init__(self, sync: sync_attempt.Attempt, threads: Threads) -> None:
         self._sync = sync
         self._threads = threads
+        self._block = contextlib.ExitStack()
 
     @property
     def id(self) -> str:
@@ -109,16 +109,14 @@ class Attempt:
         """Coroutines here, plain functions in a thread: they may block."""
         if inspect.iscoroutinefunction(fn):
             return await fn(*args)
-        context = contextvars.copy_context()
-        value = await self._threads.run(lambda: context.run(fn, *args))
+        value = await self._threads.run(fn, *args)
         return await value if inspect.isawaitable(value) else value
 
     async def progress(self, done: int, total: int = 0) -> None:
         await self._threads.run(self._sync.progress, done, total)
 
     async def ask(self, question: str) -> Any:
-        context = contextvars.copy_context()  # it knows in which step it is
-        return await self._threads.run(lambda: context.run(self._sync.ask, question))
+        return await self._threads.run(self._sync.ask, question)
 
     async def complete(self, result: Any = None) -> None:
         await self._threads.run(self._sync.complete, result)
@@ -130,6 +128,7 @@ class Attempt:
         await self._threads.run(self._sync.hand_back)
 
     async def __aenter__(self) -> "Attempt":
+        self._block.enter_context(sync_attempt.working(self._sync))
         return self
 
     async def __aexit__(
@@ -138,7 +137,8 @@ class Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        return await self._threads.run(self._sync.__exit__, kind, error, trace)
+        self._block.close()
+        return await self._threads.run(sync_attempt.end_block, self._sync, error)
 
 
 Handler = Callable[[Attempt], Awaitable[Any]]
@@ -222,7 +222,8 @@ class Runner:
             while not shift.stop.is_set():
                 attempt = await self._threads.run(shift.next)
                 if attempt is not None:
-                    outcome = await _outcome(Attempt(attempt, self._threads), handler)
+                    with sync_attempt.working(attempt):
+                        outcome = await _outcome(Attempt(attempt, self._threads), handler)
                     await self._threads.run(shift.end, attempt, outcome)
                 elif until_idle and await self._threads.run(shift.is_idle):
                     return

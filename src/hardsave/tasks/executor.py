@@ -12,7 +12,7 @@ from typing import Any
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.stores.ledger import Work
 from hardsave.tasks import rescue
-from hardsave.tasks.attempt import Attempt, Paused, check_policy
+from hardsave.tasks.attempt import Attempt, Paused, check_policy, working
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.recovery import RecoveryReport
@@ -218,7 +218,8 @@ class _Worker(threading.Thread):
 
 def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
     try:
-        return Outcome(handler(attempt))
+        with working(attempt):
+            return Outcome(handler(attempt))
     except Paused:
         return Outcome()
     except BaseException as error:  # noqa: BLE001 # whatever it is, it is the task's end

@@ -6,8 +6,8 @@ import pytest
 
 from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.hashing import digest
-from hardsave.objects.records import EntryRecord, OwnerRecord, TaskRecord
-from hardsave.stores.base import Batch, Store
+from hardsave.objects.records import CheckpointRecord, EntryRecord, OwnerRecord, TaskRecord
+from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work
 from hardsave.testing.batches import MOMENT, Line, an_entry, an_id, walk
 
@@ -188,6 +188,32 @@ class Working:
             store.commit(line.next()._replace(work=work))
         assert store.timeline(None, "main") == line.standing
 
+    def test_a_checkpoint_knows_whose_attempt_saved_it(self, store: Store) -> None:
+        line = Line(store)
+        batch = line.next()
+        assert isinstance(batch.event, CheckpointRecord)
+        event = batch.event._replace(task="t1", generation=2, attempt=3)
+        number = line.commit(batch._replace(event=event))
+        plain = line.save()
+        assert store.checkpoint(None, event.id) == event._replace(number=number)
+        assert store.saved(None, 0, 9) == [event._replace(number=number), plain]
+
+    def test_what_an_operation_adds_comes_right_before_it_and_entries_before_that(
+        self, store: Store
+    ) -> None:
+        line = Line(store)
+        first, second = line.save(), line.save()
+        add(store, a_task("t1"))
+        added = first._replace(id=an_id("added"), seq=7, parent=second.id)
+        changes = Changes(hide=[first.id], checkpoints=[added])
+        work = Work(entries=(happened("one", "t1"), happened("two", "t1")))
+        number = store.commit(Batch(None, an_entry("both"), changes=changes, work=work))
+        assert [entry.number for entry in store.entries(None, "t1")][1:] == [number - 3, number - 2]
+        assert [row.number for row in store.saved(None, second.number, 9)] == [number - 1]
+        hidden = store.checkpoint(None, first.id)
+        assert hidden is not None
+        assert hidden.hidden == number
+
     def test_entries_come_by_task_in_order_and_in_pages(self, store: Store) -> None:
         for name in ("t1", "t2"):
             add(store, a_task(name))
@@ -263,6 +289,18 @@ class Working:
     def test_what_is_completed_already_is_not_waited_for(self, store: Store) -> None:
         add(store, a_task("one", state="completed"))
         assert add(store, a_task("two", after=("one",))).due == 0
+
+    def test_what_is_rolled_back_is_waited_for_again(self, store: Store) -> None:
+        one = add(store, a_task("one", state="completed"))
+        two = add(store, a_task("two", after=("one",), not_before=7, due=7))
+        asks = add(store, a_task("asks", after=("one",), due=None, question=b"?"))
+        begun = add(store, a_task("begun", after=("one",), state="in_progress"))
+        one = move(store, one, "taken back", state="rolled_back", epoch=1)
+        assert store.task(None, "two") == two._replace(waits_for="one", due=None)
+        assert store.task(None, "asks") == asks
+        assert store.task(None, "begun") == begun
+        move(store, one, "done again", state="completed", epoch=2)
+        assert store.task(None, "two") == two
 
     # Going for good
 

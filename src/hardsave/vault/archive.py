@@ -2,7 +2,8 @@
 
 Whatever is read was written by somebody else, so each field is checked as if a caller had
 handed it in: the rules for names are those of `timeline.names`. Numbers of commits and the
-time of the export are not written: they would differ from store to store.
+time of the export are not written: they would differ from store to store. Nor are tasks: they
+are the ledger's, and work that two ledgers know would be done twice.
 """
 
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ MAX_SEQ = 1 << 62
 MAX_PATH = 1 << 16
 RECORD_BYTES = 1 << 20  # the longest record that is no object
 _TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # the years 1 to 9999
+
+_OWN = CheckpointRecord._fields.index("task")  # from there on all is about one store alone
 
 _codec = Codec(Types())
 _sound = Sound()
@@ -62,7 +65,7 @@ def to_timeline(data: bytes) -> TimelineRecord:
 def from_past(past: Past) -> bytes:
     if isinstance(past.record, Tombstone):
         return _codec.encode(list(past.record))
-    return _codec.encode([*past.record[1:-1], past.is_hidden])
+    return _codec.encode([*past.record[1:_OWN], past.is_hidden])
 
 
 def to_past(data: bytes) -> Past:
@@ -71,7 +74,7 @@ def to_past(data: bytes) -> Past:
     if len(fields) == len(Tombstone._fields):
         _check_place(*fields)
         return Past(Tombstone(*fields))
-    if len(fields) != len(CheckpointRecord._fields) - 1:
+    if len(fields) != _OWN:
         raise Corrupt("a checkpoint's record is malformed")
     *about, is_hidden = fields
     _check_place(*about[:4])

@@ -96,6 +96,16 @@ class Checkpoint:
         """Paths of the workspace that are not in it, each with its reason."""
         return () if (files := self.snapshot) is None else files.not_captured
 
+    @property
+    def task(self) -> str | None:
+        """The id of the task whose attempt saved it; None if none did."""
+        return self._record.task
+
+    @property
+    def attempt(self) -> int | None:
+        """Which attempt at that task it was, from 1."""
+        return self._record.attempt or None
+
     def read(self, *path: Any) -> Any:
         """The plain value at a path of keys, indexes and slices: `read("messages", -1)`."""
         value = self.state

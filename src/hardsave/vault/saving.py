@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from hardsave.errors import Conflict, Corrupt, Misuse
+from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
@@ -17,6 +17,8 @@ from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.shadow import Shadow
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
+from hardsave.stores.ledger import Fence, Work
+from hardsave.tasks import current
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
 from hardsave.vault.arguments import whole_id
@@ -108,6 +110,11 @@ class Saving:
                 if files is not None:
                     files.done()
                 return self._done() or record
+            except LeaseLost:
+                work = current.work(self._context.store, self._context.user)
+                if work is not None:
+                    work.lost()
+                raise
             except ObjectsGone as error:
                 gone += 1  # what was remembered is collected by now: once more, with all of it
                 if gone > 1:
@@ -151,9 +158,16 @@ class Saving:
                 requires = (requires | files.requires) - fresh.keys()
             if self._growth is not None and self._grown_on is not None:
                 requires.add(self._grown_on)  # a text may have been purged from the head
+            work = self._work()
+            if work is not None:
+                record = record._replace(
+                    task=work.task, generation=work.generation, attempt=work.attempt
+                )
             created_at, origin = (record.created_at, None) if base is None else base[3:5]
             become = TimelineRecord(self._name, record.id, record.seq, created_at, origin)
             batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
+            if work is not None:
+                batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
             self._attempted = become
             number = self._context.store.commit(batch)
         except BaseException:
@@ -164,6 +178,11 @@ class Saving:
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return CheckpointRecord(number, *record[1:])
+
+    def _work(self) -> current.Standing | None:
+        """The attempt that this save belongs to."""
+        found = current.work(self._context.store, self._context.user)
+        return None if found is None else found.standing()
 
     def _split(self, root: Hash, out: Out, *, asks: bool) -> tuple[dict[Hash, bytes], set[Hash]]:
         """What has to be stored, and what must be there already for it to make sense.

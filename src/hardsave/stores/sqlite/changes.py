@@ -18,7 +18,7 @@ MAX_GAP = 64  # numbers this close are noted as one range: the backup copies a f
 
 _SET_PLACE = """
     UPDATE checkpoints SET name = ?, kind = ?, status = ?, description = ?, metadata = ?, root = ?,
-                           snapshot = ?, workspace = ?
+                           snapshot = ?, workspace = ?, task = ?, generation = ?, attempt = ?
     WHERE user = ? AND id = ? RETURNING number
 """
 _HIDE = """
@@ -33,8 +33,8 @@ _BURY = """
 ADD_CHECKPOINT = """
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
                              name, kind, status, description, metadata, root,
-                             snapshot, workspace)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                             snapshot, workspace, task, generation, attempt)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

@@ -62,6 +62,11 @@ _HOLD = """
 """
 _RENEW = "UPDATE owners SET until = ? WHERE user = ? AND id = ? RETURNING 1"
 _WAITING = f"SELECT id, {COLUMNS} FROM tasks WHERE user = ? AND waits_for = ?"  # noqa: S608
+_FREE = f"""
+    SELECT id, {COLUMNS} FROM tasks
+    WHERE user = ? AND state = 'pending' AND after != '' AND waits_for IS NULL
+        AND question IS NULL
+"""  # noqa: S608 # put together from constants only
 _ENTRY = "number, id, ?2, kind, generation, epoch, created_at, step, data"
 _OF_TASK = "task = (SELECT id FROM tasks WHERE user = ?1 AND name = ?2)"
 # Two short ranges of one index, instead of all that is pending.
@@ -158,8 +163,8 @@ def add_step(connection: apsw.Connection, user: int, batch: Batch, number: int) 
     return done
 
 
-def apply(connection: apsw.Connection, user: int, work: Work, number: int | None) -> int | None:
-    """Check and do it; the number for the next entry, None: whichever is next."""
+def apply(connection: apsw.Connection, user: int, work: Work) -> int | None:
+    """Check and do it; the number for what comes next, None: whichever that is."""
     for fence in work.fences:
         _check(connection, user, fence)
     for id in work.alive:
@@ -169,6 +174,7 @@ def apply(connection: apsw.Connection, user: int, work: Work, number: int | None
         _bury(connection, user, owner)
     for move in work.moves:
         _move(connection, user, move)
+    number: int | None = None
     for entry in work.entries:
         number = add_entry(connection, user, entry, number) + 1
     for name in work.forget:
@@ -210,6 +216,8 @@ def _move(connection: apsw.Connection, user: int, move: TaskMove) -> None:
         _check(connection, user, Fence(become.name, expect))
     if become.state == "completed":
         _release(connection, user, become.name)
+    elif become.state == "rolled_back":
+        _hold_up(connection, user, become.name)
 
 
 def _moving(task: TaskRecord) -> tuple[Any, ...]:
@@ -238,6 +246,16 @@ def _release(connection: apsw.Connection, user: int, name: str) -> None:
         sql = "UPDATE tasks SET waits_for = ?, due = ? WHERE id = ?"
         connection.execute(sql, (free.waits_for, free.due, id))
         note(connection, "tasks", [id])
+
+
+def _hold_up(connection: apsw.Connection, user: int, name: str) -> None:
+    """Let wait for a task again whoever had seen it completed, and has not begun."""
+    rows: list[Any] = connection.execute(_FREE, (user,)).fetchall()
+    for id, *row in rows:
+        if name in task_of(tuple(row)).after:
+            sql = "UPDATE tasks SET waits_for = ?, due = NULL WHERE id = ?"
+            connection.execute(sql, (name, id))
+            note(connection, "tasks", [id])
 
 
 def _forget(connection: apsw.Connection, user: int, name: str) -> None:

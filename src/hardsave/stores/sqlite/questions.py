@@ -19,13 +19,14 @@ from hardsave.stores.sqlite import ledger
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
            c.name, c.kind, c.status, c.description, c.metadata, c.root,
-           c.snapshot, c.workspace, c.hidden
+           c.snapshot, c.workspace, c.task, c.generation, c.attempt, c.hidden
     FROM checkpoints AS c JOIN timelines AS t ON t.id = c.timeline
 """
 # For a single row a subquery takes a third of the time of a join.
 _ONE_CHECKPOINT = """
     SELECT number, id, (SELECT name FROM timelines WHERE id = timeline), seq, parent, created_at,
-           name, kind, status, description, metadata, root, snapshot, workspace, hidden
+           name, kind, status, description, metadata, root, snapshot, workspace,
+           task, generation, attempt, hidden
     FROM checkpoints WHERE user = ? AND id = ?
 """
 _TIMELINE = "SELECT name, head, last_seq, created_at, origin, deleted FROM timelines"

@@ -200,10 +200,10 @@ class Round:
         for pack in self._to_add(user, batch.objects, made, batch.requires):
             self._add_pack(user, pack)
         number: int | None = None  # whichever is next
-        if batch.changes is not NO_CHANGES:
-            number = self._operate(user, timeline, batch)
         if batch.work is not NO_WORK:
-            number = ledger.apply(self._connection, user, batch.work, number)
+            number = ledger.apply(self._connection, user, batch.work)
+        if batch.changes is not NO_CHANGES:
+            number = self._operate(user, timeline, batch, number)
         return self._add_event(user, timeline, batch.event, number)
 
     def _add_step(self, user: int, batch: Batch) -> int:
@@ -216,7 +216,7 @@ class Round:
             self._numbers.append(number)
         return added
 
-    def _operate(self, user: int, timeline: int | None, batch: Batch) -> int:
+    def _operate(self, user: int, timeline: int | None, batch: Batch, number: int | None) -> int:
         """What an operation changes; the number for its event, above all of it."""
         connection = self._connection
         operation = batch.changes
@@ -224,7 +224,8 @@ class Round:
         moved = [timeline] if timeline is not None else []
         moved += [self._move(user, batch, move) for move in operation.moves]
         changes.note(connection, "timelines", moved)
-        number = self._next_number()
+        if number is None:
+            number = self._next_number()
         number = changes.add_checkpoints(connection, user, number, operation.checkpoints)
         number = changes.add_tombstones(connection, user, number, operation.tombstones)
         changes.apply(connection, user, operation, number)

@@ -134,6 +134,12 @@ MIGRATIONS = (
         pid INTEGER NOT NULL, pid_started INTEGER NOT NULL, since INTEGER NOT NULL,
         until INTEGER NOT NULL, PRIMARY KEY (user, id)) WITHOUT ROWID;
     """,
+    # Which attempt at which task has saved it.
+    """
+    ALTER TABLE checkpoints ADD COLUMN task TEXT;
+    ALTER TABLE checkpoints ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE checkpoints ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -1,0 +1,53 @@
+"""Whose work this is: the attempt that what happens here belongs to, if one is under way.
+
+What a handler saves belongs to its attempt, in its thread and in its coroutine alike, without
+being told so. A thread that it starts by itself belongs to nobody.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple, Protocol
+
+from hardsave.stores.base import Store
+
+
+class Standing(NamedTuple):
+    """Which attempt it is, and the epoch that it holds its task at."""
+
+    task: str
+    generation: int
+    attempt: int
+    epoch: int
+
+
+class Work(Protocol):
+    """An attempt, as seen by whoever saves."""
+
+    def is_at(self, store: Store, user: str | None) -> bool:
+        """Whether its task is in this ledger."""
+
+    def standing(self) -> Standing | None:
+        """None once it has ended: what is saved after that is nobody's."""
+
+    def lost(self) -> None:
+        """Know that the task is somebody else's now."""
+
+
+_current: ContextVar[Work | None] = ContextVar("hardsave_attempt", default=None)
+
+
+def work(store: Store, user: str | None) -> Work | None:
+    """The attempt at a task of this ledger that is under way here."""
+    found = _current.get()
+    return found if found is not None and found.is_at(store, user) else None
+
+
+@contextmanager
+def working(attempt: Work) -> Iterator[None]:
+    """Inside, what is saved belongs to this attempt."""
+    token = _current.set(attempt)
+    try:
+        yield
+    finally:
+        _current.reset(token)
