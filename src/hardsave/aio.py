@@ -377,6 +377,7 @@ class Timeline:
         scope: "Scope | None" = None,
         git: bool = False,
         workspace: Directory | None = None,
+        tasks: bool = False,
         dry_run: bool = False,
     ) -> Rewind:
         done = await self._pool.run(
@@ -389,10 +390,11 @@ class Timeline:
             scope=scope,
             git=git,
             workspace=workspace,
+            tasks=tasks,
             dry_run=dry_run,
         )
-        if done.moved:
-            await self._pool.tell("rewound", done)
+        if done.moved or ((done.files or done.tasks) and not dry_run):
+            await self._pool.tell("rewound" if done.moved else "restored", done)
         return done
 
     def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":

@@ -19,7 +19,7 @@ from tests.crash.restoring import Watch
 from tests.unit.workspace.room import picture
 
 T = TypeVar("T")
-TARGET, PRESENT = "main:1", {"turn": 2}
+TARGET, PRESENT, TASK = "main:1", 2, "edit"
 
 
 def prepare(folder: str, action: str) -> dict[str, str]:
@@ -33,13 +33,15 @@ def prepare(folder: str, action: str) -> dict[str, str]:
         restoring.first(work)
         line.save({"turn": 1}, workspace=work)
         target = seen(work)
-        restoring.second(work)
-        line.save({"turn": 2}, workspace=work)
+        vault.tasks.add(TASK)
+        with vault.tasks.attempt(TASK):
+            restoring.second(work)
+            line.save({"turn": 2}, workspace=work)
         (work / "edited").write_text("edited once more, and not saved")
         (work / "unsaved").write_text("not saved")
         present = seen(work)
         if action == "undo":
-            line.rewind(TARGET)
+            line.rewind(TARGET, tasks=True)
     return {"target": target, "present": present}
 
 
@@ -73,7 +75,7 @@ def run(folder: str, action: str, at: int | None = None, how: str = "before") ->
 def _act(line: hardsave.Timeline, action: str) -> list[str]:
     """What was kept, which should be nothing."""
     if action == "rewind":
-        files = line.rewind(TARGET).files
+        files = line.rewind(TARGET, tasks=True).files
         return [str(each) for each in files.kept] if isinstance(files, FileChanges) else []
     getattr(line, action)()
     return []
@@ -85,17 +87,22 @@ def settle(folder: str, action: str) -> dict[str, Any]:
     work = Path(folder, "work")
     with _opened(folder) as vault:
         line = vault.timeline("main")
-        found = {"state": line.load(), "files": seen(work)}
-        is_done = (found["state"] != PRESENT) == (action == "rewind")
+        found: dict[str, Any] = {"state": _state(vault), "files": seen(work)}
+        is_done = (found["state"]["turn"] != PRESENT) == (action == "rewind")
         other = {"rewind": "undo", "undo": "redo"}[action]
         kept = _act(line, other if is_done else action)
-        found["then"] = [line.load(), seen(work), kept]
+        found["then"] = [_state(vault), seen(work), kept]
         if not is_done:
             _act(line, other)
-            found["then"] += [line.load(), seen(work)]
+            found["then"] += [_state(vault), seen(work)]
         found["faults"] = list(vault.verify().faults)
     found["journals"] = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
     return found
+
+
+def _state(vault: hardsave.Vault) -> dict[str, Any]:
+    """Where the head is, and the task that was done after the target."""
+    return {**vault.timeline("main").load(), "task": vault.tasks.get(TASK).state}
 
 
 # Several at once

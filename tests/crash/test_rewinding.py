@@ -1,4 +1,5 @@
-"""A rewind that is interrupted anywhere: head and files agree, and undo brings the present back."""
+"""A rewind that is interrupted anywhere: head, files and tasks agree, and undo brings the present
+back."""
 
 import os
 import random
@@ -60,10 +61,13 @@ class Stage(NamedTuple):
         ]
         after = self.launcher.call("rewinding.settle", folder=str(self.folder), action=self.action)
         by_state = {1: self.target, 2: self.present}
+        by_task = {1: "rolled_back", 2: "completed"}
         pairs = [after["state"], after["files"], *after["then"][:2], *after["then"][3:]]
         for state, files in zip(pairs[::2], pairs[1::2], strict=True):
             if files != by_state[state["turn"]]:
                 found.append(f"with {state} the files are not those: {_differing(files, by_state)}")
+            if state["task"] != by_task[state["turn"]]:
+                found.append(f"head and task do not agree: {state}")
         if len({each["turn"] for each in pairs[:4:2]}) != 2:
             found.append("the other side was not reached")
         found += [*after["faults"], *after["journals"], *after["then"][2]]

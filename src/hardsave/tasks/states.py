@@ -5,7 +5,7 @@ writes are refused: a claim, the end of an attempt, a hand-back, a cancellation.
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hardsave.errors import Conflict
 from hardsave.objects.records import Id, TaskRecord
@@ -27,6 +27,7 @@ MOVES: Mapping[str, tuple[State, ...]] = {
     "retried": ("failed", "rolled_back"),
     "woken": ("pending",),
     "rolled_back": STATES,
+    "reinstated": ("rolled_back",),
 }
 """What may happen to a task in which states."""
 
@@ -168,6 +169,29 @@ def rolled_back(task: TaskRecord, now: int) -> TaskRecord:
     """What it did is taken back; it runs again only if somebody asks for it."""
     check("rolled_back", task)
     return _ended(task, now)._replace(state="rolled_back", waits_for=None, question=None)
+
+
+class Memo(NamedTuple):
+    """What a task forgets when it is rolled back."""
+
+    state: str
+    due: int | None
+    ended_at: int | None
+    question: bytes | None
+
+
+def memo(task: TaskRecord) -> Memo:
+    return Memo(task.state, task.due, task.ended_at, task.question)
+
+
+def reinstated(task: TaskRecord, memo: Memo) -> TaskRecord:
+    """It was not to be rolled back after all. An attempt that was under way is lost, through no
+    fault of its own: it does not count, and the task is to be done again."""
+    check("reinstated", task)
+    back = task._replace(epoch=task.epoch + 1, ended_at=memo.ended_at)
+    if memo.state == "in_progress":
+        return back._replace(state="pending", due=0, attempts=max(0, task.attempts - 1))
+    return back._replace(state=memo.state, due=memo.due, question=memo.question)
 
 
 def _ended(task: TaskRecord, now: int) -> TaskRecord:

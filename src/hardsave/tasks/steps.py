@@ -118,6 +118,10 @@ class Journal:
         """The paths of steps that were begun and not ended."""
         return [path for path, known in self._steps.items() if known.state == "unknown"]
 
+    def ran(self) -> list[str]:
+        """The paths of steps whose function was called, as far as is known, to any end."""
+        return [path for path, known in self._steps.items() if known.state != "skipped"]
+
     def check(self, path: str, place: int, arguments: bytes) -> None:
         """Raise `StepsChanged` if this is not what was recorded."""
         expected = self._places.get((_enclosing(path), place)) if place != NO_PLACE else None

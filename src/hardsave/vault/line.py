@@ -264,6 +264,7 @@ class Timeline:
         scope: "Scope | None" = None,
         git: bool = False,
         workspace: Directory | None = None,
+        tasks: bool = False,
         dry_run: bool = False,
     ) -> "Rewind":
         """Take the timeline back to a checkpoint. Removes nothing, and `undo` takes it back.
@@ -276,17 +277,21 @@ class Timeline:
         If another timeline has saved files in this workspace since, it refuses and lists them:
         `scope="mine"` takes back only what this timeline has changed, `"everyone"` all of it.
         `git=True` brings HEAD, branch and index back too. `workspace` names another directory
-        than the one that this timeline saves.
+        than the one that this timeline saves. `tasks=True` rolls back the tasks whose attempts
+        have saved on this timeline after the checkpoint: whoever is at work on one is stopped,
+        and it runs again, from its beginning, only if somebody asks for it.
         """
         from hardsave.vault import rewind
 
-        how = self._how(what, paths, scope, git, workspace, dry_run)
+        how = self._how(what, paths, scope, git, workspace)._replace(tasks=tasks, dry_run=dry_run)
+        if tasks and paths is not None:
+            raise Misuse("tasks go back with all that they did; leave tasks=True or the paths out")
         with self._lock:
             target = self._target(ref, status, microseconds(before))
             done = rewind.rewind(self._context, self._name, target, how)
             if not dry_run:
                 self._saving.look()
-        if done.moved or (done.files and not dry_run):
+        if done.moved or ((done.files or done.tasks) and not dry_run):
             self._context.events.tell("rewound" if done.moved else "restored", done)
         return done
 
@@ -297,7 +302,6 @@ class Timeline:
         scope: "Scope | None",
         git: bool,
         workspace: Directory | None,
-        dry_run: bool,
     ) -> "How":
         from hardsave.vault.rewind import How, What
 
@@ -311,7 +315,7 @@ class Timeline:
             raise Misuse("paths are of files; leave what='state' or the paths out")
         place = None if workspace is None else self._context.places.at(workspace)
         given = None if paths is None else tuple(os.fsencode(path) for path in paths)
-        return How(what, given, scope, git, place, dry_run)
+        return How(what, given, scope, git, place)
 
     def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":
         """A block of risky work: saved before, taken back if it raises.

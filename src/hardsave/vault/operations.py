@@ -1,8 +1,8 @@
 """Operations: what the log says of them, which one comes next, and how each is turned around.
 
-An operation moves timelines and hides or shows checkpoints; a save is none. Its log entry
-says where each timeline stood before and after, so taking it back needs no knowledge of its
-kind. Nothing here reads or writes.
+An operation moves timelines, hides or shows checkpoints and rolls tasks back; a save is none.
+Its log entry says where each timeline stood before and after, and which tasks, so taking it back
+needs no knowledge of its kind. Nothing here reads or writes.
 
     undo   turns around the latest operation that stands
     redo   turns around the latest undo, if no other operation came after it
@@ -37,6 +37,13 @@ class FilesMove(NamedTuple):
     made: bool = False  # whether `before` was saved for this operation alone
 
 
+class TaskMark(NamedTuple):
+    """A task that an operation rolled back, in the generation that it was in."""
+
+    task: str
+    generation: int
+
+
 class Effects(NamedTuple):
     """What an operation did, as its log entry keeps it."""
 
@@ -47,6 +54,7 @@ class Effects(NamedTuple):
     added: int = 0  # so many numbers right before the entry's are checkpoints that it added
     subject: Id | None = None  # of undo and redo: the operation that they speak of
     files: FilesMove | None = None
+    tasks: tuple[TaskMark, ...] = ()  # rolled back; of an undo: brought back
     about: Mapping[str, Any] = {}  # for people  # never changed
 
 
@@ -83,6 +91,8 @@ def encode(codec: Codec, effects: Effects) -> bytes:
             data[name] = list(value) if isinstance(value, tuple) else value
     if effects.files is not None:
         data["files"] = [list(x) if isinstance(x, tuple) else x for x in effects.files]
+    if effects.tasks:
+        data["tasks"] = [list(mark) for mark in effects.tasks]
     return codec.encode({**data, **effects.about})
 
 
@@ -102,6 +112,7 @@ def decode(codec: Codec, record: LogRecord) -> Entry | None:
         added=data.pop("added", 0),
         subject=data.pop("subject", None),
         files=_files_move(data.pop("files", None)),
+        tasks=tuple(TaskMark(*mark) for mark in data.pop("tasks", ())),
         about=data,
     )
     return Entry(record.number, record.id, record.kind, record.timeline, record.created_at, effects)
@@ -194,7 +205,8 @@ def turn(
         keeps=[move.become.head for move in moves if move.become.head is not None],
         latest=latest,
     )
-    return Turn(changes, Effects(moves, bool(hide), shown, effects.shown, 0, entry.subject, files))
+    turned = Effects(moves, bool(hide), shown, effects.shown, 0, entry.subject, files)
+    return Turn(changes, turned._replace(tasks=effects.tasks))
 
 
 def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:

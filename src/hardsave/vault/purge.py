@@ -28,7 +28,7 @@ from hardsave.objects.rewriting import replaced
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.vault import operations, purge_tasks, search
 from hardsave.vault.context import Context
-from hardsave.vault.operations import FilesMove
+from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def text(context: Context, wanted: str) -> Purged:
     old = wanted.encode("utf-8", "surrogatepass")
     tasks = purge_tasks.forget(context, old)
     rewriter = _Rewriter(context, old)
-    _forget_paths(context, old)
+    _forget_names(context, old)
     count = rewriter.rewrite_all()
     purged = _collected(context, rewritten=count)
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
@@ -101,23 +101,27 @@ def text(context: Context, wanted: str) -> Purged:
     return replace(purged, tasks=tasks)
 
 
-def _forget_paths(context: Context, old: bytes) -> None:
-    """Forget what the log says of files whose paths have a text, and what came before."""
+def _forget_names(context: Context, old: bytes) -> None:
+    """Forget what the log says of files and tasks whose names have a text, and what came before."""
     last, after = 0, 0
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:
             entry = operations.decode(context.objects.codec, row)
-            if entry is not None and entry.effects.files is not None:
-                last = row.number if _names(entry.effects.files, old) else last
+            if entry is not None and _names(entry.effects, old):
+                last = row.number
         after = rows[-1].number
     if last:
         record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
         context.store.commit(Batch(context.user, record, changes=Changes(forget_log=last)))
 
 
-def _names(move: FilesMove, old: bytes) -> bool:
-    paths = (move.workspace, *(move.paths or ()), *(move.only or ()))
-    return any(old in path for path in paths)
+def _names(effects: Effects, old: bytes) -> bool:
+    """Whether a path or the id of a task has the text."""
+    names = [mark.task.encode() for mark in effects.tasks]
+    if effects.files is not None:
+        move = effects.files
+        names += [move.workspace, *(move.paths or ()), *(move.only or ())]
+    return any(old in name for name in names)
 
 
 def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
@@ -207,6 +211,7 @@ class _Rewriter:
             status=self._without(record.status),
             description=self._without(record.description),
             metadata=replaced(record.metadata, self._old, self._new),
+            task=None if record.task is None else self._without(record.task),
         )
 
     def _elsewhere(self, workspace: bytes) -> bytes:

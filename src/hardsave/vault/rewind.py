@@ -10,14 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from hardsave.errors import Conflict, Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound
+from hardsave.objects.records import (
+    CheckpointRecord,
+    Id,
+    LogRecord,
+    TaskRecord,
+    TimelineRecord,
+)
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.timeline.refs import to_text
-from hardsave.vault import operations
+from hardsave.vault import operations, rollback
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects, FilesMove
+from hardsave.vault.rollback import RolledBack, Rolling
 
 if TYPE_CHECKING:
     from hardsave.vault.choosing import Scope
@@ -44,6 +51,8 @@ class Rewind(NamedTuple):
     """Whether the head moved: not if it was there already, or if this was a dry run."""
     files: "FileChanges | None" = None
     """What happened, or would happen, to files; None if none were to be restored."""
+    tasks: tuple[RolledBack, ...] = ()
+    """Those that are, or would be, rolled back."""
 
 
 class How(NamedTuple):
@@ -54,6 +63,7 @@ class How(NamedTuple):
     scope: "Scope | None" = None
     git: bool = False
     workspace: "Place | None" = None
+    tasks: bool = False
     dry_run: bool = False
     kind: str | None = None
 
@@ -71,15 +81,24 @@ class _Plan(NamedTuple):
     about: Mapping[str, Any] = {}  # never changed
     files: FilesMove | None = None
     is_about_files: bool = False  # then undo leaves the head where it is by then
+    tasks: tuple[TaskRecord, ...] = ()  # to be rolled back
 
 
 Decide = Callable[[TimelineRecord], _Plan]
 
 
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
-    """Take state, files or both back to a checkpoint."""
+    """Take state, files or both back to a checkpoint, and tasks, if asked to."""
+    rolling = Rolling(context, name, target, is_wanted=how.tasks)
+    done = _rewound(context, name, target, how, rolling)
+    return done._replace(tasks=rolling.shown())
+
+
+def _rewound(
+    context: Context, name: str, target: CheckpointRecord, how: How, rolling: Rolling
+) -> Rewind:
     if how.what == "state" or (target.snapshot is None and how.moves_head):
-        return _rewind_state(context, name, target, how)
+        return _rewind_state(context, name, target, how, rolling)
     from hardsave.vault.choosing import Wanted  # with all that files need
     from hardsave.vault.restoring import restore
 
@@ -88,12 +107,13 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     moved: list[Move | None] = []
 
     def commit(id: Id, files: FilesMove) -> None:
-        moved.append(_operate(context, name, kind, _to(context, target, how, files), id))
+        decide = _to(context, target, how, rolling, files)
+        moved.append(_operate(context, name, kind, decide, id))
 
     wanted = Wanted(kind, name, target, how.paths, how.scope, git=how.git)
     done = restore(context, place, wanted, commit, dry_run=how.dry_run)
-    if not moved and how.moves_head:  # the files are there already
-        return _rewind_state(context, name, target, how)._replace(files=done.files)
+    if not moved and (how.moves_head or how.tasks):  # the files are there already
+        return _rewind_state(context, name, target, how, rolling)._replace(files=done.files)
     before = done.before or context.history.head(name)
     return Rewind(
         timeline=name,
@@ -104,7 +124,9 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     )
 
 
-def _to(context: Context, target: CheckpointRecord, how: How, files: FilesMove) -> Decide:
+def _to(
+    context: Context, target: CheckpointRecord, how: How, rolling: Rolling, files: FilesMove
+) -> Decide:
     def decide(standing: TimelineRecord) -> _Plan:
         become = standing
         if how.moves_head:
@@ -116,7 +138,8 @@ def _to(context: Context, target: CheckpointRecord, how: How, files: FilesMove) 
         is_about_files = not how.moves_head
         keeps = (files.before, target.id)
         about = {"to": target.id}
-        return _Plan(become, keeps=keeps, about=about, files=files, is_about_files=is_about_files)
+        plan = _Plan(become, keeps=keeps, about=about, files=files, is_about_files=is_about_files)
+        return plan._replace(tasks=rolling.find())
 
     return decide
 
@@ -145,21 +168,24 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
     return context.places.at(workspace)
 
 
-def _rewind_state(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
-    """Move the head of a timeline to a checkpoint."""
+def _rewind_state(
+    context: Context, name: str, target: CheckpointRecord, how: How, rolling: Rolling
+) -> Rewind:
+    """Move the head of a timeline to a checkpoint, and roll tasks back."""
     before = context.history.head(name)
-    moved = before is None or before.id != target.id
+    moved = how.moves_head and (before is None or before.id != target.id)
+
+    def decide(standing: TimelineRecord) -> _Plan:
+        become = standing
+        if how.moves_head:
+            become = standing._replace(head=target.id, is_deleted=False)
+        about = {"to": target.id}
+        return _Plan(become, keeps=(target.id,), about=about, tasks=rolling.find())
+
+    after: Move | None = None
+    if (moved or how.tasks) and not how.dry_run:
+        after = _operate(context, name, how.kind or "rewind", decide)
     if moved and not how.dry_run:
-        after = _operate(
-            context,
-            name,
-            how.kind or "rewind",
-            lambda standing: _Plan(
-                standing._replace(head=target.id, is_deleted=False),
-                keeps=(target.id,),
-                about={"to": target.id},
-            ),
-        )
         left = after.expect.head if after is not None and after.expect is not None else None
         before = None if left is None else context.store.checkpoint(context.user, left)
     return Rewind(
@@ -217,6 +243,9 @@ def _first(
         kind="automatic",
         description=f"forked from {source.timeline}:{source.seq}",
         workspace=workspace,
+        task=None,
+        generation=0,
+        attempt=0,
         hidden=0,
     )
 
@@ -273,18 +302,23 @@ def _operate(
         if standing is None or (standing.is_deleted and kind in ("clear", "delete")):
             raise NotFound(f"there is no timeline {name!r}")
         plan = decide(standing)
-        if plan.become == standing and not plan.hide and plan.files is None:
+        stays = plan.become == standing
+        if stays and not plan.hide and not plan.tasks and plan.files is None:
             return None
-        move = None if plan.files and plan.become == standing else Move(standing, plan.become)
+        move = None if stays and (plan.files or plan.tasks) else Move(standing, plan.become)
         moves = () if move is None or plan.is_about_files else (move,)
         effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
+        effects = effects._replace(tasks=rollback.marks(plan.tasks))
+        work = rollback.rolled_back(context, plan.tasks, id)
         data = operations.encode(context.objects.verbatim.codec, effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)
         changes = Changes(hide=plan.hide, keeps=plan.keeps)
         try:
-            context.store.commit(Batch(context.user, record, move, changes=changes))
+            context.store.commit(Batch(context.user, record, move, changes=changes, work=work))
         except CheckpointGone as error:
             raise NotFound(f"{error}; choose another checkpoint") from error
+        except LeaseLost:
+            continue  # somebody has claimed or ended one of the tasks: look again
         except Conflict:
             if position(context.store.timeline(context.user, name)) == position(standing):
                 raise

@@ -8,8 +8,8 @@ from hardsave.tasks.settings import TaskSettings
 from hardsave.vault.context import Context
 
 
-def open_tasks(context: Context, settings: TaskSettings) -> Tasks:
-    desk = Desk(
+def desk(context: Context) -> Desk:
+    return Desk(
         store=context.store,
         user=context.user,
         codec=context.objects.codec,
@@ -18,4 +18,7 @@ def open_tasks(context: Context, settings: TaskSettings) -> Tasks:
         new_id=context.new_id,
         random=random.random,
     )
-    return Tasks(desk, settings)
+
+
+def open_tasks(context: Context, settings: TaskSettings) -> Tasks:
+    return Tasks(desk(context), settings)

@@ -144,13 +144,18 @@ def _turned(
     data = operations.encode(context.objects.verbatim.codec, turn.effects)
     record = LogRecord(0, id, timeline, kind, context.clock(), data)
     try:
-        number = context.store.commit(Batch(context.user, record, changes=turn.changes))
+        batch = Batch(context.user, record, changes=turn.changes)
+        if entry.effects.tasks:
+            from hardsave.vault import rollback  # with the ledger, which few undos touch
+
+            batch = batch._replace(work=rollback.turned(context, entry.effects.tasks, kind, id))
+        number = context.store.commit(batch)
     except CheckpointGone:
         raise
     except Conflict as error:
         raise _Moved from error
     done = Entry(number, id, kind, timeline, record.created_at, turn.effects)
-    return _public(done, is_undone=False, about={"of": entry.kind})
+    return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
 
 
 def _stands(context: Context, name: str) -> TimelineRecord:
@@ -182,5 +187,11 @@ def _public(entry: Entry, *, is_undone: bool, about: dict[str, Any] | None = Non
         created_at=datetime.fromtimestamp(entry.created_at / 1_000_000, UTC),
         number=entry.number,
         is_undone=is_undone,
-        about=dict(entry.effects.about) if about is None else about,
+        about={**entry.effects.about, **_tasks(entry)} if about is None else about,
     )
+
+
+def _tasks(entry: Entry) -> dict[str, Any]:
+    """The tasks that it was about, if any."""
+    names = [mark.task for mark in entry.effects.tasks]
+    return {"tasks": names} if names else {}

@@ -1,0 +1,164 @@
+"""The tasks that a rewind takes back, and how undo and redo turn that around.
+
+A task counts as done on top of a checkpoint if it has saved on the timeline since, in the
+generation that it is in now. Rolling it back stops whoever is at work on it. The ledger itself
+is never taken back: what happened stays on record, and what steps did outside of state and
+files is listed, because nothing here can undo it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from hardsave.errors import Corrupt
+from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, TaskRecord
+from hardsave.stores.base import Query
+from hardsave.stores.ledger import NO_WORK, TaskMove, Work
+from hardsave.tasks import states
+from hardsave.tasks.steps import Journal
+from hardsave.vault.context import Context
+from hardsave.vault.operations import TaskMark
+from hardsave.vault.tasks import desk
+
+_PAGE = 1_000
+
+
+class RolledBack(NamedTuple):
+    """A task that a rewind takes back."""
+
+    id: str
+    text: str
+    state: str
+    """The one that it was in."""
+    effects: tuple[str, ...]
+    """Its steps that were run. What they did to anything but state and files is still done."""
+
+
+# Deciding
+
+
+def chosen(
+    saved_since: Iterable[CheckpointRecord], task: Callable[[str], TaskRecord | None]
+) -> list[TaskRecord]:
+    """The tasks that have saved since, and stand where they stood then."""
+    found: dict[str, TaskRecord] = {}
+    for record in saved_since:
+        if record.task is None or record.task in found:
+            continue
+        standing = task(record.task)
+        if standing is not None and _is_at(standing, TaskMark(record.task, record.generation)):
+            found[standing.name] = standing
+    return sorted(found.values(), key=lambda each: (each.created_at, each.name))
+
+
+def _is_at(task: TaskRecord, mark: TaskMark) -> bool:
+    return task.state != "rolled_back" and task.generation == mark.generation
+
+
+# Reading
+
+
+def after(context: Context, timeline: str, target: CheckpointRecord) -> list[TaskRecord]:
+    """The tasks that were done on a timeline after a checkpoint."""
+    return chosen(_saved_since(context, timeline, target), _asked(context))
+
+
+def _saved_since(
+    context: Context, timeline: str, target: CheckpointRecord
+) -> Iterator[CheckpointRecord]:
+    """Hidden ones too: what was saved is not undone by deleting the checkpoint of it."""
+    query = Query(timeline, _PAGE, hidden=True)
+    while rows := context.store.checkpoints(context.user, query):
+        for row in rows:
+            if row.number > target.number:
+                yield row
+        if rows[-1].number <= target.number:
+            return
+        query = query._replace(before_seq=rows[-1].seq)
+
+
+def _asked(context: Context) -> Callable[[str], TaskRecord | None]:
+    return lambda name: context.store.task(context.user, name)
+
+
+def shown(context: Context, tasks: Iterable[TaskRecord]) -> tuple[RolledBack, ...]:
+    """Tasks as people see that they are rolled back."""
+    return tuple(
+        RolledBack(task.name, task.text, task.state, _effects(context, task)) for task in tasks
+    )
+
+
+def _effects(context: Context, task: TaskRecord) -> tuple[str, ...]:
+    entries = context.store.journal(context.user, task.name, task.generation)
+    return tuple(Journal(entries).ran())
+
+
+def marks(tasks: Iterable[TaskRecord]) -> tuple[TaskMark, ...]:
+    """What the log keeps of them."""
+    return tuple(TaskMark(task.name, task.generation) for task in tasks)
+
+
+class Rolling:
+    """The tasks of one rewind, found anew each time that it is tried."""
+
+    def __init__(
+        self, context: Context, timeline: str, target: CheckpointRecord, *, is_wanted: bool
+    ) -> None:
+        self._context = context
+        self._about = (timeline, target)
+        self._is_wanted = is_wanted
+        self._found: tuple[TaskRecord, ...] | None = None
+
+    def find(self) -> tuple[TaskRecord, ...]:
+        """Those that go back, as they stand now."""
+        self._found = tuple(after(self._context, *self._about)) if self._is_wanted else ()
+        return self._found
+
+    def shown(self) -> tuple[RolledBack, ...]:
+        """Those that were found last."""
+        found = self.find() if self._found is None else self._found
+        return shown(self._context, found)
+
+
+# What a commit does to them
+
+
+def rolled_back(context: Context, tasks: Iterable[TaskRecord], operation: Id) -> Work:
+    """Rolls them back, and notes what they were, for an undo."""
+    now = context.clock()
+    moves, entries = [], []
+    for task in tasks:
+        become = states.rolled_back(task, now)
+        about = {"operation": "op_" + operation.hex(), "was": states.memo(task)}
+        moves.append(TaskMove(task.epoch, become))
+        entries.append(desk(context).entry("rolled_back", become, about))
+    return Work(moves=moves, entries=entries) if moves else NO_WORK
+
+
+def turned(context: Context, marks: Iterable[TaskMark], kind: str, operation: Id) -> Work:
+    """Brings tasks back where they stood (undo), or rolls them back again (redo). One that was
+    started over or forgotten since is left as it is."""
+    standing = [(mark, context.store.task(context.user, mark.task)) for mark in marks]
+    there = [task for mark, task in standing if task and task.generation == mark.generation]
+    if kind == "redo":
+        return rolled_back(
+            context, [each for each in there if each.state != "rolled_back"], operation
+        )
+    moves, entries = [], []
+    for task in there:
+        if task.state == "rolled_back":
+            become = states.reinstated(task, _memo(context, task))
+            moves.append(TaskMove(task.epoch, become))
+            about = {"operation": "op_" + operation.hex()}
+            entries.append(desk(context).entry("reinstated", become, about))
+    return Work(moves=moves, entries=entries) if moves else NO_WORK
+
+
+def _memo(context: Context, task: TaskRecord) -> states.Memo:
+    last: EntryRecord | None = None
+    number = 0
+    while rows := context.store.entries(context.user, task.name, number, _PAGE):
+        last = next((row for row in reversed(rows) if row.kind == "rolled_back"), last)
+        number = rows[-1].number
+    if last is None:
+        raise Corrupt(f"nothing says what task {task.name!r} was before it was rolled back")
+    return states.Memo(*context.objects.codec.decode(last.data)["was"])
