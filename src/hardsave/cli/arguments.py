@@ -63,5 +63,12 @@ def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
             yield each.id, words.line(about, 60)
 
 
+def _tasks(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
+    for task in session.vault.tasks.find(limit=_OFFERED):
+        if task.id.startswith(begun):
+            yield task.id, task.state
+
+
+TASK = Offered("task", _tasks)
 TIMELINE = Offered("timeline", _timelines)
 REF = Offered("ref", _refs)

@@ -49,8 +49,8 @@ _GLOBAL = (
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
-class Command(click.Command):
-    """A command whose help ends with examples."""
+class _WithExamples(click.Command):
+    """Its help ends with examples."""
 
     def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,6 +60,10 @@ class Command(click.Command):
         with formatter.section("Examples"):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line.strip()}\n")
+
+
+class Command(_WithExamples):
+    """A command of its own."""
 
 
 def global_options(function: F) -> F:
@@ -83,6 +87,35 @@ def command(name: str, *, examples: str) -> Callable[[Body], click.Command]:
         return made
 
     return decorate
+
+
+class Group(_WithExamples, click.Group):
+    """Commands under one name. Alone, the name stands for one of them."""
+
+
+def group(name: str, help: str, commands: dict[str, click.Command], *, default: str) -> click.Group:
+    """A group of commands, each of which can be told what every command can be told."""
+
+    @click.pass_context
+    def run(ctx: click.Context, /, **given: Any) -> Any:
+        above: dict[str, Any] = ctx.obj or {}
+        ctx.obj = {**above, **{key: value for key, value in given.items() if value}}
+        if ctx.invoked_subcommand is None:
+            chosen = made.commands[default]
+            with chosen.make_context(default, [], parent=ctx) as below:
+                return chosen.invoke(below)
+        return None
+
+    run.__doc__ = help
+    examples = f"hardsave {name}\n" + "\n".join(
+        each.examples.strip().splitlines()[0].strip()
+        for each in commands.values()
+        if isinstance(each, Command)
+    )
+    make = click.group(name, cls=Group, examples=examples, invoke_without_command=True)
+    made = make(global_options(run))
+    made.commands.update(commands)
+    return made
 
 
 def _run(body: Body, given: dict[str, Any]) -> Exit | None:

@@ -10,7 +10,9 @@ from hardsave.objects.records import ID_BYTES
 from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
-    from hardsave import Checkpoint, Operation, Rewind
+    from hardsave import Checkpoint, Operation, Rewind, Task
+    from hardsave.tasks.recovery import RecoveryReport
+    from hardsave.tasks.stats import Happening
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.files import GitState, LeftOut
     from hardsave.vault.repository import GitChanges
@@ -35,6 +37,8 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "workspace": None if files is None else files.workspace,
         "git": git(one.git),
         "not_captured": left_out(one.not_captured),
+        "task": one.task,
+        "attempt": one.attempt,
     }
 
 
@@ -70,7 +74,65 @@ def rewind(done: "Rewind", *, dry_run: bool) -> dict[str, Any]:
         "moved": done.moved,
         "dry_run": dry_run,
         "files": None if done.files is None else file_changes(done.files),
+        "tasks": [each._asdict() for each in done.tasks],
     }
+
+
+def task(one: "Task") -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "text": one.text,
+        "state": one.state,
+        "attempts": one.attempts,
+        "max_attempts": one.max_attempts,
+        "generation": one.generation,
+        "priority": one.priority,
+        "progress": one.progress._asdict(),
+        "created_at": one.created_at.isoformat(),
+        "started_at": _moment(one.started_at),
+        "ended_at": _moment(one.ended_at),
+        "not_before": _moment(one.not_before),
+        "after": list(one.after),
+        "waits_for": one.waits_for,
+        "question": one.question,
+        "error_message": one.error,  # `error` is what a command says when it fails
+        "result": json_ready(one.result),
+        "metadata": json_ready(one.metadata),
+    }
+
+
+def happening(one: "Happening") -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "kind": one.kind,
+        "at": one.at.isoformat(),
+        "generation": one.generation,
+        "about": json_ready(one.about),
+    }
+
+
+def recovery(found: "RecoveryReport", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dry_run": dry_run,
+        "was_clean": found.was_clean,
+        "dead": [
+            {"session": each.session, "since": each.since.isoformat(), "why": each.why}
+            for each in found.dead
+        ],
+        "interrupted": [task(each) for each in found.interrupted],
+        "last_session": found.last_session,
+        "last_start": _moment(found.last_start),
+        "last_stop": _moment(found.last_stop),
+        "iterations": found.iterations,
+        "incomplete_count": found.incomplete_count,
+        "failed_count": found.failed_count,
+        "incomplete": [task(each) for each in found.incomplete],
+        "failed": [task(each) for each in found.failed],
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
 
 
 def file_changes(found: "FileChanges") -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hardsave.cli.errors import in_our_words
 from hardsave.cli.messages import Message
 from hardsave.vault.files import LeftOut
 from hardsave.vault.restoring import FileChanges
+from hardsave.vault.rollback import RolledBack
 
 if TYPE_CHECKING:
     from hardsave.vault.repository import GitChanges
@@ -125,6 +126,22 @@ def _said(one: Message, *, full: bool) -> Iterator[Text]:
 
 def _short(text: str) -> str:
     return words.line(text, 400)
+
+
+# Tasks
+
+
+def rolled_back(found: Sequence[RolledBack], *, limit: int | None = LISTED) -> Iterator[Text]:
+    """Tasks that a rewind takes back, each with the steps whose effects outside are still done."""
+    for one in found[:limit]:
+        text = f" {words.line(one.text, 60)}" if one.text and one.text != one.id else ""
+        was = (f"  was {one.state}", "quiet")
+        yield line("    ", (words.shown(one.id), "name"), text, was, cut=True)
+        if one.effects:
+            steps = ", ".join(words.shown(step) for step in one.effects)
+            yield line(("      still done outside: ", "warning"), steps, cut=True)
+    if limit is not None and len(found) > limit:
+        yield Text(f"    and {len(found) - limit:,} more", style="quiet")
 
 
 # Files

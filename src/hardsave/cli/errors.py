@@ -42,6 +42,18 @@ WORDS = {
     "; undo may bring it back": "; 'hardsave undo' may bring it back",
     "; vault.timelines() lists them": "; 'hardsave timelines' lists them",
     "or rewind the state alone": "or rewind with --state",
+    "leave tasks=True": "leave --tasks",
+    "tasks.retry(id, unknown='retry') or 'skip' goes on": (
+        "'hardsave tasks retry ID --unknown retry' or 'skip' goes on"
+    ),
+    "tasks.retry() lets it run again": "'hardsave tasks retry' lets it run again",
+    "tasks.retry() starts it over": "'hardsave tasks retry' starts it over",
+    "tasks.retry() gives it one": "'hardsave tasks retry' gives it one",
+    "force=True runs it again": "--force runs it again",
+    "force=True begins it now": "--force begins it now",
+    "; see tasks.answer()": "; see 'hardsave tasks answer'",
+    "; see tasks.find()": "; see 'hardsave tasks list'",
+    "open the runner with take_over=True": "say so with --take-over",
     "rewind what='state' alone": "rewind with --state",
     "leave what='state'": "leave --state",
     "with workspace=": "with --into DIR",

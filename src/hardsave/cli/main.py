@@ -49,6 +49,12 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "fork": Entry("fork", "Start another timeline from a checkpoint."),
         "bisect": Entry("bisect", "Find the checkpoint that broke something."),
     },
+    "Work": {
+        "tasks": Entry("tasks", "Work that survives its process: list, add, answer."),
+        "recover": Entry(
+            "recover", "Put tasks of dead processes back to work, and tell what happened."
+        ),
+    },
     "Carry and keep": {
         "export": Entry("transfer", "Write timelines, with their history, into one file."),
         "import": Entry("transfer", "Add what an export holds and is not here yet."),

@@ -23,6 +23,7 @@ class Way(NamedTuple):
     scope: Literal["mine", "everyone"] | None = None
     into: str | None = None
     git: bool = False
+    tasks: bool = False
 
     def asked(self) -> dict[str, Any]:
         """The same in the words of the library."""
@@ -35,7 +36,7 @@ class Way(NamedTuple):
         return may and plan.before != plan.target
 
     def does_something(self, plan: Rewind) -> bool:
-        return self.moves_head(plan) or bool(plan.files)
+        return self.moves_head(plan) or bool(plan.files) or bool(plan.tasks)
 
 
 def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
@@ -53,6 +54,10 @@ def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
         where = words.shown(plan.files.workspace)
         yield draw.line(("  files  ", "quiet"), counts, (f"  in {where}", "quiet"))
         yield from draw.file_changes(plan.files)
+    if way.tasks:
+        said = words.count(len(plan.tasks), "task") if plan.tasks else "none"
+        yield draw.line(("  tasks  ", "quiet"), f"{said} rolled back")
+        yield from draw.rolled_back(plan.tasks)
 
 
 def _state(plan: Rewind) -> "Text":
@@ -81,6 +86,9 @@ def done_lines(done: Rewind, way: Way) -> "Iterator[Text]":
     if done.files is not None and (done.files or done.files.kept):
         yield draw.line("files as of ", where, f": {done.files}")
         yield from draw.file_changes(done.files, limit=10)
+    if done.tasks:
+        yield draw.line(f"rolled back {words.count(len(done.tasks), 'task')}")
+        yield from draw.rolled_back(done.tasks, limit=10)
 
 
 def patches(plan: Rewind) -> "Iterator[Text]":

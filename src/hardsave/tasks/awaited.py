@@ -321,8 +321,10 @@ class Tasks:
     async def stats(self) -> TaskStats:
         return await self._threads.run(self._sync.stats)
 
-    async def retry(self, id: str, *, unknown: UnknownPolicy | None = None) -> Task:
-        return await self._threads.run(self._sync.retry, id, unknown=unknown)
+    async def retry(
+        self, id: str, *, unknown: UnknownPolicy | None = None, force: bool = False
+    ) -> Task:
+        return await self._threads.run(self._sync.retry, id, unknown=unknown, force=force)
 
     async def cancel(self, id: str) -> Task:
         return await self._threads.run(self._sync.cancel, id)
@@ -374,6 +376,9 @@ class Tasks:
     ) -> Runner:
         runner = self._sync.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         return Runner(runner, self._threads)
+
+    async def recover(self, *, take_over: bool = False, dry_run: bool = False) -> RecoveryReport:
+        return await self._threads.run(self._sync.recover, take_over=take_over, dry_run=dry_run)
 
     async def close(self) -> None:
         await self._threads.run(self._sync.close)

@@ -23,6 +23,7 @@ from hardsave.tasks.task import Task, view
 
 if TYPE_CHECKING:
     from hardsave.tasks.executor import Runner
+    from hardsave.tasks.recovery import RecoveryReport
 
 _TRIES = 100  # of a write that others were faster with
 _PAGE = 500
@@ -159,9 +160,10 @@ class Tasks:
 
     # Changing
 
-    def retry(self, id: str, *, unknown: UnknownPolicy | None = None) -> Task:
+    def retry(self, id: str, *, unknown: UnknownPolicy | None = None, force: bool = False) -> Task:
         """Put a failed or rolled back task back to work; it gets one more attempt if it has
-        none left. A rolled back one starts over, with an empty journal.
+        none left. A rolled back one starts over, with an empty journal, and so does one that is
+        completed, with `force=True`.
 
         `unknown` says what to do about steps that were begun and not ended: `retry` or `skip`.
         """
@@ -170,7 +172,7 @@ class Tasks:
 
         def change(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
             settled = [] if unknown is None else self._settled(task, unknown)
-            return states.retried(task, extra=True), settled
+            return states.retried(task, extra=True, force=force), settled
 
         return self._change(id, "retried", change)
 
@@ -327,6 +329,18 @@ class Tasks:
             lease_seconds=lease_seconds,
             take_over=take_over,
         )
+
+    def recover(self, *, take_over: bool = False, dry_run: bool = False) -> "RecoveryReport":
+        """Put back to work what dead processes have left, without running anything, and tell
+        about it; with `dry_run` only tell. Runners do this by themselves."""
+        from hardsave.tasks import rescue
+
+        found = (
+            rescue.the_dead(self._desk, take_over=take_over)
+            if dry_run
+            else rescue.bury_the_dead(self._desk, "recover", take_over=take_over)
+        )
+        return rescue.report(self._desk, found, self.stats())
 
     def close(self) -> None:
         """Give back what this process holds. A second call does nothing."""

@@ -28,12 +28,17 @@ def bury_the_dead(desk: Desk, session: str, *, take_over: bool) -> list[Buried]:
 
     `Unavailable` if somebody on another machine uses the ledger, unless it is taken over.
     """
+    found = the_dead(desk, take_over=take_over)
+    return [each for each in found if _is_buried(desk, session, each)]
+
+
+def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
+    """Who is dead and not buried yet."""
     running = list(_in_progress(desk, None))  # first: whoever claims has a lease before
     owners = desk.store.owners(desk.user)
     found = [each for owner in owners if (each := _judged(desk, owner, take_over=take_over))]
     orphans = recovery.orphaned(running, owners).values()
-    found += [Buried(None, "its lease is gone", tasks) for tasks in orphans]
-    return [each for each in found if _is_buried(desk, session, each)]
+    return found + [Buried(None, "its lease is gone", tasks) for tasks in orphans]
 
 
 def _judged(desk: Desk, owner: OwnerRecord, *, take_over: bool) -> Buried | None:

@@ -25,6 +25,7 @@ MOVES: Mapping[str, tuple[State, ...]] = {
     "interrupted": ("in_progress",),
     "cancelled": ("pending", "in_progress", "failed"),
     "retried": ("failed", "rolled_back"),
+    "started over": ("completed", "failed", "rolled_back"),
     "woken": ("pending",),
     "rolled_back": STATES,
     "reinstated": ("rolled_back",),
@@ -72,7 +73,7 @@ def why_not_due(task: TaskRecord) -> str:
         return "it waits for an answer; see tasks.answer()"
     if task.waits_for is not None:
         return f"it waits for task {task.waits_for!r}"
-    return "its time has not come"
+    return "its time has not come; force=True begins it now"
 
 
 def restarted(task: TaskRecord) -> TaskRecord:
@@ -150,10 +151,11 @@ def cancelled(task: TaskRecord, now: int) -> TaskRecord:
     return ended._replace(state="failed", error="cancelled")
 
 
-def retried(task: TaskRecord, *, extra: bool) -> TaskRecord:
-    """Back to work. With `extra` it gets one more attempt than it had, if it has none left."""
-    check("retried", task)
-    if task.state == "rolled_back":
+def retried(task: TaskRecord, *, extra: bool, force: bool = False) -> TaskRecord:
+    """Back to work. With `extra` it gets one more attempt than it had, if it has none left; with
+    `force` also what is completed, which starts over."""
+    check("started over" if force else "retried", task)
+    if task.state in ("completed", "rolled_back"):
         task = restarted(task)
     limit = max(task.max_attempts, task.attempts + 1) if extra else task.max_attempts
     return task._replace(

@@ -8,11 +8,25 @@ from typing import Any
 import click
 import pytest
 
+import hardsave
 from hardsave.cli.errors import Exit
 from hardsave.cli.main import COMMANDS, SECTIONS, cli
 from tests.unit.cli.conftest import Run
 
 CONTEXT = click.Context(cli)
+
+
+def every_command() -> list[str]:
+    """All that can be typed: `log`, `tasks`, `tasks add`."""
+    names = []
+    for name in COMMANDS:
+        command = cli.get_command(CONTEXT, name)
+        below = command.commands if isinstance(command, click.Group) else {}
+        names += [name, *(f"{name} {each}" for each in below)]
+    return names
+
+
+EVERY = every_command()
 ESCAPE = "\x1b"
 
 # What each command needs to be called at all.
@@ -29,9 +43,23 @@ ARGUMENTS = {
     "clear": ["session-1"],
     "purge": ["@~1"],
     "completion": ["bash"],
+    "tasks add": ["t9"],
+    "tasks show": ["t1"],
+    "tasks start": ["t1", "--", "true"],
+    "tasks retry": ["t1"],
+    "tasks cancel": ["t1"],
+    "tasks answer": ["t1", "yes"],
 }
-ANSWERING = sorted({*COMMANDS} - {"run"})  # `run` becomes another program, and answers nothing
-MAKING = {"save", "import", "completion", "doctor"}  # a store, or without one
+ANSWERING = sorted({*EVERY} - {"run"})  # `run` becomes another program, and answers nothing
+MAKING = {
+    "init",
+    "save",
+    "import",
+    "completion",
+    "doctor",
+    "run",
+    "tasks add",
+}  # a store, or without one
 ASKING: dict[str, list[str]] = {
     "init": [],
     "rewind": [],
@@ -39,7 +67,12 @@ ASKING: dict[str, list[str]] = {
     "repair": [],
     "retain": ["--keep", "1"],
 }
+A_TASK = ["tasks", "add", "t1"]
 BEFORE = {
+    "tasks show": [A_TASK],
+    "tasks start": [A_TASK],
+    "tasks cancel": [A_TASK],
+    "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "import": [["export", "in.hardsave"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
@@ -47,48 +80,59 @@ BEFORE = {
 
 
 def found(name: str) -> click.Command:
-    command = cli.get_command(CONTEXT, name)
+    command = cli.get_command(CONTEXT, name.partition(" ")[0])
     assert command is not None
-    return command
+    return command.commands[name.partition(" ")[2]] if " " in name else command  # type: ignore[attr-defined] # a group
 
 
 def called(name: str, *more: str) -> list[str]:
     """A command as somebody types it; options before the other program of a bisection."""
-    return [name, *more, *ARGUMENTS.get(name, [])]
+    return [*name.split(), *more, *ARGUMENTS.get(name, [])]
+
+
+def ask() -> None:
+    """A task that waits for an answer."""
+    with hardsave.open() as vault:
+        vault.tasks.add("t1")
+        with vault.tasks.attempt("t1") as attempt:
+            attempt.ask("may I?")
 
 
 def agreed(name: str, run: Run, *more: str) -> list[str]:
     """The same where it has something to do, with --yes if it would ask."""
     for arguments in BEFORE.get(name, []):
         assert run(*arguments).code == Exit.DONE
+    if name == "tasks answer":
+        ask()
     return called(name, *more, *(["--yes", *ASKING[name]] if name in ASKING else []))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_command_can_be_told_the_same(name: str) -> None:
     options = {option for parameter in found(name).params for option in parameter.opts}
     assert {"--json", "--store", "--timeline", "-C"} <= options
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_command_has_examples_that_can_be_parsed(name: str) -> None:
     examples = [line.split() for line in found(name).examples.strip().splitlines()]  # type: ignore[attr-defined]  # ours
     assert examples
     for words in examples:
-        assert words[:2] == ["hardsave", name]
+        assert " ".join(words[1:]).startswith(name)
         options = [word for word in words if re.fullmatch(r"--?[a-z-]+", word)]
         before_program = options[: options.index("--")] if "--" in words else options
         known = {option for parameter in found(name).params for option in parameter.opts}
         assert {*before_program} - known - {"--"} <= {"-q"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     text = found(name).help or ""
-    assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name].help
+    short = " ".join(text.partition("\n\n")[0].split())
+    assert short == COMMANDS[name].help if name in COMMANDS else short
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_command_answers_with_json_where_nothing_was_saved(name: str, run: Run) -> None:
     ran = run(*called(name, "--json"))
     answer = json.loads(ran.out)
@@ -128,18 +172,16 @@ def test_what_asks_first_refuses_where_nobody_can_answer(
     assert run("log", "--all", "--json").data == before
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_wrong_usage_of_any_command_is_exit_2_and_json_if_asked_for(name: str, run: Run) -> None:
-    assert run(name, "--nonsense").code == Exit.USAGE
-    ran = run(name, "--nonsense", "--json")
+    assert run(*name.split(), "--nonsense").code == Exit.USAGE
+    ran = run(*name.split(), "--nonsense", "--json")
     assert ran.code == Exit.USAGE
     assert ran.data["error"]["kind"] == "usage"
     assert ran.err == ""
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*COMMANDS} - {"init", "save", "import", "completion", "doctor", "run"})
-)
+@pytest.mark.parametrize("name", sorted({*EVERY} - MAKING))
 def test_a_store_that_was_named_and_is_not_there_is_not_made_by_looking(
     name: str, run: Run, tmp_path: Path
 ) -> None:

@@ -28,6 +28,8 @@ CHANGES: dict[str, Callable[[TaskRecord], TaskRecord]] = {
     "claimed": lambda task: states.claimed(task, ME, NOW),
     "forced": lambda task: states.claimed(task, ME, NOW, force=True),
     "retried": lambda task: states.retried(task, extra=True),
+    "started over": lambda task: states.retried(task, extra=True, force=True),
+    "reinstated": lambda task: states.reinstated(task, states.memo(a_task("t"))),
     "woken": states.woken,
     "answered": lambda task: states.answered(task._replace(question=b"q")),
 }
@@ -113,3 +115,16 @@ def test_a_retry_by_hand_gives_one_more_attempt_than_there_were() -> None:
     assert states.retried(spent, extra=True).max_attempts == 4
     assert states.retried(spent, extra=False).max_attempts == 3
     assert states.retried(spent._replace(attempts=1), extra=True).max_attempts == 3
+
+
+@pytest.mark.parametrize("state", [each for each in states.STATES if each != "in_progress"])
+def test_what_was_rolled_back_is_reinstated_as_it_was(state: str) -> None:
+    task = a_task("t", state=state, attempts=2, due=None, question=b"q", ended_at=7, result=b"r")
+    back = states.reinstated(states.rolled_back(task, NOW), states.memo(task))
+    assert back == task._replace(epoch=task.epoch + 2)
+
+
+def test_an_attempt_that_was_rolled_back_does_not_count() -> None:
+    task = in_progress(due=0)
+    back = states.reinstated(states.rolled_back(task, NOW), states.memo(task))
+    assert (back.state, back.attempts, back.owner, back.due) == ("pending", 0, None, 0)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         hardsave rewind plan-ready
         hardsave rewind main:7 --files --path src --yes
         hardsave rewind --status passed --before 2h
+        hardsave rewind plan-ready --tasks
     """,
 )
 @click.argument("ref", type=REF, required=False)
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     help="Write the files there, not where this timeline saves them.",
 )
 @click.option("--git", is_flag=True, help="Bring HEAD, branch and index back too.")
+@click.option("--tasks", is_flag=True, help="Roll back the tasks that saved since, too.")
 @click.option("--status", metavar="S", help="To the latest checkpoint with this status.")
 @click.option("--before", metavar="T", help="To the latest from before: 2h, 3d, 2026-01-31T14:00.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen, and stop.")

@@ -124,6 +124,7 @@ def _fields(
         "metadata": json.dumps(metadata) if metadata else None,
         "workspace": None if files is None else files.workspace,
         "git": None if git is None else words.git(git),
+        "task": None if one.task is None else f"{one.task}, attempt {one.attempt}",
     }
 
 

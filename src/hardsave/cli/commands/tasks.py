@@ -1,0 +1,246 @@
+"""`hardsave tasks …`: the ledger from a terminal."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave.cli import data, moments, words
+from hardsave.cli.arguments import TASK
+from hardsave.cli.command import command, group
+from hardsave.cli.errors import Exit
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse
+from hardsave.tasks.states import STATES
+
+if TYPE_CHECKING:
+    from hardsave import Task
+
+ID = click.argument("id", type=TASK)
+
+
+@command(
+    "list",
+    examples="""
+        hardsave tasks list
+        hardsave tasks list --state failed --json
+    """,
+)
+@click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--after", metavar="ID", type=TASK, help="Those after this one.")
+def list_(session: Session, state: str | None, limit: int, after: str | None) -> None:
+    """List tasks, in the order they were added."""
+    tasks = session.vault.tasks
+    found = tasks.find(state=state, limit=limit + 1, after=after)
+    shown, stats = found[:limit], tasks.stats()
+
+    def lines() -> Any:
+        from hardsave.cli import work
+
+        return work.listed(shown, session.now)
+
+    session.out.result(lambda: [data.task(each) for each in shown], lines, paged=True)
+    if not session.out.as_json:
+        from hardsave.cli import work
+
+        session.out.say(work.counted(stats))
+        if len(found) > limit:
+            session.out.say(f"more: hardsave tasks list --after {shown[-1].id}")
+
+
+@command(
+    "add",
+    examples="""
+        hardsave tasks add fix-parser "Fix the parser"
+        hardsave tasks add deploy --after build --after test --priority 5
+        hardsave tasks add nightly --not-before 2026-01-31T02:00 --metadata '{"model": "m"}'
+    """,
+)
+@click.argument("id")
+@click.argument("text", default="")
+@click.option("--key", metavar="K", help="What makes two tasks the same.  [default: the text]")
+@click.option("--max-attempts", type=click.IntRange(1, 100), metavar="N")
+@click.option("--priority", type=int, default=0, metavar="N", help="Higher ones come first.")
+@click.option("--not-before", metavar="T", help="Not before this moment: 2026-01-31T14:00.")
+@click.option("--after", multiple=True, metavar="ID", type=TASK, help="Once this is completed.")
+@click.option("--metadata", metavar="JSON", help="A JSON object to keep with it.")
+def add(
+    session: Session, id: str, text: str, not_before: str | None, metadata: str | None, **given: Any
+) -> None:
+    """Add a task, unless it is there already.
+
+    By its id, or by its key. One that has failed and has attempts left is put back to work.
+    """
+    session.creates = True
+    moment = None if not_before is None else moments.moment(not_before, session.now)
+    task = session.vault.tasks.add(
+        id, text, not_before=moment, metadata=_metadata(metadata), **given
+    )
+    said = "added" if task.is_new else "is there already:"
+    _answer(session, task, f"{said} {words.shown(task.id)}, {task.state}", is_new=task.is_new)
+
+
+def _metadata(given: str | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    try:
+        found = json.loads(given)
+    except ValueError as error:
+        raise Misuse(f"--metadata is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise Misuse(f"--metadata is a JSON object, not {given!r}")
+    return found
+
+
+@command(
+    "show",
+    examples="""
+        hardsave tasks show fix-parser
+        hardsave tasks show fix-parser --history
+    """,
+)
+@ID
+@click.option("--history", is_flag=True, help="All that happened to it, with every error.")
+def show(session: Session, id: str, history: bool) -> None:
+    """Show one task, and what happened to it."""
+    tasks = session.vault.tasks
+    task = tasks.get(id)
+    past = tasks.history(id) if history else []
+
+    def lines() -> Any:
+        from hardsave.cli import work
+
+        yield from work.described(task, session.now)
+        yield from work.happened(past)
+
+    also = {"history": [data.happening(each) for each in past]} if history else {}
+    session.out.result(lambda: {**data.task(task), **also}, lines, paged=True)
+
+
+@command(
+    "start",
+    examples="""
+        hardsave tasks start fix-parser -- make test
+        hardsave tasks start fix-parser --force -- ./agent.sh
+        hardsave tasks start fix-parser --force
+    """,
+)
+@ID
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+@click.option("--force", is_flag=True, help="Also if it is completed, or not due: from its start.")
+def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> Exit | None:
+    """Run a command as an attempt at a task.
+
+    The command's end is the attempt's: exit code 0 completes the task, any other fails it. It
+    finds the task's id in HARDSAVE_TASK. Without a command, what is over is put back to work, for
+    whichever runner is next.
+    """
+    tasks = session.vault.tasks
+    if not program:
+        task = tasks.get(id)
+        if task.state != "pending":
+            task = tasks.retry(id, force=force)
+        _answer(session, task, f"{words.shown(id)} is pending; the next runner begins it")
+        return None
+    from hardsave.cli.programs import run  # with subprocess
+
+    with tasks.attempt(id, force=force) as attempt:
+        code = run(program, {"HARDSAVE_TASK": id})
+        if code == 0:
+            attempt.complete({"exit": 0})
+        else:
+            attempt.fail(f"{program[0]} ended with exit code {code}")
+    task = tasks.get(id)
+    _answer(session, task, f"{words.shown(id)} is {task.state}")
+    return Exit.DONE if code == 0 else Exit.FAILED
+
+
+@command(
+    "retry",
+    examples="""
+        hardsave tasks retry fix-parser
+        hardsave tasks retry fix-parser --unknown skip
+    """,
+)
+@ID
+@click.option(
+    "--unknown",
+    type=click.Choice(["retry", "skip"]),
+    help="What to do about steps that were begun and not ended.",
+)
+@click.option("--force", is_flag=True, help="Also if it is completed: it starts over.")
+def retry(session: Session, id: str, unknown: Any, force: bool) -> None:
+    """Put a failed or rolled back task back to work.
+
+    It gets one more attempt if it has none left. A rolled back one starts over.
+    """
+    task = session.vault.tasks.retry(id, unknown=unknown, force=force)
+    _answer(session, task, f"{words.shown(id)} is pending; the next runner begins it")
+
+
+@command(
+    "cancel",
+    examples="""
+        hardsave tasks cancel fix-parser
+    """,
+)
+@ID
+def cancel(session: Session, id: str) -> None:
+    """Let a task not run, or not any further.
+
+    An attempt under way cannot write any more. 'hardsave tasks retry' puts it back to work.
+    """
+    task = session.vault.tasks.cancel(id)
+    _answer(session, task, f"{words.shown(id)} is cancelled")
+
+
+@command(
+    "answer",
+    examples="""
+        hardsave tasks answer deploy yes
+        hardsave tasks answer deploy '{"to": "staging"}'
+        hardsave tasks answer pay retry
+    """,
+)
+@ID
+@click.argument("answer")
+def answer(session: Session, id: str, answer: str) -> None:
+    """Answer what a task has asked; it goes on with that.
+
+    ANSWER is JSON, or else a text. A step that nobody knows the end of is answered with retry,
+    skip or fail.
+    """
+    task = session.vault.tasks.answer(id, _value(answer))
+    _answer(session, task, f"{words.shown(id)} is {task.state}")
+
+
+def _value(given: str) -> Any:
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
+
+
+def _answer(session: Session, task: "Task", said: str, **also: Any) -> None:
+    session.out.result(lambda: {**data.task(task), **also}, lambda: [said])
+
+
+SUBCOMMANDS = {
+    "list": list_,
+    "add": add,
+    "show": show,
+    "start": start,
+    "retry": retry,
+    "cancel": cancel,
+    "answer": answer,
+}
+
+COMMANDS = {
+    "tasks": group(
+        "tasks",
+        "Work that survives its process: list, add, answer.",
+        SUBCOMMANDS,
+        default="list",
+    )
+}

@@ -1,0 +1,108 @@
+"""Tasks as people see them: a list, one with all that is known of it, and what happened to it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from hardsave import Task
+from hardsave.cli import data, draw, moments, words
+from hardsave.tasks.stats import Happening, TaskStats
+from hardsave.tasks.task import moment
+
+STYLES = {
+    "pending": "",
+    "in_progress": "changed",
+    "completed": "added",
+    "failed": "error",
+    "rolled_back": "warning",
+}
+
+
+def listed(tasks: Sequence[Task], now: datetime) -> list[Text]:
+    """One line a task."""
+    return draw.columns([_row(task, now) for task in tasks])
+
+
+def _row(task: Task, now: datetime) -> tuple[Text, ...]:
+    text = words.line(task.text, 80) if task.text != task.id else ""
+    return (
+        Text(words.shown(task.id), style="name"),
+        Text(task.state, style=STYLES[task.state]),
+        Text(f"{task.attempts}/{task.max_attempts}", style="quiet"),
+        Text(_since(task, now), style="quiet"),
+        Text.assemble(text, (f"{'  ' if text else ''}{_note(task)}", "quiet")),
+    )
+
+
+def _since(task: Task, now: datetime) -> str:
+    moment = task.ended_at or task.started_at or task.created_at
+    return moments.ago(moment, now)
+
+
+def _note(task: Task) -> str:
+    """What is most worth knowing of it now."""
+    if task.question is not None:
+        return f"asks: {words.line(task.question, 80)}"
+    if task.waits_for is not None:
+        return f"waits for {words.shown(task.waits_for)}"
+    if task.error is not None and task.state != "completed":
+        return words.line(task.error, 80)
+    if task.progress.total and task.state != "completed":
+        return f"{task.progress.done} of {task.progress.total}"
+    return ""
+
+
+def counted(found: TaskStats) -> str:
+    """`2 pending, 1 failed`."""
+    counts = {state: getattr(found, state) for state in STYLES}
+    said = [f"{number:,} {state}" for state, number in counts.items() if number]
+    return ", ".join(said) or "no tasks"
+
+
+def described(task: Task, now: datetime) -> Iterator[Text]:
+    """All that is known of one."""
+    yield draw.line((words.shown(task.id), "name"), "  ", (task.state, STYLES[task.state]))
+    progress = f"{task.progress.done} of {task.progress.total}" if task.progress.total else None
+    result = None if task.result is None else str(data.json_ready(task.result))
+    yield from draw.fields(
+        {
+            "text": words.line(task.text) if task.text != task.id else None,
+            "attempts": f"{task.attempts} of {task.max_attempts}",
+            "generation": str(task.generation) if task.generation > 1 else None,
+            "priority": str(task.priority) if task.priority else None,
+            "progress": progress,
+            "added": moments.ago(task.created_at, now),
+            "begun": _ago(task.started_at, now),
+            "ended": _ago(task.ended_at, now),
+            "not before": None if task.not_before is None else moments.local(task.not_before),
+            "after": ", ".join(words.shown(name) for name in task.after),
+            "waits for": task.waits_for,
+            "asks": task.question,
+            "error": task.error,
+            "result": None if result is None else words.line(result, 400),
+        }
+    )
+
+
+def _ago(then: datetime | None, now: datetime) -> str | None:
+    return None if then is None else moments.ago(then, now)
+
+
+def happened(history: Sequence[Happening]) -> Iterator[Text]:
+    """What happened to one, in order; tracebacks below."""
+    for one in history:
+        about = {key: value for key, value in one.about.items() if key != "traceback" and value}
+        said = ", ".join(_said(key, value) for key, value in about.items())
+        yield draw.line(
+            (f"{moments.local(one.at)}  ", "quiet"), (one.kind, "name"), f"  {said}" if said else ""
+        )
+        if trace := one.about.get("traceback"):
+            for line in words.passage(str(trace)).rstrip().splitlines():
+                yield Text(f"    {line}", style="quiet")
+
+
+def _said(key: str, value: object) -> str:
+    if key == "again_at" and isinstance(value, int):
+        return f"again at {moments.local(moment(value))}"
+    return f"{key} {words.line(str(data.json_ready(value)), 100)}"

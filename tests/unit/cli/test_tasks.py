@@ -1,0 +1,168 @@
+"""`tasks`, `recover` and `rewind --tasks`: the ledger from a terminal."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.cli.main import main
+from tests.unit.cli.conftest import Run
+
+STARTED = """
+import hardsave, sys, time
+vault = hardsave.open()
+with vault.tasks.runner("server-1") as runner:
+    vault.tasks.iterate()
+    def work(attempt):
+        print("begun", flush=True)
+        time.sleep(60)
+    runner.run(work)
+"""
+
+
+def killed_at_work() -> None:
+    """A server that is killed while it works."""
+    child = subprocess.Popen([sys.executable, "-c", STARTED], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "begun\n"
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+
+
+def test_tasks_are_listed_by_state_in_the_order_they_were_added(run: Run, project: Path) -> None:
+    for name in ("c", "a", "b"):
+        assert run("tasks", "add", name, f"do {name}").code == 0
+    run("tasks", "cancel", "a")
+    assert [each["id"] for each in run("tasks", "--json").data] == ["c", "a", "b"]
+    assert [each["id"] for each in run("tasks", "list", "--state", "failed", "--json").data] == [
+        "a"
+    ]
+    page = run("tasks", "list", "-n", "1")
+    assert "do c" in page.out
+    assert "hardsave tasks list --after c" in page.err
+    assert "2 pending, 1 failed" in page.err
+    assert run("tasks", "list", "--state", "nonsense").code == 2
+
+
+def test_a_task_is_added_once(run: Run, project: Path) -> None:
+    given = ["tasks", "add", "t1", "Do it", "--priority", "3", "--metadata", '{"a": [1]}']
+    assert run(*given, "--json").data["is_new"] is True
+    again = run(*given, "--json").data
+    assert (again["is_new"], again["priority"], again["metadata"]) == (False, 3, {"a": [1]})
+    assert "is there already" in run(*given).out
+    assert run("tasks", "add", "t2", "--metadata", "[1]").code == 2
+    assert run("tasks", "add", "t2", "--metadata", "{").code == 2
+    assert run("tasks", "add", "t2", "--after", "nowhere").code == 3
+
+
+def test_a_command_is_an_attempt(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    main(["tasks", "add", "t1", "--max-attempts", "1"])
+    capfd.readouterr()
+    assert (
+        main(["tasks", "start", "t1", "--json", "--", "sh", "-c", "echo $HARDSAVE_TASK; exit 7"])
+        == 1
+    )
+    out, err = capfd.readouterr()
+    assert err == "t1\n"
+    data = json.loads(out)
+    assert (data["state"], data["error_message"]) == ("failed", "sh ended with exit code 7")
+    assert main(["tasks", "start", "t1", "--", "true"]) == 4
+    assert main(["tasks", "retry", "t1"]) == 0
+    assert main(["tasks", "start", "t1", "--", "true"]) == 0
+    assert main(["tasks", "start", "t1", "--", "true"]) == 4
+    assert "--force runs it again" in capfd.readouterr().err
+    assert main(["tasks", "start", "t1", "--force", "--", "sh", "-c", "kill -9 $$"]) == 1
+    with hardsave.open() as vault:
+        task = vault.tasks.get("t1")
+        assert (task.generation, task.error) == (2, "sh ended with exit code 137")
+    assert main(["tasks", "start", "t1", "--force", "--", "./no-such-program"]) == 3
+
+
+def test_what_is_completed_is_put_back_to_work_only_by_force(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    assert run("tasks", "start", "t1").code == 0  # it is pending, and stays so
+    with hardsave.open() as vault, vault.tasks.attempt("t1"):
+        pass
+    assert run("tasks", "start", "t1").code == 4
+    assert run("tasks", "retry", "t1").code == 4
+    assert run("tasks", "start", "t1", "--force", "--json").data["generation"] == 2
+
+
+def test_history_has_every_attempt_with_its_error(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        vault.tasks.add("t1")
+        for text in ("first", "second"):
+            with pytest.raises(ValueError, match=text), vault.tasks.attempt("t1", force=True):
+                raise ValueError(text)
+    data = run("tasks", "show", "t1", "--history", "--json").data
+    failures = [each["about"] for each in data["history"] if each["kind"] == "failed"]
+    assert [each["error"] for each in failures] == ["ValueError: first", "ValueError: second"]
+    assert all("Traceback" in each["traceback"] for each in failures)
+    shown = run("tasks", "show", "t1", "--history").out
+    assert "ValueError: second" in shown
+    assert "again at" in shown
+
+
+def test_a_question_is_shown_and_answered(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        vault.tasks.add("t1")
+        with vault.tasks.attempt("t1") as attempt:
+            attempt.ask("deploy?")
+    assert "asks: deploy?" in run("tasks").out
+    assert run("tasks", "answer", "t1", '{"to": "staging"}').code == 0
+    with hardsave.open() as vault, vault.tasks.attempt("t1") as attempt:
+        assert attempt.ask("deploy?") == {"to": "staging"}
+    assert run("tasks", "answer", "t1", "yes").code == 4
+
+
+def test_unknown_ids_are_not_found_and_nothing_changes(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    before = run("tasks", "--json").data
+    for words in (["show"], ["start"], ["retry"], ["cancel"], ["answer"]):
+        ran = run("tasks", *words, "nope", *(["x"] if words == ["answer"] else []))
+        assert (ran.code, "see 'hardsave tasks list'" in ran.err) == (3, True), ran
+    assert run("tasks", "--json").data == before
+
+
+def test_recover_tells_what_a_killed_server_left_and_puts_it_back(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1", "Build it")
+    run("tasks", "add", "t2")
+    killed_at_work()
+    looked = run("recover", "--dry-run", "--json").data
+    assert [each["id"] for each in looked["interrupted"]] == ["t1"]
+    assert run("tasks", "show", "t1", "--json").data["state"] == "in_progress"
+    ran = run("recover")
+    assert "session 'server-1'" in ran.out
+    assert "interrupted: t1 ('Build it'), attempt 1 of 3" in ran.out
+    task = run("tasks", "show", "t1", "--json").data
+    assert (task["state"], task["attempts"]) == ("pending", 1)
+    after = run("recover", "--json").data
+    assert (after["was_clean"], after["iterations"], after["last_session"]) == (True, 1, "server-1")
+    assert after["incomplete_count"] == 2
+
+
+def test_a_rewind_shows_and_takes_back_tasks(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        vault.tasks.add("edit", "Edit a file")
+        with vault.tasks.attempt("edit") as attempt:
+            attempt.step("mail", lambda: None)
+            vault.timeline("session-1").append({"turn": 4}, workspace=".")
+    plan = run("rewind", "@~1", "--tasks", "--dry-run")
+    assert "1 task rolled back" in plan.out
+    assert "still done outside: mail#1" in plan.out
+    assert run("show", "@", "--json").data["task"] == "edit"
+    assert "edit, attempt 1" in run("show", "@").out
+    done = run("rewind", "@~1", "--tasks", "--yes", "--json").data
+    assert [each["id"] for each in done["tasks"]] == ["edit"]
+    assert "tasks ['edit']" in run("ops").out
+    assert "edit" in run("tasks", "list", "--state", "rolled_back").out
+    run("undo")
+    assert run("tasks", "show", "edit", "--json").data["state"] == "completed"
+    again = run("rewind", "@~1", "--tasks", "--yes")
+    assert "rolled back 1 task" in again.out
