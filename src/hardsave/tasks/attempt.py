@@ -136,11 +136,12 @@ class Attempt(Listener):
             if (done, total) != (self._record.done, self._record.total):
                 self._move("progressed", states.progressed(self._record, done, total))
 
-    def ask(self, question: str) -> Any:
+    def ask(self, question: str, *, key: str | None = None) -> Any:
         """What a person answers. Until then the task waits, for days if need be: this attempt
-        ends here, and another one begins when `tasks.answer` was called."""
+        ends here, and another one begins when `tasks.answer` was called. Questions with a `key`
+        may come in another order the next time."""
         names.check_text("a question", question)
-        call = begin_step(self, "ask", (question,), enclosing=self._calls.enclosing)
+        call = begin_step(self, "ask", (question,), enclosing=self._calls.enclosing, key=key)
         if call.is_recorded:
             return call.value
         call.leave()

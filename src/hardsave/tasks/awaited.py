@@ -22,7 +22,7 @@ from hardsave.tasks.executor import GRACE_SECONDS, SIGNALS, SWEEP_SECONDS
 from hardsave.tasks.lease import LEASE_SECONDS
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
-from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms
+from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import Happening, TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
@@ -115,8 +115,8 @@ class Attempt:
     async def progress(self, done: int, total: int = 0) -> None:
         await self._threads.run(self._sync.progress, done, total)
 
-    async def ask(self, question: str) -> Any:
-        return await self._threads.run(self._sync.ask, question)
+    async def ask(self, question: str, *, key: str | None = None) -> Any:
+        return await self._threads.run(self._sync.ask, question, key=key)
 
     async def complete(self, result: Any = None) -> None:
         await self._threads.run(self._sync.complete, result)
@@ -142,6 +142,7 @@ class Attempt:
 
 
 Handler = Callable[[Attempt], Awaitable[Any]]
+Ended = Callable[[Attempt], Awaitable[object]]
 
 
 class Runner:
@@ -186,11 +187,13 @@ class Runner:
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
         grace_seconds: float = GRACE_SECONDS,
+        wants: Wants | None = None,
+        ended: Ended | None = None,
     ) -> None:
         """See the synchronous one; `handler` is a coroutine function, called in so many tasks."""
-        shift = sync_executor.begin_shift(self._sync, Terms(concurrency, unknown, retry))
+        shift = sync_executor.begin_shift(self._sync, Terms(concurrency, unknown, retry, wants))
         crew = [
-            asyncio.create_task(self._work(shift, handler, until_idle=until_idle))
+            asyncio.create_task(self._work(shift, handler, ended, until_idle=until_idle))
             for _ in range(concurrency)
         ]
         try:
@@ -203,8 +206,8 @@ class Runner:
             await self._threads.run(shift.hand_back_all)
             for each in crew:
                 each.cancel()
-            ended = await asyncio.gather(*crew, return_exceptions=True)
-        for error in ended:
+            results = await asyncio.gather(*crew, return_exceptions=True)
+        for error in results:
             if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
                 raise error
 
@@ -217,14 +220,19 @@ class Runner:
                 await self._threads.run(sync_executor.sweep, self._sync, shift)
                 due = loop.time() + SWEEP_SECONDS
 
-    async def _work(self, shift: Shift, handler: Handler, *, until_idle: bool) -> None:
+    async def _work(
+        self, shift: Shift, handler: Handler, ended: Ended | None, *, until_idle: bool
+    ) -> None:
         try:
             while not shift.stop.is_set():
                 attempt = await self._threads.run(shift.next)
                 if attempt is not None:
+                    held = Attempt(attempt, self._threads)
                     with sync_attempt.working(attempt):
-                        outcome = await _outcome(Attempt(attempt, self._threads), handler)
+                        outcome = await _outcome(held, handler)
                     await self._threads.run(shift.end, attempt, outcome)
+                    if ended is not None and attempt.is_over:
+                        await ended(held)
                 elif until_idle and await self._threads.run(shift.is_idle):
                     return
                 else:
@@ -337,6 +345,9 @@ class Tasks:
 
     async def forget(self, *, keep_completed: int | None = None) -> int:
         return await self._threads.run(self._sync.forget, keep_completed=keep_completed)
+
+    async def recover(self, *, take_over: bool = False) -> list[Task]:
+        return await self._threads.run(self._sync.recover, take_over=take_over)
 
     @property
     def iterations(self) -> Awaitable[int]:

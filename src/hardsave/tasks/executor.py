@@ -17,12 +17,13 @@ from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
-from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms
+from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task, view
 
 Handler = Callable[[Attempt], Any]
+Ended = Callable[[Attempt], object]
 
 SWEEP_SECONDS = 1.0
 GRACE_SECONDS = 10.0
@@ -124,16 +125,22 @@ class Runner:
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
         grace_seconds: float = GRACE_SECONDS,
+        wants: Wants | None = None,
+        ended: Ended | None = None,
     ) -> None:
         """Call `handler(attempt)` for every task that is due, in so many threads.
 
         What it returns is the task's result. Ends with `stop()`, with SIGINT or SIGTERM (in the
         main thread), or with `until_idle` when nothing is left to do. What is under way then
         has `grace_seconds` to end, and is handed back after that.
+
+        Tasks that it does not `want` are left to others. `ended(attempt)` is called when the end
+        of an attempt is on record.
         """
-        shift = begin_shift(self, Terms(concurrency, unknown, retry))
+        shift = begin_shift(self, Terms(concurrency, unknown, retry, wants))
         crew = [
-            _Worker(shift, handler, until_idle=until_idle, number=n) for n in range(concurrency)
+            _Worker(shift, handler, ended, until_idle=until_idle, number=n)
+            for n in range(concurrency)
         ]
         with _signals(shift):
             for worker in crew:
@@ -188,13 +195,16 @@ def sweep(runner: Runner, shift: Shift) -> None:
 class _Worker(threading.Thread):
     """One task after the other."""
 
-    def __init__(self, shift: Shift, handler: Handler, *, until_idle: bool, number: int) -> None:
+    def __init__(
+        self, shift: Shift, handler: Handler, ended: Ended | None, *, until_idle: bool, number: int
+    ) -> None:
         # A daemon: a handler that hangs does not keep a program from ending, once its task was
         # handed back.
         super().__init__(name=f"hardsave-task-{number}", daemon=True)
         self.error: BaseException | None = None
         self._shift = shift
         self._handler = handler
+        self._ended = ended
         self._until_idle = until_idle
 
     def run(self) -> None:
@@ -210,6 +220,8 @@ class _Worker(threading.Thread):
             attempt = shift.next()
             if attempt is not None:
                 shift.end(attempt, _outcome(attempt, self._handler))
+                if self._ended is not None and attempt.is_over:
+                    self._ended(attempt)
             elif self._until_idle and shift.is_idle():
                 return
             else:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
@@ -16,6 +17,7 @@ from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.task import Task, view
 
 POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written
@@ -26,12 +28,16 @@ _FOR_EVER = 1 << 62
 _log = logging.getLogger(__name__)
 
 
+Wants = Callable[[Task], bool]
+
+
 class Terms(NamedTuple):
     """How tasks are run."""
 
     concurrency: int
     unknown: UnknownPolicy
     retry: Retry
+    wants: Wants | None = None  # None: whatever is due
 
 
 class Outcome(NamedTuple):
@@ -70,12 +76,24 @@ class Shift:
         with self._mutex:
             if not self._candidates and not self.stop.is_set():
                 limit = max(4, self._terms.concurrency)
-                due = self._desk.store.due(self._desk.user, self._desk.clock(), limit)
-                self._candidates.extend(due)
+                self._candidates.extend(self._due(self._desk.clock(), limit))
             if not self._candidates:
                 return None
             self._claiming += 1
             return self._candidates.popleft()
+
+    def _due(self, until: int, limit: int) -> list[TaskRecord]:
+        """The first that are due and wanted: it looks further if others stand before them."""
+        while True:
+            found = self._desk.store.due(self._desk.user, until, limit)
+            wanted = [task for task in found if self._is_wanted(task)]
+            if wanted or len(found) < limit:
+                return wanted
+            limit *= 4
+
+    def _is_wanted(self, task: TaskRecord) -> bool:
+        wants = self._terms.wants
+        return wants is None or wants(view(task, self._desk.codec))
 
     def _claimed(self, record: TaskRecord) -> Attempt | None:
         attempt = None
@@ -99,7 +117,7 @@ class Shift:
             if self._running or self._candidates or self._claiming:
                 return False
         now = self._desk.clock()
-        later = self._desk.store.due(self._desk.user, now + self._longest, _PAGE)
+        later = self._due(now + self._longest, _PAGE)
         return not any(task.attempts > 0 or (task.due or 0) <= now for task in later)
 
     def wake_the_overslept(self) -> None:

@@ -486,3 +486,18 @@ def test_progress_that_says_nothing_new_writes_nothing(room: Room) -> None:
             with pytest.raises(Misuse):
                 attempt.progress(*wrong)
     assert room.kinds("t1").count("progressed") == 1
+
+
+def test_questions_with_a_key_may_come_in_another_order_the_next_time(room: Room) -> None:
+    room.tasks.add("t1")
+    with room.tasks.attempt("t1") as attempt:
+        attempt.ask("first?", key="a")
+    room.tasks.answer("t1", "one")
+    with room.tasks.attempt("t1") as attempt:
+        assert attempt.ask("first?", key="a") == "one"
+        attempt.ask("second?", key="b")
+    room.tasks.answer("t1", "two")
+    with room.tasks.attempt("t1") as attempt:
+        assert attempt.ask("second?", key="b") == "two"
+        assert attempt.ask("first?", key="a") == "one"
+    assert room.tasks.get("t1").state == "completed"

@@ -400,3 +400,44 @@ def test_a_vault_whose_lease_cannot_be_given_back_is_closed_all_the_same(
         room.vault.close()
     with pytest.raises(Misuse, match="closed"):
         room.store.task(None, "t1")
+
+
+# What is wanted, and what has ended
+
+
+def test_what_is_not_wanted_is_left_to_others_however_much_of_it_there_is(room: Room) -> None:
+    for number in range(40):
+        room.tasks.add(f"other-{number}", priority=5)
+    room.tasks.add("mine")
+    ran = Counter()
+    room.run(lambda attempt: ran(attempt.id), wants=lambda task: task.id == "mine")
+    assert ran.calls == ["mine"]
+    assert room.tasks.stats().pending == 40
+    assert {room.tasks.get(f"other-{number}").attempts for number in range(40)} == {0}
+
+
+def test_the_end_of_every_attempt_is_told_once_it_is_on_record(room: Room) -> None:
+    room.tasks.add("good")
+    room.tasks.add("bad", max_attempts=2)
+    told: list[tuple[str, str, str]] = []
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        if attempt.id == "bad":
+            raise OSError("no")
+
+    def ended(attempt: hardsave.Attempt) -> None:
+        told.append((attempt.id, attempt.task.state, room.tasks.get(attempt.id).state))
+
+    room.run(handler, ended=ended)
+    assert sorted(told) == [
+        ("bad", "failed", "failed"),
+        ("bad", "pending", "pending"),
+        ("good", "completed", "completed"),
+    ]
+
+
+def test_recovering_puts_back_what_the_dead_have_left_and_runs_nothing(room: Room) -> None:
+    left_behind(room, "t1")
+    assert [task.id for task in room.tasks.recover()] == ["t1"]
+    assert (room.tasks.get("t1").state, room.tasks.get("t1").attempts) == ("pending", 1)
+    assert room.tasks.recover() == []
