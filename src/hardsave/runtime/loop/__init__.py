@@ -11,12 +11,23 @@ except ImportError as error:
         "pip install 'hardsave[agents]'"
     ) from error
 
-from hardsave.runtime.loop.journal import METADATA_KEY
+from hardsave.runtime.loop.approvals import ApprovalNeeded, PendingCall
+from hardsave.runtime.loop.journal import METADATA_KEY, Verdict
 from hardsave.runtime.loop.repair import repaired
 from hardsave.runtime.loop.run import Outcome, run, run_sync
 from hardsave.tasks.steps import UnknownPolicy
 
-__all__ = ["Outcome", "UnknownPolicy", "if_unknown", "repaired", "run", "run_sync"]
+__all__ = [
+    "ApprovalNeeded",
+    "Outcome",
+    "PendingCall",
+    "UnknownPolicy",
+    "Verdict",
+    "if_unknown",
+    "repaired",
+    "run",
+    "run_sync",
+]
 
 
 def if_unknown(policy: UnknownPolicy) -> dict[str, UnknownPolicy]:

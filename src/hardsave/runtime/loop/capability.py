@@ -9,12 +9,13 @@ from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
 from pydantic_ai.models import Model
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from hardsave.errors import StepUnknown, Unstorable
 from hardsave.logs import log
-from hardsave.runtime.loop import journal
-from hardsave.runtime.loop.journal import Noted
+from hardsave.runtime.loop import approvals, journal
+from hardsave.runtime.loop.journal import Noted, Verdict
 from hardsave.runtime.loop.messages import live_result, plain_result
 from hardsave.runtime.loop.record import Record
 from hardsave.runtime.loop.retrying import Patience, Retrying
@@ -30,6 +31,8 @@ class Keeping(AbstractCapability[Any]):
     record: Record
     unknown: Unknown
     patience: Patience
+    approvals: Mapping[str, Verdict] = field(default_factory=dict)
+    """What people have said about calls, by their ids."""
     _ids: Counter[str] = field(default_factory=Counter)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -46,6 +49,32 @@ class Keeping(AbstractCapability[Any]):
         """What a call is on record as: a careless model may give an id twice."""
         self._ids[id] += 1
         return id if self._ids[id] == 1 else f"{id}#{self._ids[id]}"
+
+    def put_off(self, id: str) -> None:
+        """It was not called after all: the next one of that id is the same call."""
+        self._ids[id] -= 1
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults | None:
+        """Calls that need approval are made, refused, or waited for. Others are not ours."""
+        if not requests.approvals:
+            return None
+        verdicts: dict[str, Verdict] = {}
+        waiting: list[approvals.PendingCall] = []
+        for call in requests.approvals:
+            id, noted = call.tool_call_id, self.record.noted(call.tool_call_id)
+            verdict = journal.verdict(noted, self.approvals.get(id))
+            if verdict is None:
+                waiting.append(approvals.pending(call))
+                continue
+            verdicts[id] = verdict
+            if noted is None:
+                state: journal.State = "approved" if verdict is True else "denied"
+                await self.record.ended(id, call.tool_name, state, _said(verdict))
+        if waiting:
+            raise approvals.ApprovalNeeded(waiting, self.record.conversation.turn)
+        return approvals.results(verdicts)
 
 
 @dataclass
@@ -97,6 +126,7 @@ class Journalled(WrapperToolset[Any]):
             value = await super().call_tool(name, tool_args, ctx, tool)
         except (CallDeferred, ApprovalRequired):
             record.forget(key)
+            self.keeping.put_off(str(ctx.tool_call_id))
             raise
         except ModelRetry as error:
             await record.ended(key, name, "retry", error.message)
@@ -109,6 +139,10 @@ class Journalled(WrapperToolset[Any]):
             raise
         await record.ended(key, name, "returned", _storable(value, name))
         return value
+
+
+def _said(verdict: Verdict) -> str | None:
+    return None if verdict is True else approvals.reason(verdict)
 
 
 def _storable(value: Any, tool: str) -> dict[str, Any]:

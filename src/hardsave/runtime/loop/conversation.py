@@ -15,7 +15,7 @@ from hardsave.runtime.loop.repair import Message, open_calls
 
 FORMAT = 1
 
-Status = Literal["running", "completed", "failed"]
+Status = Literal["running", "waiting", "completed", "failed"]
 Next = Literal["ask", "call tools", "end", "nothing"]
 
 

@@ -10,11 +10,14 @@ from typing import Any, Literal, NamedTuple
 from hardsave.errors import Corrupt, Misuse
 from hardsave.tasks.steps import POLICIES, UnknownPolicy
 
-State = Literal["began", "returned", "retry", "failed", "raised"]
-"""How far a call came: it began; it returned; it asked the model to correct its call, or told it
-that this cannot be done; it broke."""
+State = Literal["approved", "denied", "began", "returned", "retry", "failed", "raised"]
+"""How far a call came: a person has allowed or refused it; it began; it returned; it asked the
+model to correct its call, or told it that this cannot be done; it broke."""
 
 Decision = Literal["run", "replay", "tell", "skip", "refuse"]
+
+Verdict = bool | str
+"""What a person says about a call: yes, no, or no with a reason that the model is told."""
 
 METADATA_KEY = "hardsave_unknown"
 DEFAULT_POLICY: UnknownPolicy = "ask"
@@ -46,7 +49,7 @@ def from_plain(stored: Any) -> dict[str, Noted]:
 
 def decide(noted: Noted | None, policy: UnknownPolicy) -> Decision:
     """What to do when a call is asked for."""
-    if noted is None:
+    if noted is None or noted.state == "approved":
         return "run"
     if noted.state in _ENDED:
         return "replay"
@@ -73,6 +76,16 @@ def policy_for(
     if policy not in POLICIES:
         raise Misuse(f"{tool!r}: unknown is one of {', '.join(POLICIES)}, not {policy!r}")
     return policy
+
+
+def verdict(noted: Noted | None, given: Verdict | None) -> Verdict | None:
+    """Whether a call that needs approval may be made; None: nobody has said so yet.
+
+    What was decided stands: a call that has begun was approved, whatever is said later.
+    """
+    if noted is None:
+        return given
+    return str(noted.value) if noted.state == "denied" else True
 
 
 def told(noted: Noted) -> str:

@@ -27,8 +27,10 @@ from pydantic_graph import End
 from hardsave.errors import Conflict, HardsaveError, Misuse
 from hardsave.logs import log
 from hardsave.runtime.loop import conversation as conversations
+from hardsave.runtime.loop.approvals import ApprovalNeeded
 from hardsave.runtime.loop.capability import Keeping, Unknown
 from hardsave.runtime.loop.conversation import Conversation
+from hardsave.runtime.loop.journal import Verdict
 from hardsave.runtime.loop.messages import (
     Prompt,
     live_prompt,
@@ -49,6 +51,8 @@ from hardsave.vault.workspace import Workspace
 Out = TypeVar("Out")
 Events = Callable[[Any], Any]
 """Told every event of the stream; may be a coroutine function."""
+Turns = Callable[[int], object]
+"""Told how many responses there were, in a thread, after each; what it raises ends the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +86,8 @@ async def run(
     models: Mapping[str, Model] | None = None,
     unknown: Unknown = None,
     events: Events | None = None,
+    approvals: Mapping[str, Verdict] | None = None,
+    turns: Turns | None = None,
     data: Any = None,
     model_settings: ModelSettings | None = None,
     usage_limits: UsageLimits | None = None,
@@ -100,8 +106,9 @@ async def run(
     `unknown` says what becomes of tools that were under way when a process died: one policy, or
     one by the tool's name; a tool's own stands in its metadata, and `ask` is the default: the
     model is told. `models` are those that a resume may choose from, by the name that was saved.
-    `events` makes it stream. The files of `workspace` are saved each time; `restore=True` brings
-    them back first, None only into an empty directory.
+    A tool that needs approval stops the run with `ApprovalNeeded`; `approvals` says by the ids of
+    calls which may be made. `events` makes it stream. The files of `workspace` are saved each
+    time; `restore=True` brings them back first, None only into an empty directory.
     """
     wanted = _Wanted(None if prompt is None else plain_prompt(prompt), run_id, data)
     opened = await asyncio.to_thread(_opened, line, wanted, resume, history)
@@ -109,7 +116,7 @@ async def run(
     if opened.resumed and workspace is not None:
         await asyncio.to_thread(_bring_back, line, workspace, restore)
     record = Record(line, workspace, began, is_kept=opened.is_kept)
-    keeping = Keeping(record, unknown, Patience(retry, sleep))
+    keeping = Keeping(record, unknown, Patience(retry, sleep), approvals or {})
     arguments = {
         "deps": deps,
         "model": _chosen(model, models, began.model),
@@ -119,7 +126,7 @@ async def run(
         "capabilities": [keeping],
     }
     with _watched(workspace):
-        return await _kept_going(agent, record, keeping, arguments, events, opened)
+        return await _kept_going(agent, _Walk(record, keeping, events, turns), arguments, opened)
 
 
 def run_sync(agent: Agent[Any, Out], prompt: Prompt | None = None, **options: Any) -> Outcome[Out]:
@@ -178,7 +185,8 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
         return _Opened(fresh, is_kept=messages == saved.messages, resumed=False)
     _check_same(saved, wanted, timeline)
     messages = repaired(conversations.up_to_response(saved.messages), keep_last=True)
-    going_on = replace(saved, status="running", messages=messages, error=None)
+    data = saved.data if wanted.data is None else wanted.data
+    going_on = replace(saved, status="running", messages=messages, error=None, data=data)
     return _Opened(going_on, is_kept=messages == saved.messages, resumed=True)
 
 
@@ -232,19 +240,24 @@ def _watched(workspace: Workspace | None) -> Iterator[None]:
 # Walking
 
 
+class _Walk(NamedTuple):
+    """What a run keeps in mind, and whom it tells."""
+
+    record: Record
+    keeping: Keeping
+    events: Events | None
+    turns: Turns | None
+
+
 async def _kept_going(
-    agent: Agent[Any, Out],
-    record: Record,
-    keeping: Keeping,
-    arguments: dict[str, Any],
-    events: Events | None,
-    opened: _Opened,
+    agent: Agent[Any, Out], way: _Walk, arguments: dict[str, Any], opened: _Opened
 ) -> Outcome[Out]:
+    record = way.record
     try:
         if not opened.is_kept or not opened.resumed:
             await record.opened()
         async with _begun(agent, record, arguments) as (walk, node):
-            output = await _walked(walk, node, record, keeping, events)
+            output = await _walked(walk, node, way)
             usage = walk.usage
         return Outcome(
             output=output,
@@ -257,6 +270,9 @@ async def _kept_going(
             checkpoint=record.last,
         )
     except Conflict:
+        raise
+    except ApprovalNeeded:
+        await record.finished("waiting")
         raise
     except Exception as error:
         await record.finished("failed", error=f"{type(error).__name__}: {error}")
@@ -281,21 +297,18 @@ async def _begun(
         yield walk, CallToolsNode(last)
 
 
-async def _walked(
-    walk: AgentRun[Any, Out],
-    node: Any,
-    record: Record,
-    keeping: Keeping,
-    events: Events | None,
-) -> Out:
+async def _walked(walk: AgentRun[Any, Out], node: Any, way: _Walk) -> Out:
+    record = way.record
     while not isinstance(node, End):
-        await _streamed(walk, node, events)
+        await _streamed(walk, node, way.events)
         node = await walk.next(node)
         if Agent.is_call_tools_node(node) and len(walk.all_messages()) > len(record.messages):
-            keeping.next_response()
+            way.keeping.next_response()
             response = node.model_response
             usage = plain_usage(walk.usage)
             await record.responded(walk.all_messages(), usage=usage, model=response.model_name)
+            if way.turns is not None:
+                await asyncio.to_thread(way.turns, record.conversation.turn)
     output: Out = node.data.output
     usage = {**record.conversation.usage, "tool_calls": walk.usage.tool_calls}
     await record.finished("completed", walk.all_messages(), usage=usage, output=_output(output))

@@ -1,0 +1,159 @@
+"""Tools that a person has to allow first: the run pauses, survives, and goes on either way."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, ApprovalRequired, RunContext
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import hardsave
+from hardsave.runtime import loop
+from hardsave.runtime.loop import journal
+from hardsave.runtime.loop.journal import Noted
+from hardsave.vault.vault import Vault
+
+
+class Bank:
+    """An agent that looks, then pays twice at once, then says what came of it."""
+
+    def __init__(self) -> None:
+        self.requests: list[list[ModelMessage]] = []
+        self.done: list[str] = []
+        self.agent: Agent[None, Any] = Agent(FunctionModel(self._say))
+        self.agent.tool_plain(metadata=loop.if_unknown("retry"))(self.look)
+        self.agent.tool_plain(requires_approval=True)(self.pay)
+        self.agent.tool(self.order)
+
+    def look(self) -> str:
+        """Look."""
+        self.done.append("look")
+        return "seen"
+
+    def pay(self, amount: int) -> str:
+        """Pay."""
+        self.done.append(f"pay {amount}")
+        return f"paid {amount}"
+
+    def order(self, ctx: RunContext[None], what: str) -> str:
+        """Order; only what is dear needs a word."""
+        if what == "car" and not ctx.tool_call_approved:
+            raise ApprovalRequired
+        self.done.append(f"order {what}")
+        return f"ordered {what}"
+
+    def _say(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.requests.append(list(messages))
+        if len(messages) == 1:
+            wanted: list[tuple[str, dict[str, Any]]] = [
+                ("look", {}),
+                ("pay", {"amount": 7}),
+                ("order", {"what": "car"}),
+            ]
+            return ModelResponse(
+                parts=[ToolCallPart(tool, args, tool_call_id=f"id-{tool}") for tool, args in wanted]
+            )
+        results = [getattr(part, "content", "") for part in messages[-1].parts]
+        return ModelResponse(parts=[TextPart(" | ".join(map(str, results)))])
+
+
+@pytest.fixture
+def vault() -> Iterator[Vault]:
+    with hardsave.open("memory://") as opened:
+        yield opened
+
+
+def go(bank: Bank, vault: Vault, **options: Any) -> loop.Outcome[Any]:
+    return loop.run_sync(bank.agent, "buy", run_id="job", line=vault.timeline("job"), **options)
+
+
+def test_a_run_pauses_before_what_needs_approval_and_has_done_the_rest(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded) as pause:
+        go(bank, vault)
+    assert [(call.id, str(call)) for call in pause.value.calls] == [
+        ("id-order", 'order({"what": "car"})'),
+        ("id-pay", 'pay({"amount": 7})'),
+    ]
+    assert bank.done == ["look"]
+    head = vault.timeline("job").head
+    assert head is not None
+    assert head.status == "waiting"
+    assert head.read("calls").keys() == {"id-look"}  # what was put off has not begun
+
+
+def test_asked_again_without_an_answer_it_waits_still_and_asks_no_model(vault: Vault) -> None:
+    bank = Bank()
+    for _ in range(2):
+        with pytest.raises(loop.ApprovalNeeded):
+            go(bank, vault)
+    assert len(bank.requests) == 1
+    assert bank.done == ["look"]
+
+
+def test_what_is_approved_is_called_and_what_is_denied_is_not(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded):
+        go(bank, vault)
+    outcome = go(bank, vault, approvals={"id-pay": "too dear", "id-order": True})
+    assert outcome.output == "seen | too dear | ordered car"
+    assert bank.done == ["look", "order car"]
+    assert len(bank.requests) == 2
+
+
+def test_one_word_is_kept_while_the_other_is_waited_for(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded):
+        go(bank, vault)
+    with pytest.raises(loop.ApprovalNeeded) as pause:
+        go(bank, vault, approvals={"id-pay": True})
+    assert [call.id for call in pause.value.calls] == ["id-order"]
+    assert bank.done == ["look"]
+    outcome = go(bank, vault, approvals={"id-order": False})
+    assert outcome.output == "seen | paid 7 | This call was not approved."
+    assert bank.done == ["look", "pay 7"]
+
+
+def test_an_approved_call_that_has_returned_is_not_made_again(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded):
+        go(bank, vault)
+    line = vault.timeline("job")
+    go(bank, vault, approvals={"id-pay": True, "id-order": True})
+    # as a crash before the second response would leave it
+    before = next(cp for cp in line.checkpoints() if cp.description == "pay returned")
+    line.rewind(before.id, what="state")
+    again = go(bank, vault, approvals={"id-order": True, "id-pay": False})
+    assert bank.done.count("pay 7") == 1
+    assert bank.done.count("order car") == 1
+    assert again.output == "seen | paid 7 | ordered car"
+
+
+def test_an_approved_call_of_unknown_end_is_up_to_its_policy(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded):
+        go(bank, vault)
+    line = vault.timeline("job")
+    go(bank, vault, approvals={"id-pay": True, "id-order": False})
+    before = next(cp for cp in line.checkpoints() if cp.description == "before pay")
+    line.rewind(before.id, what="state")
+    again = go(bank, vault)
+    assert bank.done.count("pay 7") == 1
+    assert "It was not called again" in again.output
+
+
+@pytest.mark.parametrize(
+    ("noted", "given", "verdict"),
+    [
+        (None, None, None),
+        (None, True, True),
+        (None, "no", "no"),
+        (Noted("pay", "approved", "now"), False, True),
+        (Noted("pay", "denied", "now", "too dear"), True, "too dear"),
+        (Noted("pay", "began", "now"), None, True),
+        (Noted("pay", "returned", "now", "paid"), False, True),
+    ],
+)
+def test_what_was_decided_stands(noted: Noted | None, given: Any, verdict: Any) -> None:
+    assert journal.verdict(noted, given) == verdict
