@@ -37,7 +37,7 @@ def model(wire: str, url: str) -> Model:
 
 
 class Moment:
-    """When to die: at the n-th save like that, inside a tool, or in the middle of a stream."""
+    """When to die: at a save like that, inside a tool, or in the middle of a stream."""
 
     def __init__(self, text: str) -> None:
         self._kind, _, self._what = text.partition(" ")
@@ -57,7 +57,9 @@ class Moment:
             self._die()
         if self._kind == "prompted" and not state["turn"]:
             self._die()
-        if self._kind == "completed" and state["status"] == "completed":
+        if self._kind in ("completed", "waiting") and state["status"] == self._kind:
+            self._die()
+        if self._kind == "approved" and states["approved"]:
             self._die()
 
     def inside(self, tool: str) -> None:
@@ -73,7 +75,10 @@ class Moment:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def agent(model: Model, folder: Path, moment: Moment) -> "Agent[None, str]":
+def agent(
+    model: Model, folder: Path, moment: Moment, *, careful: bool = False
+) -> "Agent[None, str]":
+    """With `careful` somebody has to allow that it pays."""
     made: Agent[None, str] = Agent(model, instructions="Be quick.")
     effects = os.open(folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
@@ -98,7 +103,7 @@ def agent(model: Model, folder: Path, moment: Moment) -> "Agent[None, str]":
         effect("correct")
         raise ModelRetry("not like that")
 
-    @made.tool_plain
+    @made.tool_plain(requires_approval=careful)
     def pay(amount: int) -> str:
         effect(f"pay {amount}")
         with (folder / "files" / "paid").open("a") as paid:

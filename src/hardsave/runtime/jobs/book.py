@@ -1,0 +1,264 @@
+"""`Jobs`: adding jobs, looking at them, resuming them.
+
+Contract. A job is known from two places, the ledger and its timeline, and each alone is enough
+to look at it and to resume it. What `can_resume` says and what `resume` does are one decision
+over the same look. Of two who resume the same job one wins, the other gets `Conflict`.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs import standing
+from hardsave.runtime.jobs.spec import JobId, OnSuccess, Resumed, Spec
+from hardsave.runtime.jobs.standing import Health, Job, Saved, State
+from hardsave.tasks.task import Task
+from hardsave.vault.vault import Vault
+
+_PAGE = 500
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def is_job(task: Task) -> bool:
+    """Whether a task is a job's: for runners that do other work."""
+    return specs.KEY in task.metadata
+
+
+class Jobs:
+    """The jobs of one vault. What is saved of a job that is not finished is kept for `ttl`,
+    counted from the last save."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        *,
+        ttl: timedelta = standing.TTL,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        if ttl <= timedelta(0):
+            raise Misuse(f"ttl is longer than nothing, not {ttl}")
+        self.vault = vault
+        self._ttl = ttl
+        self._now = now
+
+    # Adding and looking
+
+    def add(
+        self,
+        id: str,
+        prompt: str,
+        *,
+        agent: str = specs.DEFAULT_AGENT,
+        text: str | None = None,
+        workspace: "str | os.PathLike[str] | None" = None,
+        max_turns: int = specs.DEFAULT_TURNS,
+        model: str | None = None,
+        retries: int = 0,
+        callback: str | None = None,
+        on_success: OnSuccess = "archive",
+        priority: int = 0,
+        about: Mapping[str, Any] | None = None,
+    ) -> Job:
+        """Queue a job, unless it is there already; one that is comes back as it stands.
+
+        `agent` is a name that the worker knows. After a failure or a crash it is tried again
+        by itself `retries` times, for as long as it has turns; after that `resume` takes it up.
+        On success its history stays, or is purged. `callback` is told once when it is over.
+        """
+        if specs.parse(id).number != 1:
+            raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
+        self.vault.timeline(id)  # its name has to fit, too
+        spec = Spec(
+            lineage=id,
+            prompt=prompt,
+            agent=agent,
+            workspace=None if workspace is None else os.path.abspath(workspace),
+            max_turns=max_turns,
+            turns_given=max_turns,
+            model=model,
+            retries=retries,
+            callback=callback,
+            on_success=on_success,
+            about=dict(about or {}),
+        )
+        task, found = self._places(JobId(id))
+        if task is not None or found is not None:
+            return self._known(id, spec, task, found)
+        if self.vault.timeline(id).head is not None:
+            raise Conflict(f"timeline {id!r} holds something else; choose another id for the job")
+        self._queue(spec, JobId(id), text or prompt, priority)
+        return self.get(id)
+
+    def _known(self, id: str, spec: Spec, task: Task | None, found: Saved | None) -> Job:
+        asked = standing.queued(task)
+        known = asked[0] if asked is not None else found and found.spec
+        if known is None:
+            raise Conflict(f"task {id!r} is no job; choose another id")
+        if known.prompt != spec.prompt:
+            raise Conflict(f"job {id!r} was asked something else; choose another id")
+        return self._judged(task, found)
+
+    def _queue(self, spec: Spec, id: JobId, text: str, priority: int) -> None:
+        task = self.vault.tasks.add(
+            str(id),
+            text,
+            key=f"{specs.KEY}:{id}",
+            max_attempts=1 + spec.retries,
+            priority=priority,
+            metadata={specs.KEY: specs.to_plain(spec, id)},
+        )
+        if not task.is_new or task.id != str(id):
+            raise Conflict(f"somebody else has just queued job {str(id)!r}; look at it again")
+
+    def get(self, id: str) -> Job:
+        """A job by any of its ids, as it stands now."""
+        task, found = self._places(specs.parse(id))
+        if task is not None and task.state == "in_progress":
+            self._recover()  # whoever was at work on it may be dead
+            task, found = self._places(specs.parse(id))
+        if found is None and standing.queued(task) is None:
+            raise NotFound(f"there is no job {id!r}; see jobs.find()")
+        return self._judged(task, found)
+
+    def find(self, *, state: State | None = None, limit: int | None = None) -> list[Job]:
+        """Jobs, those that moved last first."""
+        self._recover()
+        jobs = [self._judged(*self._places(JobId(name))) for name in self._lineages()]
+        chosen = [job for job in jobs if state in (None, job.state)]
+        return sorted(chosen, key=self._order, reverse=True)[:limit]
+
+    def health(self) -> Health:
+        """How many are in which state, which are stale, and which are about to run out of turns."""
+        return standing.health(self.find(), self._now())
+
+    # Going on
+
+    def can_resume(self, id: str) -> bool:
+        """Whether `resume` would take it up; False also if there is no such job."""
+        try:
+            return self.get(id).can_resume
+        except NotFound:
+            return False
+
+    def resume(
+        self,
+        id: str,
+        *,
+        from_ref: str | None = None,
+        max_turns: int | None = None,
+        callback: str | None = None,
+    ) -> Job:
+        """Queue a job again that has failed, was killed, or has used its turns: it goes on where it
+        was, under the next id of its lineage.
+
+        `from_ref` takes conversation and files back to an earlier checkpoint first. A job that
+        has used all its turns gets as many again, unless `max_turns` says otherwise.
+        """
+        job = self.get(id)
+        if job.why_not is not None:
+            wrong = NotFound if job.state in ("failed", "rolled_back", "forgotten") else Conflict
+            raise wrong(f"job {job.id!r} cannot be resumed: {job.why_not}")
+        spec = replace(
+            job.spec,
+            max_turns=specs.more_turns(job.spec, job.turns, max_turns),
+            callback=job.spec.callback if callback is None else callback,
+            resumed=Resumed(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
+            restore_from=None,
+        )
+        if from_ref is not None:
+            done = self.vault.timeline(job.lineage).rewind(from_ref, what="state")
+            spec = replace(spec, restore_from=done.target.id)
+        next_id = specs.parse(job.id).next
+        self._queue(spec, next_id, job.text, 0)
+        return self.get(job.lineage)
+
+    def approve(self, id: str) -> Job:
+        """Let the call be made that a job has asked about."""
+        return self._answered(id, True)
+
+    def deny(self, id: str, reason: str = "") -> Job:
+        """Let it not be made; the agent is told the reason, and goes on."""
+        return self._answered(id, reason or False)
+
+    def _answered(self, id: str, answer: Any) -> Job:
+        job = self.get(id)
+        if job.question is None:
+            raise Conflict(f"job {job.id!r} has asked nothing: it is {job.state}")
+        self.vault.tasks.answer(job.id, answer)
+        return self.get(job.lineage)
+
+    # Letting go
+
+    def delete(self, id: str) -> Job:
+        """Let what was saved of a job go, so that it cannot be resumed; as it was. `undo` of the
+        vault brings it back."""
+        job = self.get(id)
+        if job.state == "active":
+            raise Conflict(f"job {job.id!r} is being worked on; cancel its task first")
+        if job.checkpoint is None:
+            raise NotFound(f"nothing is saved of job {job.id!r}")
+        if job.state in ("queued", "waiting"):
+            self.vault.tasks.cancel(job.id)
+        self.vault.timeline(job.lineage).delete()
+        return job
+
+    def clean(self) -> list[str]:
+        """Delete what was saved of jobs whose time has passed; their ids."""
+        late = [job for job in self.find() if self._is_late(job)]
+        for job in late:
+            self.vault.timeline(job.lineage).delete()
+        return [job.id for job in late]
+
+    def _is_late(self, job: Job) -> bool:
+        is_over = job.state not in ("queued", "active", "waiting", "succeeded")
+        return is_over and job.checkpoint is None and job.expires_at is not None
+
+    # Reading
+
+    def _judged(self, task: Task | None, found: Saved | None) -> Job:
+        return standing.judged(task, found, self._now(), self._ttl)
+
+    def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
+        """The latest task of a lineage, and its newest checkpoint."""
+        found = standing.saved(self.vault.timeline(id.lineage).head)
+        at = JobId(id.lineage) if found is None else found.id
+        task = self._task(at)
+        while (following := self._task(at.next)) is not None:
+            task, at = following, at.next
+        return task, found
+
+    def _task(self, id: JobId) -> Task | None:
+        try:
+            return self.vault.tasks.get(str(id))
+        except NotFound:
+            return None
+
+    def _lineages(self) -> Iterator[str]:
+        """Every job that one of the two places knows, once."""
+        known: set[str] = set()
+        after: str | None = None
+        while page := self.vault.tasks.find(limit=_PAGE, after=after):
+            known.update(specs.parse(task.id).lineage for task in page if is_job(task))
+            after = page[-1].id
+        for line in self.vault.timelines():
+            if line.name not in known and standing.saved(line.head) is not None:
+                known.add(line.name)
+        yield from sorted(known)
+
+    def _recover(self) -> None:
+        """Find out who has died. On another machine than the workers' nobody can tell."""
+        try:
+            self.vault.tasks.recover()
+        except Unavailable:
+            return
+
+    @staticmethod
+    def _order(job: Job) -> tuple[bool, datetime | None, str]:
+        return (job.updated_at is None, job.updated_at, job.id)

@@ -1,0 +1,184 @@
+"""Telling somebody's web server that a job is over: once, within 30 seconds, and only where a
+stranger may send us.
+
+The address is whoever's who asked for the job. So that nobody reaches the machines beside us by
+it, a name is resolved once, every address that it has must be a public one, the connection goes
+to the very address that was looked at, and no redirect is followed.
+"""
+
+import contextlib
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from hardsave.errors import HardsaveError
+from hardsave.logs import log
+from hardsave.runtime.jobs.standing import Job
+
+TIMEOUT_SECONDS = 30.0
+
+Resolve = Callable[[str, int], list[str]]
+
+
+class CallbackFailed(HardsaveError):
+    """Nobody was told. The job is as it was."""
+
+
+def message(job: Job, at: str) -> dict[str, Any]:
+    """What is sent."""
+    succeeded = job.state == "succeeded"
+    output = job.output
+    told = {
+        "jobId": job.id,
+        "status": "completed" if succeeded else "failed",
+        "success": succeeded,
+        "message": output if isinstance(output, str) else (job.error or ""),
+        "completedAt": at,
+    }
+    if job.error is not None and not succeeded:
+        told["error"] = job.error
+    named = output if isinstance(output, Mapping) else job.spec.about
+    if isinstance(named.get("pullRequestUrl"), str):
+        told["pullRequestUrl"] = named["pullRequestUrl"]
+    return told
+
+
+def send(
+    url: str,
+    body: Mapping[str, Any],
+    *,
+    allow_private: bool = False,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    resolve: Resolve | None = None,
+) -> int:
+    """Post it, once; the status of the answer. `CallbackFailed` for anything but 2xx."""
+    sending = _Sending(url, json.dumps(body).encode(), allow_private, timeout_seconds, resolve)
+    # A thread, because nothing else bounds a name server that is silent, or a byte a minute.
+    thread = threading.Thread(target=sending.run, name="hardsave-callback", daemon=True)
+    thread.start()
+    thread.join(timeout_seconds)
+    if thread.is_alive():
+        sending.give_up()
+        raise CallbackFailed(f"{url} has not answered within {timeout_seconds:.0f} s")
+    if sending.error is not None:
+        raise CallbackFailed(f"{url} was not told: {sending.error}") from sending.error
+    if not 200 <= sending.status < 300:
+        raise CallbackFailed(f"{url} answered {sending.status}; redirects are not followed")
+    return sending.status
+
+
+def tell(url: str, body: Mapping[str, Any], *, allow_private: bool) -> bool:
+    """The same where it must not matter whether it works; whether it did."""
+    try:
+        send(url, body, allow_private=allow_private)
+    except CallbackFailed as error:
+        log(__name__).warning("job %r: %s; it is not tried again", body["jobId"], error)
+        return False
+    return True
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is one of the internet's. One that wraps another is as that one is."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
+        if inner:
+            return is_public(str(inner))
+        if found in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF)))
+    return found.is_global and not found.is_multicast
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+def resolved(host: str, port: int) -> list[str]:
+    """The addresses of a name, best first."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class _Sending:
+    def __init__(
+        self,
+        url: str,
+        data: bytes,
+        allow_private: bool,
+        timeout_seconds: float,
+        resolve: Resolve | None,
+    ) -> None:
+        self.status = 0
+        self.error: Exception | None = None
+        self._parts = urlsplit(url)
+        self._data = data
+        self._allow_private = allow_private
+        self._timeout = timeout_seconds
+        self._resolve = resolve or resolved
+        self._connection: http.client.HTTPConnection | None = None
+
+    def run(self) -> None:
+        try:
+            self._send()
+        except (OSError, http.client.HTTPException, ValueError, CallbackFailed) as error:
+            self.error = error
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    def give_up(self) -> None:
+        """Let go of a server that keeps us waiting; the thread ends by that."""
+        held = None if self._connection is None else self._connection.sock
+        if held is not None:
+            with contextlib.suppress(OSError):
+                held.shutdown(socket.SHUT_RDWR)
+
+    def _send(self) -> None:
+        parts = self._parts
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        addresses = self._resolve(host, port)
+        if not addresses:
+            raise CallbackFailed(f"{host} has no address")
+        private = [each for each in addresses if not is_public(each)]
+        if private and not self._allow_private:
+            raise CallbackFailed(
+                f"{host} leads to {private[0]}, which is not a public address; a worker of your "
+                "own may be told to allow that"
+            )
+        self._connection = _to(parts.scheme, host, port, addresses[0], self._timeout)
+        headers = {"Content-Type": "application/json", "User-Agent": "hardsave"}
+        self._connection.request("POST", _target(parts), self._data, headers)
+        self.status = self._connection.getresponse().status
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def _target(parts: SplitResult) -> str:
+    path = parts.path or "/"
+    return f"{path}?{parts.query}" if parts.query else path
+
+
+def _to(
+    scheme: str, host: str, port: int, address: str, timeout: float
+) -> http.client.HTTPConnection:
+    """A connection that speaks to `host`, and goes to `address`."""
+    made: http.client.HTTPConnection
+    if scheme == "https":
+        secure = ssl.create_default_context()
+        made = http.client.HTTPSConnection(host, port, timeout=timeout, context=secure)
+        plain = socket.create_connection((address, port), timeout)
+        try:
+            made.sock = secure.wrap_socket(plain, server_hostname=host)
+        except BaseException:
+            plain.close()
+            raise
+    else:
+        made = http.client.HTTPConnection(host, port, timeout=timeout)
+        made.sock = socket.create_connection((address, port), timeout)
+    return made

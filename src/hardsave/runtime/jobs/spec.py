@@ -1,0 +1,145 @@
+"""What a job is, as plain data: it lies with its task and with its conversation. Pure.
+
+A job is known by its *lineage*, which is also the name of its timeline. Each time somebody
+resumes it, it goes on under an id of its own: `fix`, `fix~2`, `fix~3`. All of them lead to it,
+also when nothing is left but one of the two places.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from hardsave.errors import Misuse
+
+KEY = "job"
+DEFAULT_AGENT = "default"
+DEFAULT_TURNS = 50
+MOST_TURNS = 1_000_000
+
+OnSuccess = Literal["archive", "purge"]
+ON_SUCCESS: tuple[OnSuccess, ...] = ("archive", "purge")
+
+_RESUMED = re.compile(r"(?P<lineage>.+)~(?P<number>[2-9]|[1-9][0-9]{1,8})")
+_YES = frozenset({"yes", "y", "ok", "true", "approve", "approved"})
+_NO = frozenset({"", "no", "n", "false", "deny", "denied"})
+
+
+class JobId(NamedTuple):
+    """The id of a job at one of its resumptions."""
+
+    lineage: str
+    number: int = 1
+
+    def __str__(self) -> str:
+        return self.lineage if self.number == 1 else f"{self.lineage}~{self.number}"
+
+    @property
+    def next(self) -> "JobId":
+        return self._replace(number=self.number + 1)
+
+
+def parse(id: str) -> JobId:
+    found = _RESUMED.fullmatch(id)
+    return JobId(id) if found is None else JobId(found["lineage"], int(found["number"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumed:
+    """Where a job was taken up again."""
+
+    from_job: str
+    at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What was asked for. `about` is the caller's own, and goes along with every resumption."""
+
+    lineage: str
+    prompt: str
+    agent: str = DEFAULT_AGENT
+    workspace: str | None = None
+    max_turns: int = DEFAULT_TURNS
+    turns_given: int = DEFAULT_TURNS
+    """What it had at first: so many more it gets when it is resumed with none left."""
+    model: str | None = None
+    retries: int = 0
+    callback: str | None = None
+    on_success: OnSuccess = "archive"
+    about: Mapping[str, Any] = field(default_factory=dict)
+    resumed: Resumed | None = None
+    restore_from: str | None = None
+    """The checkpoint that it was taken back to; its files are brought back before it goes on."""
+
+    def __post_init__(self) -> None:
+        if not self.prompt.strip():
+            raise Misuse("a job needs a prompt: what its agent is asked to do")
+        if not 1 <= self.max_turns <= MOST_TURNS:
+            raise Misuse(f"max_turns is between 1 and {MOST_TURNS:,}, not {self.max_turns!r}")
+        if not 0 <= self.retries <= 99:
+            raise Misuse(f"retries is between 0 and 99, not {self.retries!r}")
+        if self.on_success not in ON_SUCCESS:
+            raise Misuse(f"on_success is 'archive' or 'purge', not {self.on_success!r}")
+        if self.callback is not None:
+            check_url(self.callback)
+
+
+def check_url(url: str) -> None:
+    """What can be called back. Where it leads is looked at when it is called."""
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # a number, or an error
+    except ValueError:
+        is_one = False
+    if not is_one or not url.isprintable() or " " in url:
+        raise Misuse(f"a callback is an address, http://… or https://…, not {url!r}")
+
+
+def to_plain(spec: Spec, id: JobId) -> dict[str, Any]:
+    """As it is stored. `_resume` has the names that callers of other systems know."""
+    plain = {**asdict(spec), "id": str(id)}
+    del plain["resumed"]
+    if spec.resumed is not None:
+        plain["_resume"] = {"fromJobId": spec.resumed.from_job, "resumedAt": spec.resumed.at}
+    return plain
+
+
+def from_plain(stored: Any) -> tuple[Spec, JobId] | None:
+    """What was stored, or None if it is none of ours."""
+    if not isinstance(stored, Mapping) or "lineage" not in stored or "prompt" not in stored:
+        return None
+    known = {name: stored[name] for name in _FIELDS if name in stored}
+    resume = stored.get("_resume")
+    if resume is not None:
+        known["resumed"] = Resumed(from_job=resume["fromJobId"], at=resume["resumedAt"])
+    return Spec(**known), parse(stored.get("id", stored["lineage"]))
+
+
+_FIELDS = tuple(name for name in Spec.__dataclass_fields__ if name != "resumed")
+
+
+def more_turns(spec: Spec, used: int, wanted: int | None) -> int:
+    """The limit of a resumption. One that has used all its turns gets as many again: to resume
+    it cannot mean anything else."""
+    if wanted is not None:
+        if wanted <= used:
+            raise Misuse(f"{used} turns are used already: max_turns={wanted} would end it at once")
+        return wanted
+    return spec.max_turns if used < spec.max_turns else used + spec.turns_given
+
+
+def verdict(answer: Any) -> bool | str:
+    """What an answer means for a call that waits for approval. Only a clear yes is one; any other
+    text is a reason why not, for the model."""
+    if isinstance(answer, str):
+        word = answer.strip().lower()
+        return word in _YES or (False if word in _NO else answer)
+    return answer is True
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,218 @@
+"""How a job stands, out of its task and its newest checkpoint; either may be missing. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs.spec import JobId, Spec
+from hardsave.tasks.task import Task
+from hardsave.vault.checkpoint import Checkpoint
+
+TTL = timedelta(days=7)
+STALE = timedelta(hours=1)
+NEAR_LIMIT = 0.9
+
+State = Literal["queued", "active", "waiting", "succeeded", "failed", "rolled_back", "forgotten"]
+"""`waiting` is for an answer; `forgotten` has no task any more, only what was saved."""
+
+_STATES: Mapping[str, State] = {
+    "pending": "queued",
+    "in_progress": "active",
+    "completed": "succeeded",
+    "failed": "failed",
+    "rolled_back": "rolled_back",
+}
+_BUSY: Mapping[State, str] = {
+    "queued": "it waits for a worker",
+    "active": "somebody is at work on it",
+    "waiting": "it waits for an answer: approve or deny it",
+    "succeeded": "it has succeeded",
+}
+
+
+class Saved(NamedTuple):
+    """What the newest checkpoint of a job says."""
+
+    spec: Spec
+    id: JobId
+    checkpoint: str
+    at: datetime
+    status: str
+    turns: int
+    messages: int
+    model: str | None
+    error: str | None
+    output: Any
+
+
+def saved(head: Checkpoint | None) -> Saved | None:
+    """None if there is nothing, or it is not a job's. Reads no message."""
+    if head is None:
+        return None
+    state = head.state
+    if not isinstance(state, Mapping) or not {"messages", "data", "turn"} <= state.keys():
+        return None
+    data = head.read("data")
+    content = data.get("content") if isinstance(data, Mapping) else None
+    found = specs.from_plain(content.get(specs.KEY) if isinstance(content, Mapping) else None)
+    if found is None:
+        return None
+    return Saved(
+        spec=found[0],
+        id=found[1],
+        checkpoint=head.id,
+        at=head.created_at,
+        status=state["status"],
+        turns=state["turn"],
+        messages=len(state["messages"]),
+        model=state["model"],
+        error=state["error"],
+        output=head.read("output", "content"),
+    )
+
+
+def queued(task: Task | None) -> tuple[Spec, JobId] | None:
+    """What a task says about its job; None if it is none."""
+    if task is None:
+        return None
+    found = specs.from_plain(task.metadata.get(specs.KEY))
+    return None if found is None else (found[0], specs.parse(task.id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job, as of when it was looked at."""
+
+    id: str
+    lineage: str
+    """Its first id, and the name of its timeline."""
+    state: State
+    text: str
+    spec: Spec
+    attempts: int
+    turns: int
+    max_turns: int
+    messages: int
+    model: str | None
+    checkpoint: str | None
+    """What a resume goes on from; None if there is nothing to go on from."""
+    updated_at: datetime | None
+    expires_at: datetime | None
+    error: str | None
+    question: str | None
+    output: Any
+    why_not: str | None
+    """Why it cannot be resumed; None if it can."""
+
+    @property
+    def can_resume(self) -> bool:
+        return self.why_not is None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something was saved that is still of use: neither done nor out of date."""
+        return self.checkpoint is not None and self.state != "succeeded"
+
+    @property
+    def percent(self) -> int:
+        """How much of its turns it has used; 100 only when it has succeeded."""
+        if self.state == "succeeded":
+            return 100
+        return min(99, 100 * self.turns // self.max_turns)
+
+
+def judged(task: Task | None, found: Saved | None, now: datetime, ttl: timedelta) -> Job:
+    """Put a job together. At least one of the two is there."""
+    asked = queued(task)
+    if asked is None:
+        assert found is not None
+        asked = found.spec, found.id
+    spec, id = asked
+    state = _state(task, found)
+    expires = None if found is None else found.at + ttl
+    is_over = state in ("failed", "rolled_back", "forgotten")
+    is_late = expires is not None and is_over and now >= expires
+    usable = None if found is None or is_late else found.checkpoint
+    turns = found.turns if found is not None else task.progress.done if task is not None else 0
+    return Job(
+        id=str(id),
+        lineage=spec.lineage,
+        state=state,
+        text=spec.prompt if task is None else task.text,
+        spec=spec,
+        attempts=0 if task is None else task.attempts,
+        turns=min(turns, spec.max_turns),
+        max_turns=spec.max_turns,
+        messages=0 if found is None else found.messages,
+        model=spec.model if found is None or found.model is None else found.model,
+        checkpoint=usable,
+        updated_at=None if found is None else found.at,
+        expires_at=expires,
+        error=_error(task, found),
+        question=None if task is None else task.question,
+        output=_output(task, found),
+        why_not=_why_not(state, found, expires if is_late else None),
+    )
+
+
+def _state(task: Task | None, found: Saved | None) -> State:
+    if task is not None:
+        return "waiting" if task.question is not None else _STATES[task.state]
+    return "succeeded" if found is not None and found.status == "completed" else "forgotten"
+
+
+def _error(task: Task | None, found: Saved | None) -> str | None:
+    if task is not None:
+        return task.error
+    return None if found is None else found.error
+
+
+def _output(task: Task | None, found: Saved | None) -> Any:
+    if task is not None:
+        return task.result
+    return found.output if found is not None and found.status == "completed" else None
+
+
+def _why_not(state: State, found: Saved | None, expired: datetime | None) -> str | None:
+    if state in _BUSY:
+        return _BUSY[state]
+    if found is None:
+        return "nothing was saved of it"
+    if expired is not None:
+        return f"what was saved of it was kept until {expired:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+class Health(NamedTuple):
+    """Jobs in numbers: what somebody on duty wants to know."""
+
+    total: int
+    queued: int
+    active: int
+    waiting: int
+    succeeded: int
+    failed: int
+    resumable: int
+    stale: int
+    """Open, and nothing was saved for an hour."""
+    near_limit: int
+    """Open, with nine of ten turns used."""
+
+
+def health(jobs: Iterable[Job], now: datetime) -> Health:
+    every = list(jobs)
+    states = [job.state for job in every]
+    opened = [job for job in every if job.is_open and job.state != "waiting"]
+    return Health(
+        total=len(every),
+        queued=states.count("queued"),
+        active=states.count("active"),
+        waiting=states.count("waiting"),
+        succeeded=states.count("succeeded"),
+        failed=states.count("failed"),
+        resumable=sum(job.can_resume for job in every),
+        stale=sum(job.updated_at is not None and now - job.updated_at > STALE for job in opened),
+        near_limit=sum(job.turns >= NEAR_LIMIT * job.max_turns for job in opened),
+    )

@@ -1,0 +1,267 @@
+"""Runs jobs: each in its own conversation, all of them on one event loop.
+
+Contract. A job that is killed goes on where it was: by itself if it has retries left, else when
+it is resumed. It is told as finished only after its end is on record. What a tool needs a word
+for pauses the job, and its slot is free for others.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.models import Model
+from pydantic_ai.usage import UsageLimits
+
+from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound
+from hardsave.logs import log
+from hardsave.objects.hashing import digest
+from hardsave.runtime import loop
+from hardsave.runtime.jobs import callback, standing
+from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs.book import Jobs, is_job
+from hardsave.runtime.jobs.spec import JobId, Spec
+from hardsave.runtime.jobs.standing import Job
+from hardsave.runtime.loop.retrying import RETRY, Sleep
+from hardsave.tasks.attempt import Attempt
+from hardsave.tasks.retry import Retry
+from hardsave.tasks.steps import UnknownPolicy
+from hardsave.vault.vault import Vault
+
+T = TypeVar("T")
+AgentFor = Agent[Any, Any] | Callable[[Job], Agent[Any, Any]]
+
+LOOK_SECONDS = 0.2
+
+
+class OutOfTurns(HardsaveError):
+    """It has used the turns that it was given. To try again by itself would not give it more."""
+
+
+BACKOFF = Retry(first_seconds=10.0, max_seconds=600.0)
+
+
+class Worker:
+    """Runs the jobs of a vault with the agents that it was given by name, and nothing else."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        agents: Mapping[str, AgentFor],
+        *,
+        deps: Callable[[Job], Any] | None = None,
+        models: Mapping[str, Model] | None = None,
+        unknown: "UnknownPolicy | Mapping[str, UnknownPolicy] | None" = None,
+        allow_private_callbacks: bool = False,
+        model_retry: Retry = RETRY,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """An agent is one of Pydantic AI, or a function that makes one for a job. `models` are
+        those that jobs may name, and that a resumed one goes on with."""
+        self._jobs = jobs
+        self._agents = dict(agents)
+        self._deps = deps
+        self._models = dict(models or {})
+        self._unknown = unknown
+        self._allow_private = allow_private_callbacks
+        self._model_retry = model_retry
+        self._sleep = sleep
+        self._events: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def _vault(self) -> Vault:
+        return self._jobs.vault
+
+    def run(
+        self,
+        session: str = "jobs",
+        *,
+        concurrency: int = 1,
+        until_idle: bool = False,
+        retry: Retry = BACKOFF,
+        lease_seconds: float = 30.0,
+        take_over: bool = False,
+    ) -> None:
+        """Run jobs as they come; ends as a runner of tasks does. `retry` says how long failed ones
+        wait before they are tried again."""
+        runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
+        with _event_loop() as self._events, runner:
+            for task in runner.report.interrupted:
+                if is_job(task):
+                    self._tell(task.id)
+            runner.run(
+                self._work,
+                concurrency=concurrency,
+                until_idle=until_idle,
+                retry=replace(retry, never=(*retry.never, OutOfTurns)),
+                wants=is_job,
+                ended=self._ended,
+            )
+
+    # One job
+
+    def _work(self, attempt: Attempt) -> Any:
+        asked = standing.queued(attempt.task)
+        assert asked is not None
+        spec, id = asked
+        job = self._jobs.get(str(id))
+        if job.id != attempt.id:
+            raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
+        outcome = self._answered(attempt, job, spec, id)
+        return _storable(outcome.output)
+
+    def _answered(self, attempt: Attempt, job: Job, spec: Spec, id: JobId) -> loop.Outcome[Any]:
+        """The run, and the questions that it stops with."""
+        words: dict[str, loop.Verdict] = {}
+        while True:
+            try:
+                return self._awaited(attempt, self._run(attempt, job, spec, id, words))
+            except loop.ApprovalNeeded as need:
+                for call in need.calls:
+                    key = f"{need.turn}/{digest(call.id.encode()).hex()}"
+                    words[call.id] = specs.verdict(attempt.ask(f"may it call {call}?", key=key))
+            except UsageLimitExceeded as error:
+                raise OutOfTurns(
+                    f"it has used its {spec.max_turns} turns ({error}); resume gives it more"
+                ) from error
+
+    async def _run(
+        self,
+        attempt: Attempt,
+        job: Job,
+        spec: Spec,
+        id: JobId,
+        words: Mapping[str, loop.Verdict],
+    ) -> loop.Outcome[Any]:
+        line = self._vault.timeline(spec.lineage)
+        head = await asyncio.to_thread(lambda: line.head)
+        is_taken_back = head is not None and head.id == spec.restore_from
+        return await loop.run(
+            self._agent(job),
+            spec.prompt,
+            run_id=spec.lineage,
+            line=line,
+            workspace=self._workspace(spec),
+            restore=True if is_taken_back else None,
+            deps=None if self._deps is None else self._deps(job),
+            model=self._model(spec, head is not None),
+            models=self._models,
+            unknown=self._unknown,
+            approvals=words,
+            turns=lambda turn: attempt.progress(min(turn, spec.max_turns), spec.max_turns),
+            usage_limits=UsageLimits(request_limit=spec.max_turns),
+            data={specs.KEY: specs.to_plain(spec, id)},
+            retry=self._model_retry,
+            sleep=self._sleep,
+        )
+
+    def _agent(self, job: Job) -> Agent[Any, Any]:
+        found = self._agents.get(job.spec.agent)
+        if found is None:
+            known = ", ".join(sorted(self._agents)) or "none"
+            raise Misuse(
+                f"job {job.id!r} wants agent {job.spec.agent!r}, which this worker was not given "
+                f"(there are: {known})"
+            )
+        return found if isinstance(found, Agent) else found(job)
+
+    def _model(self, spec: Spec, is_begun: bool) -> Model | None:
+        """The one that was asked for, to begin with; a conversation keeps its own."""
+        if spec.model is None or is_begun:
+            return None
+        if spec.model not in self._models:
+            known = ", ".join(sorted(self._models)) or "none"
+            raise Misuse(f"model {spec.model!r} was not given to this worker (there are: {known})")
+        return self._models[spec.model]
+
+    def _workspace(self, spec: Spec) -> Any:
+        if spec.workspace is None:
+            return None
+        Path(spec.workspace).mkdir(parents=True, exist_ok=True)  # it may be another machine
+        return self._vault.workspace(spec.workspace)
+
+    def _awaited(self, attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine, for as long as the job is this attempt's."""
+        assert self._events is not None
+        future = asyncio.run_coroutine_threadsafe(work, self._events)
+        while True:
+            try:
+                return future.result(LOOK_SECONDS)
+            except concurrent.futures.TimeoutError:
+                if future.done():
+                    raise  # its own
+                if attempt.is_lost:
+                    future.cancel()
+                    raise LeaseLost(f"job {attempt.id!r} is not this worker's any more") from None
+
+    # The end
+
+    def _ended(self, attempt: Attempt) -> None:
+        """Its end is on record; with attempts left it is not the end."""
+        if attempt.is_lost or attempt.task.state not in ("completed", "failed"):
+            return
+        self._tell(attempt.id)
+        asked = standing.queued(attempt.task)
+        assert asked is not None
+        if attempt.task.state == "completed" and asked[0].on_success == "purge":
+            self._purge(asked[0].lineage)
+
+    def _purge(self, lineage: str) -> None:
+        """Remove what was saved. The job is done, whether that works or not."""
+        try:
+            self._vault.purge(timeline=lineage)
+        except HardsaveError:
+            log(__name__).exception(
+                "job %r has succeeded, and could not be purged: hardsave purge --whole %s",
+                lineage,
+                lineage,
+            )
+
+    def _tell(self, id: str) -> None:
+        with contextlib.suppress(NotFound, Conflict):
+            job = self._jobs.get(id)
+            if job.spec.callback is not None and job.state in ("succeeded", "failed"):
+                told = callback.message(job, datetime.now(UTC).isoformat(timespec="seconds"))
+                callback.tell(job.spec.callback, told, allow_private=self._allow_private)
+
+
+@contextlib.contextmanager
+def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """One loop in a thread of its own: clients of models keep connections that belong to one."""
+    events = asyncio.new_event_loop()
+    thread = threading.Thread(target=events.run_forever, name="hardsave-jobs", daemon=True)
+    thread.start()
+    try:
+        yield events
+    finally:
+        asyncio.run_coroutine_threadsafe(_settled(), events).result()
+        events.call_soon_threadsafe(events.stop)
+        thread.join()
+        events.close()
+
+
+async def _settled() -> None:
+    """End what was left running, so that nothing is destroyed while it waits."""
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+
+def _storable(output: Any) -> Any:
+    """As data, if it can be; the conversation holds it in any case."""
+    from hardsave.runtime.loop.messages import plain_result
+
+    try:
+        return plain_result(output, "output")["value"]
+    except HardsaveError:
+        return None

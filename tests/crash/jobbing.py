@@ -1,0 +1,64 @@
+"""A worker that is killed in the middle of a job, and what is left of that job."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from hardsave.runtime.jobs import Jobs
+from hardsave.runtime.jobs.worker import Worker
+from tests.crash import looping
+from tests.crash.talking import PROMPT
+
+AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
+
+
+def _vault(folder: str) -> hardsave.Vault:
+    return hardsave.open(f"sqlite:///{folder}/store/store.db")
+
+
+def add(folder: str, **options: Any) -> None:
+    with _vault(folder) as vault:
+        Jobs(vault).add("fix", PROMPT, workspace=Path(folder, "files"), **options)
+
+
+def work(folder: str, url: str, moment: str = "never", careful: bool = False) -> None:
+    """One worker, until nothing is left to do."""
+    place, when = Path(folder), looping.Moment(moment)
+    agent = looping.agent(looping.model("openai", url), place, when, careful=careful)
+    with _vault(folder) as vault:
+        vault.on("checkpoint_saved", when.saved)
+        Worker(Jobs(vault), {"default": agent}).run(until_idle=True, retry=AT_ONCE)
+
+
+def look(folder: str) -> dict[str, Any]:
+    """The job as somebody sees it who comes by; and what its conversation holds."""
+    with _vault(folder) as vault:
+        jobs = Jobs(vault)
+        job = jobs.get("fix")
+        state = vault.timeline("fix").load() if job.checkpoint else {"calls": {}, "messages": []}
+        return {
+            **{
+                name: getattr(job, name)
+                for name in ("id", "state", "turns", "percent", "can_resume", "question", "output")
+            },
+            "attempts": job.attempts,
+            "calls": state["calls"],
+            "messages": len(state["messages"]),
+            "health": jobs.health()._asdict(),
+            "spec": {**asdict(job.spec)},
+        }
+
+
+def resume(folder: str) -> str:
+    with _vault(folder) as vault:
+        return Jobs(vault).resume("fix").id
+
+
+def answer(folder: str, allowed: bool) -> None:
+    with _vault(folder) as vault:
+        jobs = Jobs(vault)
+        if allowed:
+            jobs.approve("fix")
+        else:
+            jobs.deny("fix", "too dear")

@@ -1,0 +1,140 @@
+"""Workers are killed in the middle of a job: it is resumed, or goes on by itself."""
+
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardsave.runtime.scripted import ScriptedModel
+from tests.crash import talking
+from tests.crash.launcher import Launcher
+
+MOMENTS = ["ended 2", "inside pay 7", "completed"]
+MORE_MOMENTS = ["prompted", "turn 1", "begun 2", "ended 5", "turn 2", "paid", "turn 3"]
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    launched = Launcher(("jobbing",))
+    yield launched
+    launched.close()
+
+
+class Site:
+    """A job in a folder, with its model."""
+
+    def __init__(self, launcher: Launcher, folder: Path, model: ScriptedModel) -> None:
+        self._launcher = launcher
+        self.folder = folder
+        self.model = model
+        (folder / "files").mkdir()
+
+    def call(self, function: str, **given: Any) -> Any:
+        return self._launcher.call(f"jobbing.{function}", folder=str(self.folder), **given)
+
+    def killed(self, moment: str, **given: Any) -> None:
+        given = {"folder": str(self.folder), "url": self.model.openai_url, **given}
+        (ended,) = self._launcher.start(("jobbing.work", {**given, "moment": moment}))
+        assert ended.code == -signal.SIGKILL, ended.words
+
+    def work(self, **given: Any) -> None:
+        self.call("work", url=self.model.openai_url, **given)
+
+    @property
+    def job(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("look")
+        return found
+
+    @property
+    def effects(self) -> Counter[str]:
+        return Counter((self.folder / "effects").read_text().splitlines())
+
+    def check_done(self, unknown: bool = False) -> None:
+        """It has come to the end, with nothing done twice and nothing asked for twice."""
+        job = self.job
+        assert (job["state"], job["output"], job["percent"]) == ("succeeded", talking.ANSWER, 100)
+        assert job["turns"] == talking.TURNS
+        assert max(self.effects.values()) == 1
+        assert {*self.effects} == {*talking.TOOLS}
+        assert len(self.model.requests) == talking.TURNS
+        made = {path.name for path in (self.folder / "files").iterdir()}
+        assert made == {"a", "b", "c"} | ({"paid"} if not unknown else set())
+
+
+@pytest.fixture
+def site(launcher: Launcher, tmp_path: Path) -> Iterator[Site]:
+    with ScriptedModel(talking.SCRIPT) as model:
+        yield Site(launcher, tmp_path, model)
+
+
+@pytest.mark.parametrize(
+    "moment", [*MOMENTS, *(pytest.param(each, marks=pytest.mark.torture) for each in MORE_MOMENTS)]
+)
+def test_a_killed_job_is_resumed_under_its_next_id(site: Site, moment: str) -> None:
+    site.call("add")
+    site.killed(moment)
+    left = site.job  # seen by somebody who comes by, with no worker anywhere
+    assert (left["state"], left["can_resume"]) == ("failed", True)
+    assert site.call("resume") == "fix~2"
+    assert site.job["state"] == "queued"
+    site.work()
+    assert site.job["spec"]["resumed"]["from_job"] == "fix"
+    site.check_done(unknown=moment.startswith("inside"))
+
+
+def test_a_killed_job_with_retries_goes_on_by_itself(site: Site) -> None:
+    site.call("add", retries=2)
+    site.killed("ended 2")
+    site.killed("turn 2")
+    assert site.job["state"] == "queued"
+    site.work()
+    assert (site.job["id"], site.job["attempts"]) == ("fix", 3)
+    site.check_done()
+
+
+def test_files_and_conversation_are_there_where_the_job_goes_on(site: Site) -> None:
+    site.call("add")
+    site.killed("turn 2")
+    shutil.rmtree(site.folder / "files")  # as on another machine
+    assert site.job["messages"] == 4
+    site.call("resume")
+    site.work()
+    site.check_done()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_pause_for_approval_survives_kills_before_and_after_the_word(
+    site: Site, allowed: bool
+) -> None:
+    site.call("add", retries=3)
+    site.killed("waiting", careful=True)  # it has stopped, and has asked nobody yet
+    site.work(careful=True)
+    job = site.job
+    assert (job["state"], job["can_resume"]) == ("waiting", False)
+    assert job["question"] == 'may it call pay({"amount": 7})?'
+    assert site.effects["pay 7"] == 0
+    site.call("answer", allowed=allowed)
+    if allowed:
+        site.killed("approved", careful=True)
+        site.work(careful=True)
+        site.check_done()
+    else:
+        site.work(careful=True)
+        assert site.job["output"] == talking.ANSWER
+        assert site.effects["pay 7"] == 0
+    assert len(site.model.requests) == talking.TURNS
+    told = [
+        message for message in site.model.requests[-1].body["messages"] if message["role"] == "tool"
+    ]
+    assert told[-1]["content"] == ("paid" if allowed else "too dear")
+
+
+def test_health_tells_of_a_job_whose_worker_was_killed(site: Site) -> None:
+    site.call("add", max_turns=3)
+    site.killed("turn 3")
+    health = site.job["health"]
+    assert (health["failed"], health["resumable"], health["near_limit"]) == (1, 1, 1)

@@ -1,0 +1,535 @@
+"""Jobs, with models in this process: how they stand, what resumes them, what ends them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import hardsave
+from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.runtime.jobs import Job, Jobs, is_job
+from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs.worker import Worker
+from hardsave.stores.memory import MemoryStore
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
+
+
+class Overloaded(Exception):
+    """What a model of these tests fails with."""
+
+
+class Office:
+    """A vault with a clock that is moved by hand, and an agent whose every step is told it."""
+
+    def __init__(self) -> None:
+        self.now = START
+        micros = lambda: int(self.now.timestamp() * 1_000_000)  # noqa: E731 # the vault's clock
+        self.vault = hardsave.Vault(MemoryStore(), clock=micros)
+        self.jobs = Jobs(self.vault, now=lambda: self.now)
+        self.turns: list[int] = []
+        self.noted: list[str] = []
+        self.breaks_at: set[int] = set()
+        self.last = 3
+        self.agent: Agent[None, Any] = Agent(FunctionModel(self._say, model_name="scripted"))
+        self.agent.tool_plain(self.note)
+
+    def note(self, text: str) -> str:
+        """Write down."""
+        self.noted.append(text)
+        return "noted"
+
+    def _say(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        turn = sum(isinstance(message, ModelResponse) for message in messages) + 1
+        self.turns.append(turn)
+        if turn in self.breaks_at:
+            self.breaks_at.remove(turn)
+            raise Overloaded("the model is overloaded")
+        if turn == self.last:
+            return ModelResponse(parts=[TextPart("done")])
+        args = {"text": f"turn {turn}"}
+        return ModelResponse(parts=[ToolCallPart("note", args, tool_call_id=f"id-{turn}")])
+
+    def add(self, **options: Any) -> Job:
+        return self.jobs.add("fix", "Fix the bug", **options)
+
+    def work(self, agents: Any = None, **options: Any) -> None:
+        worker = Worker(self.jobs, agents or {"default": self.agent}, **options)
+        worker.run(until_idle=True, retry=AT_ONCE)
+
+    def jump(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+    def failed(self, *turns: int, **options: Any) -> Job:
+        """A job whose model fails at these turns."""
+        self.breaks_at = set(turns)
+        self.add(**options)
+        self.work()
+        return self.jobs.get("fix")
+
+
+@pytest.fixture
+def office() -> Iterator[Office]:
+    made = Office()
+    with made.vault:
+        yield made
+
+
+# How a job goes
+
+
+def test_a_job_is_queued_and_run_and_then_closed(office: Office) -> None:
+    added = office.add()
+    assert (added.state, added.percent, added.checkpoint) == ("queued", 0, None)
+    office.work()
+    job = office.jobs.get("fix")
+    assert (job.state, job.output, job.turns, job.percent) == ("succeeded", "done", 3, 100)
+    assert not job.is_open
+    assert not job.can_resume
+    assert len(office.vault.timeline("fix")) > 3  # its history stays
+
+
+def test_progress_grows_with_every_turn_and_ends_with_100(office: Office) -> None:
+    seen: list[int] = []
+    office.add(max_turns=4)
+    office.vault.on("checkpoint_saved", lambda _: seen.append(office.jobs.get("fix").percent))
+    office.work()
+    seen.append(office.jobs.get("fix").percent)
+    assert seen == sorted(seen)
+    assert {0, 25, 50, 75, 100} <= {*seen}
+
+
+def test_a_job_that_fails_keeps_what_it_has_done(office: Office) -> None:
+    job = office.failed(2)
+    assert (job.state, job.turns, job.messages) == ("failed", 1, 2)
+    assert job.error == "Overloaded: the model is overloaded"
+    assert job.can_resume
+    assert job.is_open
+    assert office.noted == ["turn 1"]
+
+
+def test_a_resumed_job_goes_on_under_a_new_id_with_the_data_of_the_first(office: Office) -> None:
+    office.failed(2, about={"issue": 7})
+    office.jump(hours=1)
+    resumed = office.jobs.resume("fix")
+    assert (resumed.id, resumed.lineage, resumed.state) == ("fix~2", "fix", "queued")
+    data = office.vault.tasks.get("fix~2").metadata["job"]
+    assert data["_resume"] == {"fromJobId": "fix", "resumedAt": "2026-01-01T01:00:00+00:00"}
+    assert data["about"] == {"issue": 7}
+    office.work()
+    job = office.jobs.get("fix")
+    assert (job.id, job.state, job.output) == ("fix~2", "succeeded", "done")
+    assert office.turns == [1, 2, 2, 3]
+    assert office.noted == ["turn 1", "turn 2"]
+    assert office.vault.timeline("fix").load()["data"]["content"]["job"]["id"] == "fix~2"
+
+
+def test_every_id_of_a_lineage_leads_to_the_job(office: Office) -> None:
+    office.failed(2)
+    office.breaks_at = {3}
+    office.jobs.resume("fix")
+    office.work()
+    office.jobs.resume("fix~2")
+    assert {office.jobs.get(id).id for id in ("fix", "fix~2", "fix~3")} == {"fix~3"}
+    assert [job.id for job in office.jobs.find()] == ["fix~3"]
+    office.work()
+    assert office.jobs.get("fix").state == "succeeded"
+
+
+@pytest.mark.parametrize("state", ["queued", "succeeded", "missing", "nothing saved"])
+def test_can_resume_and_resume_never_disagree(office: Office, state: str) -> None:
+    if state != "missing":
+        office.add(agent="nobody" if state == "nothing saved" else "default")
+    if state in ("succeeded", "nothing saved"):
+        office.work()
+    before = office.vault.tasks.stats()
+    assert not office.jobs.can_resume("fix")
+    with pytest.raises((Conflict, NotFound)):
+        office.jobs.resume("fix")
+    assert office.vault.tasks.stats() == before
+
+
+def test_of_two_who_resume_one_wins(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = office.failed(2)
+    office.jobs.resume("fix")
+    with monkeypatch.context() as patch:
+        patch.setattr(office.jobs, "get", lambda id: stale)  # as the second one saw it
+        with pytest.raises(Conflict, match="somebody else"):
+            office.jobs.resume("fix")
+    assert office.vault.tasks.stats().total == 2
+
+
+def test_a_job_whose_task_is_gone_is_resumed_from_what_was_saved(office: Office) -> None:
+    office.failed(2, about={"issue": 7})
+    store = office.vault._context.store
+    from hardsave.stores.base import Batch
+    from hardsave.stores.ledger import Work
+
+    event = office.vault.tasks._desk.entry("forgotten", None, {})
+    store.commit(Batch(None, event, work=Work(forget=["fix"])))
+    job = office.jobs.get("fix")
+    assert (job.state, job.text, job.turns) == ("forgotten", "Fix the bug", 1)
+    assert job.can_resume
+    assert office.jobs.find() == [job]
+    assert office.jobs.resume("fix").spec.about == {"issue": 7}
+    office.work()
+    assert office.jobs.get("fix").output == "done"
+    assert office.noted == ["turn 1", "turn 2"]
+
+
+def test_a_finished_job_whose_task_is_gone_is_still_finished(office: Office) -> None:
+    office.add()
+    office.work()
+    office.vault.tasks.forget(keep_completed=0)
+    job = office.jobs.get("fix")
+    assert (job.state, job.output, job.can_resume) == ("succeeded", "done", False)
+
+
+def test_an_old_task_of_a_resumed_job_does_nothing(office: Office) -> None:
+    office.failed(2)
+    office.jobs.resume("fix")
+    office.vault.tasks.retry("fix")  # by somebody who knows of tasks only
+    office.work()
+    assert office.jobs.get("fix").state == "succeeded"
+    assert office.vault.tasks.get("fix").error == "Misuse: job 'fix' goes on as 'fix~2'"
+    assert office.noted == ["turn 1", "turn 2"]
+
+
+# Turns
+
+
+def test_a_job_that_runs_out_of_turns_is_kept_and_is_not_tried_again(office: Office) -> None:
+    office.add(max_turns=2, retries=5)
+    office.work()
+    job = office.jobs.get("fix")
+    assert (job.state, job.turns, job.attempts, job.percent) == ("failed", 2, 1, 99)
+    assert job.error is not None
+    assert "used its 2 turns" in job.error
+    assert job.can_resume
+    assert office.jobs.resume("fix").max_turns == 4
+    office.work()
+    assert office.jobs.get("fix").output == "done"
+    assert office.turns == [1, 2, 3]
+
+
+def test_a_resumption_may_be_given_turns(office: Office) -> None:
+    office.add(max_turns=2)
+    office.work()
+    with pytest.raises(Misuse, match="2 turns are used already"):
+        office.jobs.resume("fix", max_turns=2)
+    assert office.jobs.resume("fix", max_turns=9).max_turns == 9
+
+
+# Trying again by itself
+
+
+def test_a_flaky_job_finishes_unaided(office: Office) -> None:
+    job = office.failed(1, 2, 3, retries=3)
+    assert (job.state, job.output, job.attempts, job.id) == ("succeeded", "done", 4, "fix")
+    assert office.noted == ["turn 1", "turn 2"]
+
+
+def test_a_hopeless_job_is_tried_as_often_as_it_may_be(office: Office) -> None:
+    office.last = 99
+    office.breaks_at = {1}
+
+    def again(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise Overloaded("for ever")
+
+    office.add(retries=2)
+    office.work({"default": Agent(FunctionModel(again))})
+    assert office.vault.tasks.get("fix").attempts == 3
+    assert office.jobs.can_resume("fix")
+
+
+# How long it is kept
+
+
+def test_what_was_saved_is_kept_for_seven_days_from_the_last_save(office: Office) -> None:
+    office.failed(2)
+    office.jump(days=6)
+    office.breaks_at = {3}
+    office.jobs.resume("fix")
+    office.work()
+    office.jump(days=6)
+    assert office.jobs.can_resume("fix")
+    assert office.jobs.clean() == []
+    office.jump(days=1, seconds=1)
+    assert not office.jobs.can_resume("fix")
+    with pytest.raises(NotFound, match="kept until 2026-01-14"):
+        office.jobs.resume("fix")
+    assert office.jobs.clean() == ["fix~2"]
+    assert office.vault.timeline("fix").head is None
+    assert office.jobs.clean() == []
+
+
+def test_how_long_can_be_chosen(office: Office) -> None:
+    office.failed(2)
+    office.jump(hours=2)
+    assert Jobs(office.vault, ttl=timedelta(hours=3), now=lambda: office.now).can_resume("fix")
+    assert not Jobs(office.vault, ttl=timedelta(hours=1), now=lambda: office.now).can_resume("fix")
+    with pytest.raises(Misuse):
+        Jobs(office.vault, ttl=timedelta(0))
+
+
+def test_a_deleted_job_cannot_be_resumed_and_is_deleted_once(office: Office) -> None:
+    office.failed(2)
+    assert office.jobs.delete("fix").id == "fix"
+    assert not office.jobs.can_resume("fix")
+    with pytest.raises(NotFound):
+        office.jobs.delete("fix")
+    office.vault.undo()
+    assert office.jobs.can_resume("fix")
+
+
+def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
+    office.add(on_success="purge")
+    office.work()
+    assert office.vault.timeline("fix").head is None
+    job = office.jobs.get("fix")
+    assert (job.state, job.output) == ("succeeded", "done")
+
+
+# Going back
+
+
+def test_a_job_is_resumed_from_an_earlier_checkpoint_with_its_files(
+    office: Office, tmp_path: Path
+) -> None:
+    def note(text: str) -> str:
+        """Write down."""
+        with (tmp_path / "notes").open("a") as notes:
+            notes.write(f"{text}\n")
+        return "noted"
+
+    agent: Agent[None, Any] = Agent(FunctionModel(office._say, model_name="scripted"))
+    agent.tool_plain(note)
+    office.last, office.breaks_at = 4, {4}
+    office.add(workspace=tmp_path)
+    office.work({"default": agent})
+    line = office.vault.timeline("fix")
+    first = next(
+        cp
+        for cp in line.checkpoints()
+        if cp.description == "note returned" and cp.read("turn") == 1
+    )
+    (tmp_path / "notes").write_text("spoilt")
+    office.jobs.resume("fix", from_ref=first.id)
+    office.work({"default": agent})
+    assert office.jobs.get("fix").output == "done"
+    assert (tmp_path / "notes").read_text() == "turn 1\nturn 2\nturn 3\n"
+
+
+def test_files_come_back_where_there_are_none(office: Office, tmp_path: Path) -> None:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    office.failed(3, workspace=folder)
+    (folder / "a.txt").unlink()
+    folder.rmdir()
+    office.jobs.resume("fix")
+    office.work()
+    assert (folder / "a.txt").read_text() == "one"
+
+
+# A word first
+
+
+def paying(office: Office) -> Agent[None, Any]:
+    agent: Agent[None, Any] = Agent(FunctionModel(office._say, model_name="scripted"))
+    agent.tool_plain(requires_approval=True)(office.note)
+    return agent
+
+
+def test_a_job_waits_for_a_word_and_goes_on_when_it_has_one(office: Office) -> None:
+    agents = {"default": paying(office)}
+    office.add()
+    office.work(agents)
+    job = office.jobs.get("fix")
+    assert (job.state, job.question) == ("waiting", 'may it call note({"text": "turn 1"})?')
+    assert office.noted == []
+    assert not job.can_resume
+    office.jump(days=30)
+    assert office.jobs.clean() == []
+    office.jobs.approve("fix")
+    office.work(agents)
+    assert office.noted == ["turn 1"]
+    office.jobs.deny("fix", "that is enough")
+    office.work(agents)
+    assert office.jobs.get("fix").output == "done"
+    assert office.noted == ["turn 1"]
+    assert office.turns == [1, 2, 3]
+    results = [
+        part
+        for message in office.vault.timeline("fix").load()["messages"]
+        for part in message["parts"]
+        if part["part_kind"] == "tool-return"
+    ]
+    assert [part["content"] for part in results] == ["noted", "that is enough"]
+    with pytest.raises(Conflict, match="asked nothing"):
+        office.jobs.approve("fix")
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        (True, True),
+        ("yes", True),
+        (" OK ", True),
+        (False, False),
+        ("no", False),
+        ("", False),
+        ("use the other one", "use the other one"),
+        (None, False),
+        (1, False),
+        ({"a": 1}, False),
+    ],
+)
+def test_only_a_clear_yes_is_one(answer: Any, verdict: Any) -> None:
+    assert specs.verdict(answer) is verdict or specs.verdict(answer) == verdict
+
+
+# In numbers
+
+
+def test_health_counts_what_is_stale_and_what_is_near_its_limit(office: Office) -> None:
+    office.last, office.breaks_at = 99, {10}
+    office.jobs.add("near", "x", max_turns=10)
+    office.work()
+    office.breaks_at = {2}
+    office.jobs.add("far", "x", max_turns=10)
+    office.work()
+    office.jobs.add("new", "x")
+    assert office.jobs.health()._asdict() == {
+        "total": 3,
+        "queued": 1,
+        "active": 0,
+        "waiting": 0,
+        "succeeded": 0,
+        "failed": 2,
+        "resumable": 2,
+        "stale": 0,
+        "near_limit": 1,
+    }
+    office.jump(minutes=61)
+    assert office.jobs.health().stale == 2
+
+
+# Beside other work
+
+
+def test_a_worker_leaves_other_tasks_alone(office: Office) -> None:
+    for number in range(20):
+        office.vault.tasks.add(f"other-{number}", priority=9)
+    office.add()
+    office.work()
+    assert office.jobs.get("fix").state == "succeeded"
+    assert office.vault.tasks.stats().pending == 20
+    ran: list[str] = []
+    office.jobs.add("second", "x")
+    with office.vault.tasks.runner("other") as runner:
+        runner.run(
+            lambda attempt: ran.append(attempt.id),
+            until_idle=True,
+            wants=lambda task: not is_job(task),
+        )
+    assert len(ran) == 20
+    assert office.jobs.get("second").state == "queued"
+
+
+def test_several_jobs_run_at_once(office: Office) -> None:
+    for name in ("a", "b", "c"):
+        office.jobs.add(name, "Fix")
+    Worker(office.jobs, {"default": office.agent}).run(concurrency=3, until_idle=True)
+    assert {job.state for job in office.jobs.find()} == {"succeeded"}
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"max_turns": 0}, "max_turns"),
+        ({"retries": -1}, "retries"),
+        ({"on_success": "burn"}, "on_success"),
+        ({"callback": "file:///etc/passwd"}, "a callback is an address"),
+        ({"callback": "http://"}, "a callback is an address"),
+        ({"callback": "http://host:port/"}, "a callback is an address"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_queued(
+    office: Office, wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Misuse, match=message):
+        office.add(**wrong)
+    assert office.jobs.find() == []
+
+
+@pytest.mark.parametrize("id", ["fix~2", "a:b", "", "@x"])
+def test_ids_that_would_mean_something_else_are_refused(office: Office, id: str) -> None:
+    with pytest.raises(Misuse):
+        office.jobs.add(id, "Fix")
+
+
+def test_an_empty_prompt_is_refused(office: Office) -> None:
+    with pytest.raises(Misuse, match="prompt"):
+        office.jobs.add("fix", " ")
+
+
+def test_adding_it_again_changes_nothing_and_another_prompt_is_a_conflict(office: Office) -> None:
+    office.add()
+    assert office.add().state == "queued"
+    with pytest.raises(Conflict, match="something else"):
+        office.jobs.add("fix", "Something else")
+    office.vault.timeline("taken").save({"a": 1})
+    with pytest.raises(Conflict, match="holds something else"):
+        office.jobs.add("taken", "Fix")
+    office.vault.tasks.add("task", "work")
+    with pytest.raises(Conflict, match="is no job"):
+        office.jobs.add("task", "Fix")
+    with pytest.raises(NotFound):
+        office.jobs.get("task")
+
+
+@pytest.mark.parametrize("options", [{"agent": "nobody"}, {"model": "none"}])
+def test_an_agent_or_model_that_is_not_there_fails_the_job_with_a_clear_word(
+    office: Office, options: dict[str, Any]
+) -> None:
+    office.add(retries=3, **options)
+    office.work()
+    task = office.vault.tasks.get("fix")
+    assert (task.state, task.attempts) == ("failed", 1)
+    assert "which this worker was not given" in str(task.error) or "was not given" in str(
+        task.error
+    )
+    assert office.turns == []
+
+
+def test_an_agent_may_be_made_for_its_job(office: Office) -> None:
+    made: list[str] = []
+
+    def make(job: Job) -> Agent[None, Any]:
+        made.append(job.id)
+        return office.agent
+
+    office.add()
+    office.work({"default": make})
+    assert made == ["fix"]
+
+
+def test_a_job_goes_on_with_the_model_that_it_had(office: Office) -> None:
+    other = FunctionModel(office._say, model_name="other")
+    office.breaks_at = {2}
+    office.add(model="other")
+    office.work(models={"other": other})
+    assert office.jobs.get("fix").model == "other"
+    office.jobs.resume("fix")
+    office.work(models={"other": other})
+    assert office.jobs.get("fix").model == "other"
