@@ -41,6 +41,21 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "timelines": Entry("timelines", "List the timelines."),
         "stats": Entry("stats", "Show how much is stored, and where."),
     },
+    "Agents at work": {
+        "checkpoints": Entry("jobs", "List the jobs of agents, and what can be resumed."),
+        "inspect": Entry(
+            "jobs", "Show one job: how far it is, what was said, which tools it called."
+        ),
+        "resume": Entry(
+            "jobs", "Queue a job again that failed or was killed; it goes on where it was."
+        ),
+        "approve": Entry("jobs", "Let a job make the call that it has asked about."),
+        "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
+        "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
+        "workflow": Entry(
+            "workflow", "Run the agents that a file names, one after the other, or check the file."
+        ),
+    },
     "Go back": {
         "rewind": Entry("rewind", "Take state, files or both back to a checkpoint."),
         "undo": Entry("undo", "Take back the latest rewind, fork, deletion or import."),

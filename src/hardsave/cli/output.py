@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -159,12 +159,13 @@ def put(console: "Console", line: "RenderableType") -> None:
 
 @contextmanager
 def stdout_is_stderr() -> Iterator[None]:
-    """What other programs print meanwhile is a message, not our data."""
+    """What other programs, or agents in this one, print meanwhile is a message, not our data."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:
         os.dup2(2, 1)
-        yield
+        with redirect_stdout(sys.stderr):  # what Python code prints in this process, too
+            yield
     finally:
         os.dup2(kept, 1)
         os.close(kept)

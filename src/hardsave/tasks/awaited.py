@@ -346,9 +346,6 @@ class Tasks:
     async def forget(self, *, keep_completed: int | None = None) -> int:
         return await self._threads.run(self._sync.forget, keep_completed=keep_completed)
 
-    async def recover(self, *, take_over: bool = False) -> list[Task]:
-        return await self._threads.run(self._sync.recover, take_over=take_over)
-
     @property
     def iterations(self) -> Awaitable[int]:
         return self._threads.run(lambda: self._sync.iterations)

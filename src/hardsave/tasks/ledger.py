@@ -245,14 +245,6 @@ class Tasks:
             self._desk.commit(event, Work(forget=some))
         return len(gone)
 
-    def recover(self, *, take_over: bool = False) -> list[Task]:
-        """Put back to work what dead processes have left, and run nothing; those tasks, as they
-        were. A runner does the same by itself."""
-        from hardsave.tasks import rescue  # most who look at tasks bury nobody
-
-        found = rescue.bury_the_dead(self._desk, "recover", take_over=take_over)
-        return [self._view(task) for each in found for task in each.tasks]
-
     # Iterations
 
     @property

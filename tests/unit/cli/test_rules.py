@@ -12,6 +12,7 @@ import hardsave
 from hardsave.cli.errors import Exit
 from hardsave.cli.main import COMMANDS, SECTIONS, cli
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.office import furnish
 
 CONTEXT = click.Context(cli)
 
@@ -49,6 +50,12 @@ ARGUMENTS = {
     "tasks retry": ["t1"],
     "tasks cancel": ["t1"],
     "tasks answer": ["t1", "yes"],
+    "inspect": ["fix"],
+    "resume": ["fix"],
+    "approve": ["asks"],
+    "deny": ["asks"],
+    "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
+    "workflow": ["run", "flow.yaml", "--agents", "agents.py:AGENTS"],
 }
 ANSWERING = sorted({*EVERY} - {"run"})  # `run` becomes another program, and answers nothing
 MAKING = {
@@ -59,7 +66,9 @@ MAKING = {
     "doctor",
     "run",
     "tasks add",
+    "workflow",
 }  # a store, or without one
+WITH_JOBS = {"checkpoints", "inspect", "resume", "approve", "deny", "worker", "workflow"}
 ASKING: dict[str, list[str]] = {
     "init": [],
     "rewind": [],
@@ -100,6 +109,8 @@ def ask() -> None:
 
 def agreed(name: str, run: Run, *more: str) -> list[str]:
     """The same where it has something to do, with --yes if it would ask."""
+    if name in WITH_JOBS:
+        furnish(Path.cwd())
     for arguments in BEFORE.get(name, []):
         assert run(*arguments).code == Exit.DONE
     if name == "tasks answer":

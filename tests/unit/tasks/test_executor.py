@@ -438,6 +438,6 @@ def test_the_end_of_every_attempt_is_told_once_it_is_on_record(room: Room) -> No
 
 def test_recovering_puts_back_what_the_dead_have_left_and_runs_nothing(room: Room) -> None:
     left_behind(room, "t1")
-    assert [task.id for task in room.tasks.recover()] == ["t1"]
+    assert [task.id for task in room.tasks.recover().interrupted] == ["t1"]
     assert (room.tasks.get("t1").state, room.tasks.get("t1").attempts) == ("pending", 1)
-    assert room.tasks.recover() == []
+    assert room.tasks.recover().interrupted == []

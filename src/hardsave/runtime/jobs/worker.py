@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.models import Model
 from pydantic_ai.usage import UsageLimits
 
-from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound
+from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime import loop
@@ -88,9 +88,10 @@ class Worker:
         retry: Retry = BACKOFF,
         lease_seconds: float = 30.0,
         take_over: bool = False,
+        told: Callable[[Job], object] | None = None,
     ) -> None:
         """Run jobs as they come; ends as a runner of tasks does. `retry` says how long failed ones
-        wait before they are tried again."""
+        wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         with _event_loop() as self._events, runner:
             for task in runner.report.interrupted:
@@ -102,7 +103,7 @@ class Worker:
                 until_idle=until_idle,
                 retry=replace(retry, never=(*retry.never, OutOfTurns)),
                 wants=is_job,
-                ended=self._ended,
+                ended=lambda attempt: self._ended(attempt, told),
             )
 
     # One job
@@ -203,10 +204,16 @@ class Worker:
 
     # The end
 
-    def _ended(self, attempt: Attempt) -> None:
+    def _ended(self, attempt: Attempt, told: Callable[[Job], object] | None) -> None:
         """Its end is on record; with attempts left it is not the end."""
-        if attempt.is_lost or attempt.task.state not in ("completed", "failed"):
+        if attempt.is_lost:
             return
+        if told is not None:
+            told(self._jobs.get(attempt.id))
+        if attempt.task.state in ("completed", "failed"):
+            self._over(attempt)
+
+    def _over(self, attempt: Attempt) -> None:
         self._tell(attempt.id)
         asked = standing.queued(attempt.task)
         assert asked is not None
@@ -225,8 +232,11 @@ class Worker:
             )
 
     def _tell(self, id: str) -> None:
-        with contextlib.suppress(NotFound, Conflict):
+        try:
             job = self._jobs.get(id)
+        except HardsaveError:
+            log(__name__).exception("job %r is over, and whom to tell could not be read", id)
+        else:
             if job.spec.callback is not None and job.state in ("succeeded", "failed"):
                 told = callback.message(job, datetime.now(UTC).isoformat(timespec="seconds"))
                 callback.tell(job.spec.callback, told, allow_private=self._allow_private)

@@ -1,0 +1,228 @@
+"""`hardsave checkpoints`, `inspect`, `resume`, `approve`, `deny` and `worker`: agents at work."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave.cli import data, jobs, messages, words
+from hardsave.cli.agents import AGENTS, loaded
+from hardsave.cli.arguments import REF
+from hardsave.cli.command import command
+from hardsave.cli.output import stdout_is_stderr
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hardsave.runtime.jobs import Job, Jobs
+
+
+def _jobs(session: Session) -> "Jobs":
+    from hardsave.runtime.jobs import Jobs
+
+    return Jobs(session.vault)
+
+
+@command(
+    "checkpoints",
+    examples="""
+        hardsave checkpoints
+        hardsave checkpoints --all --json
+        hardsave checkpoints --health
+    """,
+)
+@click.option("--all", "every", is_flag=True, help="Also jobs that have nothing to go on from.")
+@click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
+def checkpoints(session: Session, every: bool, in_numbers: bool) -> None:
+    """List the jobs of agents, and what can be resumed."""
+    if in_numbers:
+        health = _jobs(session).health()._asdict()
+        session.out.result(
+            lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
+        )
+        return
+    found = [job for job in _jobs(session).find() if every or job.is_open]
+    session.out.result(
+        lambda: [jobs.as_data(job) for job in found], lambda: jobs.rows(found, session.now)
+    )
+    if not found:
+        session.out.say("no job is open" + ("" if every else "; --all shows those that are over"))
+
+
+@command(
+    "inspect",
+    examples="""
+        hardsave inspect fix-1
+        hardsave inspect fix-1 --verbose
+    """,
+)
+@click.argument("job")
+@click.option("--verbose", "-v", is_flag=True, help="The messages, too.")
+def inspect(session: Session, job: str, verbose: bool) -> None:
+    """Show one job: how far it is, what was said, which tools it called."""
+    found = _jobs(session).get(job)
+    items = _messages(session, found)
+    session.out.result(
+        lambda: _inspected(found, items, verbose=verbose),
+        lambda: _lines(session, found, items, verbose=verbose),
+        paged=True,
+    )
+
+
+def _messages(session: Session, job: "Job") -> list[Any]:
+    head = session.vault.timeline(job.lineage).head
+    found = None if head is None else messages.of(head.state)
+    return [] if found is None else list(found[1])
+
+
+def _inspected(job: "Job", items: list[Any], *, verbose: bool) -> dict[str, Any]:
+    roles, tools = jobs.counted(items)
+    counts = {"message_counts": dict(roles), "tool_counts": dict(tools)}
+    return {
+        **jobs.as_data(job),
+        **counts,
+        **({"conversation": data.json_ready(items)} if verbose else {}),
+    }
+
+
+def _lines(
+    session: Session, job: "Job", items: list[Any], *, verbose: bool
+) -> "Iterator[RenderableType]":
+    from rich.text import Text
+
+    from hardsave.cli import draw
+
+    yield from jobs.page(job, session.now)
+    roles, tools = jobs.counted(items)
+    yield Text()
+    yield draw.line((words.count(len(items), "message"), "name"), f"  {_tally(roles)}")
+    if tools:
+        called = words.count(tools.total(), "tool call")
+        yield draw.line((called, "name"), f"  {_tally(tools)}")
+    for item in items if verbose else ():
+        yield from draw.message(messages.read(item), full=True)
+
+
+def _tally(counts: Any) -> str:
+    return ", ".join(f"{number} {words.shown(name)}" for name, number in counts.most_common())
+
+
+@command(
+    "resume",
+    examples="""
+        hardsave resume fix-1
+        hardsave resume fix-1 --from @~4
+        hardsave resume fix-1 --max-turns 100
+    """,
+)
+@click.argument("job")
+@click.option("--from", "ref", type=REF, metavar="REF", help="From an earlier checkpoint of it.")
+@click.option("--max-turns", type=click.IntRange(1), help="How many turns it has from now on.")
+def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -> None:
+    """Queue a job again that failed or was killed; it goes on where it was.
+
+    A worker takes it up: 'hardsave worker', or one of your own.
+    """
+    book = _jobs(session)
+    before = book.get(job)
+    resumed = book.resume(job, from_ref=ref, max_turns=max_turns)
+    ids = f"{words.shown(before.id)} goes on as {words.shown(resumed.id)}"
+    session.out.result(
+        lambda: {"from": before.id, "turn": resumed.turns, **jobs.as_data(resumed)},
+        lambda: [f"{ids}, from turn {resumed.turns} of {resumed.max_turns}"],
+    )
+
+
+@command(
+    "approve",
+    examples="""
+        hardsave approve fix-1
+    """,
+)
+@click.argument("job")
+def approve(session: Session, job: str) -> None:
+    """Let a job make the call that it has asked about."""
+    book = _jobs(session)
+    question = book.get(job).question
+    _answered(session, book.approve(job), question, "approved")
+
+
+@command(
+    "deny",
+    examples="""
+        hardsave deny fix-1
+        hardsave deny fix-1 --because too-dear
+    """,
+)
+@click.argument("job")
+@click.option("--because", metavar="REASON", default="", help="Told the agent.")
+def deny(session: Session, job: str, because: str) -> None:
+    """Let a job go on without the call that it has asked about."""
+    book = _jobs(session)
+    question = book.get(job).question
+    _answered(session, book.deny(job, because), question, "denied")
+
+
+def _answered(session: Session, job: "Job", question: str | None, what: str) -> None:
+    session.out.result(
+        lambda: {"answer": what, "question": question, **jobs.as_data(job)},
+        lambda: [f"{what}: {words.line(question or '', 300)}"],
+    )
+    session.out.say(f"{words.shown(job.id)} goes on when a worker takes it up")
+
+
+@command(
+    "worker",
+    examples="""
+        hardsave worker --agents agents.py:AGENTS
+        hardsave worker --agents agents.py:AGENTS --until-idle --concurrency 4
+    """,
+)
+@AGENTS
+@click.option("--session", "name", default="worker", show_default=True, help="What it is called.")
+@click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.option("--allow-private-callbacks", is_flag=True, help="Callbacks may go to this network.")
+def worker(
+    session: Session,
+    agents: str | None,
+    name: str,
+    concurrency: int,
+    until_idle: bool,
+    allow_private_callbacks: bool,
+) -> None:
+    """Run the jobs that are queued, with agents of your own.
+
+    Agents are those of Pydantic AI, or functions that make one for a job. It ends with Ctrl-C.
+    """
+    book = _jobs(session)
+    try:
+        from hardsave.runtime.jobs.worker import Worker
+    except ImportError as error:
+        raise Misuse(f"a worker needs Pydantic AI: {error}") from error
+    made = Worker(book, loaded(agents), allow_private_callbacks=allow_private_callbacks)
+    ended: list[Job] = []
+
+    def told(job: "Job") -> None:
+        ended.append(job)
+        end = job.error or job.question or job.output
+        session.out.say(f"{words.shown(job.id)}: {job.state}, {words.line(str(end or ''), 200)}")
+
+    with stdout_is_stderr():  # agents may print
+        made.run(name, concurrency=concurrency, until_idle=until_idle, told=told)
+    session.out.result(
+        lambda: [jobs.as_data(job) for job in ended],
+        lambda: [f"{words.count(len(ended), 'attempt')} ended"],
+    )
+
+
+COMMANDS = {
+    "checkpoints": checkpoints,
+    "inspect": inspect,
+    "resume": resume,
+    "approve": approve,
+    "deny": deny,
+    "worker": worker,
+}

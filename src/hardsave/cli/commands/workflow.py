@@ -1,0 +1,131 @@
+"""`hardsave workflow`: several agents, one after the other, as a file says."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave.cli import data, words
+from hardsave.cli.agents import AGENTS, loaded
+from hardsave.cli.command import command
+from hardsave.cli.errors import Exit
+from hardsave.cli.output import stdout_is_stderr
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    from hardsave.runtime.plan import Workflow
+    from hardsave.runtime.workflow import Run
+
+
+@command(
+    "workflow",
+    examples="""
+        hardsave workflow check release.yaml
+        hardsave workflow run release.yaml --agents agents.py:AGENTS
+        hardsave workflow run release.yaml --agents agents.py:AGENTS --from run-1234:6
+    """,
+)
+@click.argument("action", metavar="run|check", type=click.Choice(["run", "check"]))
+@click.argument("file", type=click.Path())
+@AGENTS
+@click.option("--from", "ref", metavar="REF", help="Go on from a checkpoint of an earlier run.")
+@click.option("--input", "inputs", multiple=True, metavar="KEY=TEXT", help="For ${inputs.KEY}.")
+@click.option("--accept-changes", is_flag=True, help="Run steps again that the file has changed.")
+def workflow(
+    session: Session,
+    action: str,
+    file: str,
+    agents: str | None,
+    ref: str | None,
+    inputs: tuple[str, ...],
+    accept_changes: bool,
+) -> Exit | None:
+    """Run the agents that a file names, one after the other, or check the file.
+
+    Every finished step is saved. After a crash or a failure --from goes on where it was: steps
+    that are finished do not run again.
+    """
+    from hardsave.runtime.plan import read_file
+
+    plan = read_file(file)
+    if action == "check":
+        session.out.result(lambda: _plan(plan), lambda: _plan_lines(plan))
+        return None
+    given = _inputs(inputs)
+    return _run(session, plan, agents, ref, given or None, accept_changes=accept_changes)
+
+
+def _run(
+    session: Session,
+    plan: "Workflow",
+    agents: str | None,
+    ref: str | None,
+    inputs: dict[str, str] | None,
+    *,
+    accept_changes: bool,
+) -> Exit | None:
+    from hardsave.runtime.workflow import StepFailed, WorkflowExecutor
+
+    session.creates = ref is None
+    executor = WorkflowExecutor(loaded(agents), vault=session.vault)
+    start = None if ref is None else session.find(ref).id
+    failed: str | None = None
+    with stdout_is_stderr():  # agents may print
+        try:
+            run = asyncio.run(
+                executor.run(
+                    plan, inputs=inputs, checkpoint_id=start, accept_changes=accept_changes
+                )
+            )
+        except StepFailed as error:
+            run, failed = error.run, str(error)
+    session.out.result(lambda: _data(run, failed), lambda: _lines(run))
+    if failed is not None:
+        again = f"hardsave workflow run FILE --agents WHERE:NAME --from {run.checkpoint_id}"
+        session.out.say(f"{words.line(failed, 500)}; go on with: {again}")
+        return Exit.FAILED
+    return None
+
+
+def _inputs(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        key, sign, text = each.partition("=")
+        if not sign or not key:
+            raise Misuse(f"--input is KEY=TEXT, not {each!r}")
+        found[key] = text
+    return found
+
+
+def _plan(plan: "Workflow") -> dict[str, Any]:
+    steps = [{"name": step.name, "agent": step.agent} for step in plan.steps]
+    return {"workflow": plan.name, "steps": steps}
+
+
+def _plan_lines(plan: "Workflow") -> list[str]:
+    count = words.count(len(plan.steps), "step")
+    lines = [f"  {words.shown(step.name)}: {words.shown(step.agent)}" for step in plan.steps]
+    return [f"{words.shown(plan.name)}, {count}", *lines]
+
+
+def _data(run: "Run", failed: str | None) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "workflow": run.workflow,
+        "ok": run.ok,
+        "checkpoint": run.checkpoint_id,
+        "failed": failed,
+        "steps": {name: data.json_ready(step.to_dict()) for name, step in run.steps.items()},
+    }
+
+
+def _lines(run: "Run") -> list[str]:
+    steps = [
+        f"  {words.shown(name)}: {step.status}  {words.line(str(step.answer), 100)}"
+        for name, step in run.steps.items()
+    ]
+    return [f"{run.id} of {words.shown(run.workflow)}", *steps]
+
+
+COMMANDS = {"workflow": workflow}

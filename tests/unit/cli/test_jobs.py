@@ -1,0 +1,167 @@
+"""Jobs and workflows from the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from hardsave.cli.errors import Exit
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.office import furnish
+
+WORK = ("worker", "--agents", "agents.py:AGENTS", "--until-idle")
+
+
+@pytest.fixture
+def office(project: Path) -> Path:
+    furnish(project)
+    return project
+
+
+def test_the_list_has_what_can_be_gone_on_with(run: Run, office: Path) -> None:
+    found = {job["id"]: job for job in run("checkpoints", "--json").data}
+    assert found.keys() == {"fix", "asks"}
+    fix = found["fix"]
+    assert (fix["state"], fix["turns"], fix["messages"], fix["model"], fix["text"]) == (
+        "failed",
+        1,
+        2,
+        "scripted",
+        "Do fix",
+    )
+    assert fix["can_resume"]
+    assert not found["asks"]["can_resume"]
+    every = {job["id"] for job in run("checkpoints", "--all", "--json").data}
+    assert every == {"fix", "asks", "done", "new"}
+    shown = run("checkpoints").out
+    assert "turn 1/10" in shown
+    assert "resumable" in shown
+
+
+def test_health_is_in_numbers(run: Run, office: Path) -> None:
+    assert run("checkpoints", "--health", "--json").data == {
+        "total": 4,
+        "queued": 1,
+        "active": 0,
+        "waiting": 1,
+        "succeeded": 1,
+        "failed": 1,
+        "resumable": 1,
+        "stale": 0,
+        "near_limit": 0,
+    }
+    assert "resumable: 1" in run("checkpoints", "--health").out
+
+
+def test_inspecting_counts_messages_and_tools(run: Run, office: Path) -> None:
+    found = run("inspect", "done", "--json").data
+    assert found["percent"] == 100
+    assert found["message_counts"] == {"user": 2, "assistant": 2}
+    assert found["tool_counts"] == {"note": 1}
+    assert "conversation" not in found
+    assert len(run("inspect", "done", "--verbose", "--json").data["conversation"]) == 4
+    brief, full = run("inspect", "done").out, run("inspect", "done", "--verbose").out
+    assert "1 note" in brief
+    assert "noted hello" not in brief
+    assert "noted hello" in full
+    assert run("inspect", "nobody").code == Exit.NOT_FOUND
+    assert "hardsave checkpoints --all" in run("inspect", "nobody").err
+
+
+def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
+    ran = run("resume", "fix")
+    assert ran.out == "fix goes on as fix~2, from turn 1 of 10\n"
+    assert run("resume", "fix").code == Exit.CONFLICT
+    (office / "agents.py").write_text(
+        (office / "agents.py").read_text().replace('"default"', '"fix"')
+    )
+    ended = {job["id"]: job for job in run(*WORK, "--json").data}
+    assert ended["fix~2"]["output"] == "all done"
+    assert ended["new"]["state"] == "failed"  # nobody has given its agent
+    assert run("inspect", "fix", "--json").data["resumed_from"] == "fix"
+
+
+@pytest.mark.parametrize(
+    ("job", "code"),
+    [
+        ("new", Exit.CONFLICT),
+        ("done", Exit.CONFLICT),
+        ("asks", Exit.CONFLICT),
+        ("nobody", Exit.NOT_FOUND),
+    ],
+)
+def test_what_cannot_be_resumed_is_refused(run: Run, office: Path, job: str, code: Exit) -> None:
+    assert run("resume", job).code == code
+    assert run("resume", job, "--json").data["error"]["exit"] == code
+
+
+def test_a_resumption_may_begin_earlier(run: Run, office: Path) -> None:
+    ran = run("resume", "fix", "--from", "fix:1", "--max-turns", "3", "--json")
+    assert (ran.data["turn"], ran.data["max_turns"]) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [(["approve"], "noted hello"), (["deny", "--because", "no"], "no")]
+)
+def test_a_word_lets_a_job_go_on(run: Run, office: Path, answer: list[str], told: str) -> None:
+    (office / "agents.py").write_text(
+        (office / "agents.py")
+        .read_text()
+        .replace('"default": agent()', '"asks": agent(careful=True)')
+    )
+    assert (
+        run("inspect", "asks", "--json").data["question"] == 'may it call note({"text": "hello"})?'
+    )
+    assert run(answer[0], "asks", *answer[1:], "--json").data["state"] == "queued"
+    assert run(*WORK, "--json").code == Exit.DONE
+    assert run("inspect", "asks", "--json").data["output"] == "all done"
+    assert told in run("inspect", "asks", "--verbose").out
+    assert run("approve", "asks").code == Exit.CONFLICT
+
+
+@pytest.mark.parametrize(
+    ("agents", "code", "says"),
+    [
+        ([], Exit.USAGE, "which agents?"),
+        (["--agents", "agents.py"], Exit.USAGE, "FILE.py:NAME"),
+        (["--agents", "nowhere.py:AGENTS"], Exit.NOT_FOUND, "no file"),
+        (["--agents", "no_such_module:AGENTS"], Exit.USAGE, "cannot be loaded"),
+        (["--agents", "agents.py:NOTHING"], Exit.USAGE, "no dict"),
+        (["--agents", "broken.py:AGENTS"], Exit.USAGE, "ZeroDivisionError"),
+    ],
+)
+def test_agents_that_are_not_there_are_named(
+    run: Run, office: Path, agents: list[str], code: Exit, says: str
+) -> None:
+    (office / "broken.py").write_text("1 / 0")
+    ran = run("worker", "--until-idle", *agents)
+    assert ran.code == code
+    assert says in ran.err
+
+
+def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, office: Path) -> None:
+    flow = office / "flow.yaml"
+    whole = flow.read_text()
+    flow.write_text(whole.replace("second, agent: shout", "second, agent: fall"))
+    arguments = ("workflow", "run", "flow.yaml", "--agents", "agents.py:AGENTS", "--json")
+    broken = run(*arguments)
+    assert broken.code == Exit.FAILED
+    assert broken.data["failed"] == "step 'second' failed: OSError: it is broken"
+    flow.write_text(whole)
+    going_on = (*arguments, "--from", broken.data["checkpoint"])
+    assert "--accept-changes" in run(*going_on).data["error"]["message"]
+    done = run(*going_on, "--accept-changes")
+    assert done.code == Exit.DONE
+    assert done.data["ok"]
+    assert done.data["run"] == broken.data["run"]
+    assert done.data["steps"]["second"]["answer"] == "HELLO AGAIN"
+    assert done.data["steps"]["first"] == broken.data["steps"]["first"]
+
+
+def test_a_workflow_is_checked_without_agents(run: Run, office: Path) -> None:
+    found = run("workflow", "check", "flow.yaml", "--json").data
+    assert found["steps"][0] == {"name": "first", "agent": "shout"}
+    (office / "flow.yaml").write_text("steps:\n  - {name: a, agent: b, colour: red}\n")
+    wrong = run("workflow", "check", "flow.yaml")
+    assert wrong.code == Exit.USAGE
+    assert "flow.yaml:2" in wrong.err
+    assert run("workflow", "run", "flow.yaml", "--input", "x").code == Exit.USAGE
