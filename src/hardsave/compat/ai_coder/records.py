@@ -1,0 +1,84 @@
+"""What a checkpoint of a job holds, as its users know it and as it is stored. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hardsave.compat.ai_coder import history
+from hardsave.errors import Misuse
+
+VERSION = 1
+
+_SPELT = {
+    "job_id": "jobId",
+    "workspace_id": "workspaceId",
+    "task_description": "taskDescription",
+    "messages": "messages",
+    "turns": "turns",
+    "max_turns": "maxTurns",
+    "selected_model": "selectedModel",
+    "workspace_config": "workspaceConfig",
+    "last_updated": "lastUpdated",
+    "version": "version",
+}
+
+
+@dataclass
+class AgentCheckpoint:
+    """Where an agent's loop stands. `last_updated` and `version` are set when it is saved."""
+
+    job_id: str
+    workspace_id: str
+    task_description: str
+    messages: list[dict[str, Any]]
+    turns: int
+    max_turns: int
+    selected_model: str | None = None
+    workspace_config: dict[str, str] = field(default_factory=dict)
+    """`owner`, `repo`, `defaultBranch`."""
+    last_updated: str = ""
+    version: int = VERSION
+
+    def ready_messages(self) -> list[dict[str, Any]]:
+        """The messages, with every tool call answered: what a model can be sent.
+
+        A call whose result was not saved is answered with that; its agent may run it instead, see
+        `unanswered`.
+        """
+        return history.answered(self.messages)
+
+    @property
+    def unanswered(self) -> list[str]:
+        """The ids of calls whose results were not saved: they may have run or not."""
+        return history.unanswered(self.messages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the original keeps it in JSON."""
+        return {theirs: getattr(self, ours) for ours, theirs in _SPELT.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "AgentCheckpoint":
+        unknown = data.keys() - {*_SPELT.values()}
+        if unknown:
+            raise Misuse(f"a checkpoint has no {', '.join(sorted(map(repr, unknown)))}")
+        try:
+            return cls(**{ours: data[theirs] for ours, theirs in _SPELT.items() if theirs in data})
+        except TypeError as error:
+            raise Misuse(f"this is not a whole checkpoint: {error}") from error
+
+
+@dataclass(frozen=True)
+class CheckpointMetadata:
+    """What lists show."""
+
+    total_checkpoints: int
+    """How many were saved of this job."""
+    last_checkpoint_at: str
+    can_resume: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "totalCheckpoints": self.total_checkpoints,
+            "lastCheckpointAt": self.last_checkpoint_at,
+            "canResume": self.can_resume,
+        }
