@@ -19,6 +19,8 @@ from hardsave.vault.place import Last, Place
 from hardsave.workspace import cache as caches
 from hardsave.workspace import capture, surroundings
 from hardsave.workspace.cache import Cache
+from hardsave.workspace.capture import Capture, Git
+from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.found import Scan
 from hardsave.workspace.scan import scan
@@ -70,7 +72,8 @@ class Taking:
     def look(self) -> tuple[Surroundings, Scan]:
         """What lies there. Reads no content."""
         place = self._place
-        around = surroundings.look(place.path, branches=self.branches)
+        before = None if place.last is None else place.last.around
+        around = surroundings.look(place.path, branches=self.branches, last=before)
         found = scan(
             place.root,
             rules=around.rules,
@@ -89,8 +92,9 @@ class Taking:
         taken = snapshot(found, gathered.put)
         missed = _missed(around, taken.not_captured)
         made: dict[Hash, bytes] = {}
-        address = capture.write(taken.root, missed, around.position, made.__setitem__)
         last = self._last()
+        git = _git(around, last, made.__setitem__)
+        address = capture.write_stored(Capture(taken.root, missed, git), made.__setitem__)
         own, known = _fresh(address, made, last)
         objects = {**gathered.last, **own}
         return Taken(
@@ -102,7 +106,7 @@ class Taking:
             not_captured=missed,
             around=around,
             cache=taken.cache,
-            last=Last(address, frozenset(envelope.refs(made[address]))),
+            last=Last(address, frozenset(envelope.refs(made[address])), around, git),
             read=taken.read,
         )
 
@@ -146,6 +150,16 @@ def _missed(around: Surroundings, missed: tuple[NotCaptured, ...]) -> tuple[NotC
         return missed
     why = f"git's index could not be read, so ignored files count as untracked: {around.problem}"
     return (*missed, NotCaptured(b".git/index", why))
+
+
+def _git(around: Surroundings, last: Last | None, put: Put) -> Git | None:
+    """Git's position as it is stored: one that the capture before has is not made again."""
+    position = around.position
+    if position is None:
+        return None
+    if last is not None and last.around is not None and last.around.position is position:
+        return last.git
+    return capture.write_git(position, put)
 
 
 def _fresh(

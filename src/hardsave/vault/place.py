@@ -18,17 +18,22 @@ from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.workspace import cache as caches
 from hardsave.workspace.cache import Cache
+from hardsave.workspace.capture import Git
 from hardsave.workspace.policy import DEFAULT, Policy
+from hardsave.workspace.surroundings import Surroundings
 from hardsave.workspace.watch import Watch, watch
 
 PATIENCE_SECONDS = 600.0  # a first capture may take minutes; one that was stopped takes for ever
 
 
 class Last(NamedTuple):
-    """The capture before: an address, and what it refers to."""
+    """The capture before: an address, and what it refers to; and what it was made from, if
+    that was in this process."""
 
     address: Hash
     refs: frozenset[Hash]
+    around: Surroundings | None = None
+    git: Git | None = None
 
 
 class Place:

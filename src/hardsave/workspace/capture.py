@@ -68,7 +68,7 @@ def write(
     snapshot: Hash, not_captured: Sequence[NotCaptured], position: GitPosition | None, put: Put
 ) -> Hash:
     """Store a capture; the contents of git's files come before it."""
-    git = None if position is None else _put_git(position, put)
+    git = None if position is None else write_git(position, put)
     return write_stored(Capture(snapshot, tuple(not_captured), git), put)
 
 
@@ -84,7 +84,9 @@ def write_stored(capture: Capture, put: Put) -> Hash:
     return address
 
 
-def _put_git(at: GitPosition, put: Put) -> Git:
+def write_git(at: GitPosition, put: Put) -> Git:
+    """Store the contents of git's files."""
+
     def stored(path: str, data: bytes) -> Stored:
         address, size = content.of_parts(_cut(data), put)
         return Stored(path, size, address)

@@ -46,6 +46,8 @@ def events(
 class Watchfiles:
     """In the place of an inotify instance. Directories have numbers here, and cost nothing."""
 
+    is_prompt = False
+
     def __init__(self, root: bytes, cookies: bytes) -> None:
         try:
             import watchfiles

@@ -183,10 +183,12 @@ def tracked_or_why(root: Path) -> Tracked | None:
             case NoGitDirectory(problem):
                 return Tracked(frozenset(), problem)
             case GitDirectory():
-                return _tracked(directory)
+                return tracked_in(directory)
 
 
-def _tracked(directory: GitDirectory) -> Tracked:
+def tracked_in(directory: GitDirectory, index: bytes | None = None) -> Tracked:
+    """The same, of a repository that is open, and whose `index` may have been read already."""
+
     def base(name: str) -> bytes:
         path = (_SHARED_INDEX + name).encode()
         data, problem = read_beneath(directory.own, path, limit=_LARGEST_INDEX)
@@ -194,9 +196,10 @@ def _tracked(directory: GitDirectory) -> Tracked:
             raise gitindex.BadIndex(f"its {path.decode()}: {problem or 'there is no such file'}")
         return data
 
-    index, problem = read_beneath(directory.own, b"index", limit=_LARGEST_INDEX)
     if index is None:
-        return Tracked(frozenset(), problem)  # without an index nothing is tracked yet
+        index, problem = read_beneath(directory.own, b"index", limit=_LARGEST_INDEX)
+        if index is None:
+            return Tracked(frozenset(), problem)  # without an index nothing is tracked yet
     try:
         return Tracked(_paths_in(index, directory.hash_name))
     except _SplitIndex:
@@ -224,9 +227,12 @@ def _paths_in(index: bytes, hash_name: str) -> frozenset[bytes]:
 def info_exclude(root: Path) -> bytes:
     """The content of the repository's own excludes file, which all its worktrees share."""
     with opened(root) as directory:
-        if not isinstance(directory, GitDirectory):
-            return b""
-        data, problem = read_beneath(directory.common, b"info/exclude", limit=_EXCLUDE)
+        return exclude_in(directory, root) if isinstance(directory, GitDirectory) else b""
+
+
+def exclude_in(directory: GitDirectory, root: Path) -> bytes:
+    """The same, of a repository that is open."""
+    data, problem = read_beneath(directory.common, b"info/exclude", limit=_EXCLUDE)
     if problem:
         log(__name__).warning(
             "info/exclude of %s is left out of the ignore rules: %s", root, problem

@@ -19,7 +19,7 @@ from hardsave.workspace.reading import failure, open_directory, read_beneath
 
 SMALL = 4096  # for files of one line
 _CONFIG = 1024 * 1024
-_GITFILE = re.compile(rb"gitdir: ?([^\0\r\n]+)[\r\n]*\Z")
+GITFILE = re.compile(rb"gitdir: ?([^\0\r\n]+)[\r\n]*\Z")
 
 
 class GitDirectory(NamedTuple):
@@ -86,7 +86,7 @@ def _named_by_file(top: int) -> tuple[int, bytes] | NoGitDirectory:
     data, problem = read_beneath(top, b".git", limit=SMALL)
     if data is None:
         return NoGitDirectory(problem or "it is not a file")
-    match = _GITFILE.match(data)
+    match = GITFILE.match(data)
     if match is None:
         return NoGitDirectory("it is a file that names no directory")
     try:

@@ -15,7 +15,7 @@ _FILES = frozenset(
 )
 _FILES_THAT_BEGIN = b"BISECT_"
 OPERATION_DIRECTORIES = (b"rebase-merge", b"rebase-apply", b"sequencer")
-_DIRECTORIES = (*OPERATION_DIRECTORIES, b"refs/bisect", b"refs/rewritten")
+DIRECTORIES = (*OPERATION_DIRECTORIES, b"refs/bisect", b"refs/rewritten")
 _LARGEST_FILE = 1024 * 1024
 _ALL_FILES = 16 * 1024 * 1024
 _MOST_FILES = 10_000
@@ -45,7 +45,7 @@ def is_known(path: bytes) -> bool:
         return name in _FILES or name.startswith(_FILES_THAT_BEGIN)
     names = path.split(b"/")
     is_plain = not any(each in (b"", b".", b"..") or b"\0" in each for each in names)
-    return is_plain and any(path.startswith(each + b"/") for each in _DIRECTORIES)
+    return is_plain and any(path.startswith(each + b"/") for each in DIRECTORIES)
 
 
 class Progress:
@@ -61,7 +61,7 @@ class Progress:
         for name in self.names:
             if name in _FILES or name.startswith(_FILES_THAT_BEGIN):
                 self._read(name)
-        for path in _DIRECTORIES:
+        for path in DIRECTORIES:
             self._read_all(path, _DEEPEST)
 
     def _read_all(self, path: bytes, depth: int) -> None:

@@ -59,6 +59,8 @@ class Source(Protocol):
     """Where events come from. `fd` is readable when there are some; reading never waits."""
 
     fd: int
+    is_prompt: bool
+    """Whether a change can be read as soon as the call has returned that made it."""
 
     def add(self, path: bytes, mask: int) -> int:
         """The number of the watch. The same directory has the same number."""
@@ -73,7 +75,10 @@ class Source(Protocol):
 
 
 class Inotify:
-    """One instance of the kernel's."""
+    """One instance of the kernel's, which puts an event into the queue inside the call that
+    makes the change."""
+
+    is_prompt = True
 
     def __init__(self) -> None:
         self.fd = _kernel().init(_FLAGS)

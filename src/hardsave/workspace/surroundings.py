@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.workspace import git, ignore
+from hardsave.workspace import gitlook, ignore
 from hardsave.workspace.git import GitPosition
+from hardsave.workspace.gitlook import Look
 from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.policy import RootRules, Rules
 from hardsave.workspace.reading import read_path
@@ -27,28 +28,36 @@ class Surroundings(NamedTuple):
     position: GitPosition | None
     is_top: bool  # whether the workspace is where the repository begins
     problem: str  # why git's index could not be read; empty if it could
+    repository: Look | None = None  # to begin the next look with
 
 
-def look(root: Path, *, branches: Iterable[str] = ()) -> Surroundings:
+def look(
+    root: Path, *, branches: Iterable[str] = (), last: "Surroundings | None" = None
+) -> Surroundings:
     """Read what surrounds a workspace. Runs nothing, writes nothing.
 
     `branches` are those that the position holds beside its own: before a restore of another
-    position, those that it would move.
+    position, those that it would move. What the `last` look found, and is as it was, is not
+    read again.
     """
     top = _top(root)
     excludes = [ignore.global_excludes(os.environ, Path.home())]
     if top is None:
         return Surroundings(_rules(excludes), frozenset(), None, is_top=False, problem="")
     names = [os.fsencode(name) for name in root.relative_to(top).parts]
-    inside = b"/".join([*names, b""])
-    above = _above(top, names, [*excludes, git.info_exclude(top)])
-    found = git.tracked_or_why(top)
+    before = None if last is None else last.repository
+    repository = gitlook.look(top, branches, before)
+    found, tracked = repository.found, repository.found.tracked
+    above = _above(top, names, [*excludes, found.exclude])
     return Surroundings(
         rules=above or _rules(excludes),
-        tracked=frozenset() if found is None else _below(found.paths, inside),
-        position=git.position(top, also=branches),
+        tracked=last.tracked
+        if last is not None and before is repository
+        else _below(frozenset() if tracked is None else tracked.paths, b"/".join([*names, b""])),
+        position=found.position,
         is_top=not names,
-        problem="" if found is None else found.problem,
+        problem="" if tracked is None else tracked.problem,
+        repository=repository,
     )
 
 

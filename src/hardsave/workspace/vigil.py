@@ -151,8 +151,16 @@ class Vigil:
             self._take_doubt("the workspace was replaced, moved or removed")
         elif self._mounts is not None and self._mounts.have_changed():
             self._take_doubt("something in the workspace was mounted or unmounted")
+        elif self._source.is_prompt:
+            self._hear_all(answer_seconds)
         else:
             self._hear_up_to_a_cookie(self._source, answer_seconds)
+
+    def _hear_all(self, answer_seconds: float) -> None:
+        end = time.monotonic() + answer_seconds
+        while self.hear() and not self.doubt:
+            if time.monotonic() > end:
+                self._take_doubt("more happens at once than can be heard")
 
     def _hear_up_to_a_cookie(self, source: Source, answer_seconds: float) -> None:
         """Events come in order: what happened before the cookie is told before it."""

@@ -563,6 +563,8 @@ def test_without_an_inotify_instance_everything_is_looked_at(
 
 def test_a_watcher_that_does_not_answer_is_not_trusted(make: Callable[..., WatchedRoom]) -> None:
     class Deaf(Inotify):
+        is_prompt = False
+
         def read(self) -> list[Event]:
             super().read()
             return []
@@ -577,6 +579,7 @@ def test_a_watcher_that_does_not_answer_is_not_trusted(make: Callable[..., Watch
 
 def test_events_that_come_late_are_waited_for(make: Callable[..., WatchedRoom]) -> None:
     class Slow(Inotify):
+        is_prompt = False
         left = 0
 
         def read(self) -> list[Event]:

@@ -1,0 +1,144 @@
+"""One look at a repository: where it stands, what it tracks, what it excludes.
+
+A process that stays looks at the same repository again and again. So a look is kept together
+with the stamps of everything that it depends on; while these are as they were, nothing is
+read. Stamps as young as the clock is coarse prove nothing, and neither does a look at a
+repository in the middle of something: then the next one reads it all again.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.workspace import git, gitrefs, policy
+from hardsave.workspace.git import GitPosition, Tracked
+from hardsave.workspace.gitdir import GITFILE, SMALL, GitDirectory, NoGitDirectory, opened
+from hardsave.workspace.gitprogress import DIRECTORIES, NotCaptured
+from hardsave.workspace.reading import read_beneath
+
+
+class Repository(NamedTuple):
+    """A repository, as far as a capture depends on it."""
+
+    position: GitPosition | None  # None: there is none
+    tracked: Tracked | None
+    exclude: bytes  # the content of its own excludes file
+
+
+class Look(NamedTuple):
+    """What was found, and what it depends on."""
+
+    top: Path
+    branches: tuple[str, ...]
+    found: Repository
+    stamps: tuple["Stamp", ...] = ()  # none: it is good for this once
+
+
+class Stamp(NamedTuple):
+    """How a file or a directory looked from outside; all zero if there was none."""
+
+    path: bytes
+    size: int = 0
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+    inode: int = 0
+    mode: int = 0
+
+
+def look(
+    top: Path,
+    branches: Iterable[str] = (),
+    last: Look | None = None,
+    *,
+    clock: Callable[[], int] = time.time_ns,
+) -> Look:
+    """Look at the repository that begins at `top`, or find that it is as the `last` look says."""
+    named = tuple(branches)
+    if last is not None and last.stamps and last[:2] == (top, named) and _is_same(last.stamps):
+        return last
+    start_ns = clock()
+    with opened(top) as directory:
+        match directory:
+            case None:
+                return Look(top, named, Repository(None, None, b""))
+            case NoGitDirectory(problem):
+                missed = GitPosition(not_captured=(NotCaptured(".git", problem),))
+                return Look(top, named, Repository(missed, Tracked(frozenset(), problem), b""))
+            case GitDirectory():
+                found = _read(directory, top, named)
+                return Look(top, named, found, _stamps(directory, top, found, start_ns))
+
+
+def _read(directory: GitDirectory, top: Path, branches: tuple[str, ...]) -> Repository:
+    position = git.position_in(directory, also=branches)
+    tracked = git.tracked_in(directory, position.index)
+    return Repository(position, tracked, git.exclude_in(directory, top))
+
+
+# What a look depends on
+
+
+def _is_same(stamps: Iterable[Stamp]) -> bool:
+    return all(_stamp(each.path) == each for each in stamps)
+
+
+def _stamp(path: bytes) -> Stamp:
+    try:
+        at = os.lstat(path)
+    except OSError:
+        return Stamp(path)
+    return Stamp(path, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
+
+
+def _stamps(
+    directory: GitDirectory, top: Path, found: Repository, start_ns: int
+) -> tuple[Stamp, ...]:
+    """Taken after everything was read: what changed since then is too young to be relied on."""
+    position = found.position
+    if position is None or position.refs or position.not_captured or _is_busy(directory):
+        return ()
+    if position.ref is not None and _leads_elsewhere(directory, position.ref):
+        return ()
+    stamps = tuple(_stamp(path) for path in _paths(directory, top, position))
+    if any(policy.may_change_unseen(each.mtime_ns, each.ctime_ns, start_ns) for each in stamps):
+        return ()
+    return stamps
+
+
+def _is_busy(directory: GitDirectory) -> bool:
+    """In a merge there are a few files; in a rebase whole directories of them."""
+    return any(
+        os.access(path, os.F_OK, dir_fd=directory.own, follow_symlinks=False)
+        for path in DIRECTORIES
+    )
+
+
+def _leads_elsewhere(directory: GitDirectory, ref: str) -> bool:
+    name = os.fsencode(ref)
+    return gitrefs.leads_to(directory, name) != name
+
+
+def _paths(directory: GitDirectory, top: Path, position: GitPosition) -> Iterator[bytes]:
+    """All that was read, and the directories whose lists of names were."""
+    dot_git = os.path.join(os.fsencode(top), b".git")
+    own = _named(dot_git, position.gitfile)
+    data = read_beneath(directory.own, b"commondir", limit=SMALL).data
+    common = own if data is None else os.path.join(own, data.rstrip(b"\r\n"))
+    yield from (dot_git, own, common)
+    inside = [b"HEAD", b"commondir", b"index", *DIRECTORIES]
+    inside += [os.fsencode(file.path) for file in position.files]
+    if position.shared_index is not None:
+        inside.append(os.fsencode(position.shared_index.path))
+    shared = [b"config", b"packed-refs", b"info/exclude"]
+    if position.ref is not None:
+        inside.append(os.fsencode(position.ref))  # one of the two: some belong to a worktree
+        shared.append(os.fsencode(position.ref))
+    yield from (os.path.join(own, path) for path in inside)
+    yield from (os.path.join(common, path) for path in shared)
+
+
+def _named(dot_git: bytes, gitfile: bytes) -> bytes:
+    match = GITFILE.match(gitfile)
+    return dot_git if match is None else os.path.join(os.path.dirname(dot_git), match[1])
