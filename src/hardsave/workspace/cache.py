@@ -7,6 +7,7 @@ directory is taken apart only when it is asked for; a file that is cut or damage
 
 import os
 import struct
+from array import array
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 from hardsave.workspace.changed import Mark
 from hardsave.workspace.entries import NotCaptured
 
-_MAGIC = b"HSSC\x01"
+_MAGIC = b"HSSC\x02"
 _HEAD = struct.Struct("<5s20sQQ")  # magic, root, how many directories, bytes of the index
 
 KEY_BYTES = 5 * 8
@@ -43,12 +44,19 @@ class Folder(NamedTuple):
     left_out: tuple[bytes, ...] = ()  # for another reason
     keys: bytes = b""  # stamps of the files, then modes of the directories
     hashes: bytes = b""  # contents of the files; zeros for a symlink
+    runs: bytes = b""  # addresses of the runs that its tree consists of
 
     def file_key(self, at: int) -> bytes:
         return self.keys[at * KEY_BYTES : (at + 1) * KEY_BYTES]
 
     def file_hash(self, at: int) -> Hash:
         return self.hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES]
+
+    def directory_modes(self) -> list[int]:
+        return list(array("Q", self.keys[len(self.files) * KEY_BYTES :]))
+
+    def run_addresses(self) -> list[Hash]:
+        return [self.runs[at : at + HASH_BYTES] for at in range(0, len(self.runs), HASH_BYTES)]
 
 
 class Linked(NamedTuple):
@@ -159,6 +167,7 @@ def _pack(folder: Folder) -> bytes:
         folder.key,
         folder.keys,
         folder.hashes,
+        folder.runs,
     ]
     return b"".join([struct.pack("<7I", *map(len, columns[2:9])), *columns])
 
@@ -173,6 +182,7 @@ def _unpack(packed: bytes) -> Folder:
         at += length
     files, directories, ignored, exempt, left_out = [_names(each) for each in columns[:5]]
     keys_bytes = len(files) * KEY_BYTES + len(directories) * 8
+    hashes_bytes = len(files) * HASH_BYTES
     return Folder(
         stamp,
         columns[5],
@@ -184,7 +194,8 @@ def _unpack(packed: bytes) -> Folder:
         exempt,
         left_out,
         packed[at : at + keys_bytes],
-        packed[at + keys_bytes :],
+        packed[at + keys_bytes : at + keys_bytes + hashes_bytes],
+        packed[at + keys_bytes + hashes_bytes :],
     )
 
 

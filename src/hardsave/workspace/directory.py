@@ -1,7 +1,7 @@
 """Directories as tree objects, and back.
 
-One directory is one object. A large one is cut into runs where a name's checksum says so,
-so that one new name among 100,000 rewrites one run and the list of runs. What is read is
+One directory is one object. A larger one is cut into runs where a name's checksum says so,
+so that one change among 100,000 entries rewrites one run and the list of runs. What is read is
 judged before it is handed on: names that lead elsewhere or into git's own directory, wrong
 order, unknown types are `Corrupt`.
 """
@@ -26,9 +26,10 @@ from hardsave.workspace.entries import (
     is_kept_mode,
 )
 
-WHOLE_ENTRIES = 1024  # up to so many stand in one object
-RUN_ENTRIES = 1024  # a run that no name ends is ended here
-_RUN_MEAN = 256
+WHOLE_ENTRIES = 32  # up to so many stand in one object
+_RUN_MEANS = ((1024, 16), (16_384, 64))  # up to so many entries, so many in a run
+_RUN_MEAN = 256  # with still more entries
+_LONGEST_RUN = 4  # times the mean: a run that no name ends is ended here
 _AT_ONCE = 256  # objects that are fetched together
 
 _COUNT = struct.Struct("<I")
@@ -49,12 +50,37 @@ class Snapshot(NamedTuple):
 
 def write(entries: Sequence[Named], put: Put) -> Hash:
     """Store a directory's entries, which are sorted by name."""
-    if len(entries) <= WHOLE_ENTRIES:
-        return _put(envelope.DIRECTORY, *_run(entries), put)
-    runs = list(_runs(entries))
-    refs = [_put(envelope.DIRECTORY, *_run(run), put) for run in runs]
-    firsts = b"\0".join([run[0][0] for run in runs])
-    return _put(envelope.DIRECTORY_NODE, refs, firsts, put)
+    names = [name for name, _ in entries]
+    starts = run_starts(names)
+    runs = [write_run(entries[start:end], put) for start, end in pairwise([*starts, len(names)])]
+    return write_list([names[start] for start in starts] if entries else [], runs, put)
+
+
+def write_run(entries: Sequence[Named], put: Put) -> Hash:
+    """Store a run: a whole directory, if it is the only one."""
+    return _put(envelope.DIRECTORY, *_run(entries), put)
+
+
+def write_list(firsts: Sequence[bytes], runs: Sequence[Hash], put: Put) -> Hash:
+    """Store the list of a directory's runs, by the first name of each; a single one needs none."""
+    if len(runs) == 1:
+        return runs[0]
+    return _put(envelope.DIRECTORY_NODE, runs, b"\0".join(firsts), put)
+
+
+def run_starts(names: Sequence[bytes]) -> list[int]:
+    """Where the runs of a directory begin. That depends on its names alone, so a change of
+    what they hold moves no border, and one more name moves few."""
+    if len(names) <= WHOLE_ENTRIES:
+        return [0]
+    mean = next((mean for most, mean in _RUN_MEANS if len(names) <= most), _RUN_MEAN)
+    starts = [0]
+    for at, checksum in enumerate(map(crc32, names), 1):
+        if checksum % mean == 0 or at - starts[-1] == mean * _LONGEST_RUN:
+            starts.append(at)
+    if starts[-1] == len(names):
+        starts.pop()
+    return starts
 
 
 def write_snapshot(snapshot: Snapshot, put: Put) -> Hash:
@@ -83,16 +109,6 @@ def _run(entries: Sequence[Named]) -> tuple[list[Hash], bytes]:
     texts = [name for name, _ in entries]
     texts += [entry.target for _, entry in entries if entry.type == SYMLINK]
     return refs, _COUNT.pack(len(entries)) + b"".join(rows) + b"\0".join(texts)
-
-
-def _runs(entries: Sequence[Named]) -> Iterator[Sequence[Named]]:
-    start = 0
-    for at, (name, _) in enumerate(entries, 1):
-        if crc32(name) % _RUN_MEAN == 0 or at - start == RUN_ENTRIES:
-            yield entries[start:at]
-            start = at
-    if start < len(entries):
-        yield entries[start:]
 
 
 # Reading

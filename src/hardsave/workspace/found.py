@@ -127,6 +127,11 @@ def bytes_of(keys: bytes, files: int) -> int:
     return sum(array("Q", keys[: files * KEY_BYTES])[:: KEY_BYTES // 8])
 
 
+def has_unproven(keys: bytes, files: int) -> bool:
+    """Whether one of the files whose stamps stand first in `keys` has to be read again."""
+    return 0 in array("Q", keys[: files * KEY_BYTES])[2 :: KEY_BYTES // 8]
+
+
 def changed_since(known: Folder, keys: bytes) -> list[int]:
     return [
         at

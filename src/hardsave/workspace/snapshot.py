@@ -1,37 +1,26 @@
 """From a scan to objects: files that changed are read, directories above them are written.
 
 Objects are handed out in batches of bounded size, none before those it refers to, so a first
-snapshot of a large workspace needs little memory and no long transaction. Each file is
-consistent in itself: one that changes while it is read is read again, and one that does not
-hold still is listed, with what it last held if that is known.
+snapshot of a large workspace needs little memory and no long transaction. Of a directory that
+has the same names as before, only the runs are made in which something changed.
 """
 
-import errno
-import os
-import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
-from hardsave.workspace import content, directory, names, policy
+from hardsave.workspace import directory, names
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.cache import NO_STAMP, Cache, Folder, Memory
-from hardsave.workspace.entries import (
-    DIRECTORY,
-    FILE,
-    SYMLINK,
-    Entry,
-    NotCaptured,
-    joined,
-    kept_mode,
-    parent,
-)
-from hardsave.workspace.found import Found, Key, Scan, bytes_of, taken_apart, words
+from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Memory
+from hardsave.workspace.directory import Named
+from hardsave.workspace.entries import DIRECTORY, Entry, NotCaptured, joined, kept_mode, parent
+from hardsave.workspace.files import Files, Read, read_before
+from hardsave.workspace.found import Found, Key, Scan, bytes_of, has_unproven, words
 
 BATCH_BYTES = 4 << 20
-_ATTEMPTS = 4
-_NO_HASH = bytes(HASH_BYTES)
+NO_HASH = bytes(HASH_BYTES)
 
 Put = Callable[[Mapping[Hash, bytes]], object]
 
@@ -84,21 +73,13 @@ class _Batches:
             self._bytes = 0
 
 
-class _Read(NamedTuple):
-    """A file as it was read: what its entry says, and the stamp that goes with it."""
-
-    entry: Entry
-    key: Key
-
-
 class _Capture:
     def __init__(
         self, scan: Scan, beneath: Beneath, batches: _Batches, clock: Callable[[], int]
     ) -> None:
         self._scan = scan
-        self._beneath = beneath
         self._batches = batches
-        self._clock = clock
+        self._reader = Files(beneath, batches.add, start_ns=scan.start_ns, clock=clock)
         self._trees: dict[bytes, Hash] = {}
         self._rebuilt: set[bytes] = set()  # directories with another tree than last time
         self._folders: dict[bytes, Folder] = {}
@@ -106,9 +87,7 @@ class _Capture:
         self._unproven: set[bytes] = set()  # directories to look at again in any case
         self._gone: set[bytes] = set()  # files that are not captured after all
         self._requires: set[Hash] = set()
-        self._not_captured = list(scan.not_captured)
         self._total = scan.total_bytes
-        self._files_read = 0
 
     def run(self) -> Snapshot:
         for found in reversed(self._scan.found):  # directories before their parents
@@ -122,10 +101,10 @@ class _Capture:
         self._requires |= {root, top.top}
         return Snapshot(
             root,
-            tuple(sorted(self._not_captured)),
+            tuple(sorted([*self._scan.not_captured, *self._reader.not_captured])),
             frozenset(self._requires - self._batches.made),
             self._cache(root),
-            self._files_read,
+            self._reader.count,
         )
 
     def _tree(self, path: bytes) -> Hash | None:
@@ -178,15 +157,22 @@ class _Capture:
 
     def _directory(self, found: Found) -> None:
         below = {name: joined(found.path, name) for name in found.directories}
+        captured = [name for name, path in below.items() if self._tree(path) is not None]
         known = found.known
-        is_same = found.is_as_known and not any(
-            path in self._rebuilt or self._tree(path) is None for path in below.values()
-        )
-        if is_same and known is not None:
+        is_whole = len(captured) == len(below)
+        if known is None or not is_whole:
+            self._write(found, captured, self._fresh(found))
+            return
+        rebuilt = [name for name, path in below.items() if path in self._rebuilt]
+        if found.is_as_known and not rebuilt:
             self._trees[found.path] = known.tree
             self._keep(found, known)
             return
-        self._write(found, [name for name, path in below.items() if self._tree(path) is not None])
+        fresh = self._fresh(found)
+        if _has_same_entries(found, known, fresh):
+            self._rewrite(found, known, fresh, rebuilt)
+        else:
+            self._write(found, captured, fresh)
 
     def _keep(self, found: Found, known: Folder) -> None:
         """What the cache has as bytes stays bytes, unless the way to it was another one."""
@@ -200,26 +186,61 @@ class _Capture:
         else:
             self._packed[path] = packed
 
-    def _write(self, found: Found, below: list[bytes]) -> None:
-        """Make the tree of a directory in which something changed."""
-        files = self._files(found)
+    def _fresh(self, found: Found) -> "Fresh":
+        """The files that changed, as they are now; None for those that are not captured."""
+        known = found.known
+        numbers = {name: at for at, name in enumerate(known.files)} if known else {}
+        fresh: Fresh = {}
+        for at in found.changed:
+            path, number = joined(found.path, found.files[at]), numbers.get(found.files[at])
+            last = read_before(known, number) if known and number is not None else None
+            fresh[at] = self._reader.read(path, found.key(at), last)
+            if fresh[at] is None:
+                self._gone.add(path)
+        return fresh
+
+    # A directory that has the names that it had
+
+    def _rewrite(self, found: Found, known: Folder, fresh: "Fresh", rebuilt: list[bytes]) -> None:
+        """Make the runs that hold what changed; the others are stored already."""
+        folder = _with(_as_found(known, found), found.keys, fresh)
+        numbers = {name: at for at, name in enumerate(found.files)}
+        modes = dict(zip(found.directories, found.directory_modes(), strict=True))
+        before = zip(found.directories, known.directory_modes(), strict=True)
+        differing = {found.files[at] for at in fresh} | {*rebuilt}
+        differing |= {name for name, mode in before if mode != modes[name]}
+
+        def entry(name: bytes) -> Named:
+            if name in modes:
+                return name, self._below(found.path, name, modes[name])
+            read = read_before(folder, numbers[name])
+            assert read is not None, "there are no symlinks in it"
+            return name, read.entry
+
+        listed = sorted([*found.files, *found.directories])
+        starts = directory.run_starts(listed)
+        runs = known.run_addresses()
+        for number, (start, end) in enumerate(pairwise([*starts, len(listed)])):
+            some = listed[start:end]
+            if not differing.isdisjoint(some):
+                runs[number] = self._run([entry(name) for name in some])
+        self._list(found, folder, [listed[start] for start in starts], runs)
+
+    # Any other
+
+    def _write(self, found: Found, below: list[bytes], fresh: "Fresh") -> None:
+        """Make the tree of a directory from all that is in it."""
+        files = self._files(found, fresh)
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
         entries = [(name, read.entry) for name, read in files.items()]
-        for name in below:
-            tree = self._tree(joined(found.path, name))
-            entries.append((name, Entry(DIRECTORY, kept_mode(modes[name]), 0, tree)))
+        entries += [(name, self._below(found.path, name, modes[name])) for name in below]
         entries.sort()
-        self._requires.update([entry.hash for _, entry in entries if entry.hash is not None])
-        tree = directory.write(entries, self._batches.add)
-        self._trees[found.path] = tree
-        if found.known is None or found.known.tree != tree:
-            self._rebuilt.add(found.path)
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
         folder = Folder(
             found.stamp if is_whole and not _has_other_rules(found, files) else NO_STAMP,
             found.inherited,
             found.rules_key,
-            tree,
+            NO_HASH,
             tuple(files),
             tuple(below),
             tuple(found.ignored),
@@ -227,112 +248,83 @@ class _Capture:
             tuple(found.left_out),
             b"".join([read.key.packed() for read in files.values()])
             + words([modes[name] for name in below]),
-            b"".join([read.entry.hash or _NO_HASH for read in files.values()]),
+            b"".join([read.entry.hash or NO_HASH for read in files.values()]),
         )
-        self._folders[found.path] = folder
-        self._total += bytes_of(folder.keys, len(folder.files))
-        self._total -= bytes_of(found.keys, len(found.files))
-        if folder.stamp == NO_STAMP or any(not read.key.ctime_ns for read in files.values()):
-            self._unproven.add(found.path)
+        starts = directory.run_starts([name for name, _ in entries])
+        runs = [self._run(entries[a:b]) for a, b in pairwise([*starts, len(entries)])]
+        self._list(found, folder, [entries[start][0] for start in starts if entries], runs)
 
-    # Files
-
-    def _files(self, found: Found) -> dict[bytes, _Read]:
+    def _files(self, found: Found, fresh: "Fresh") -> dict[bytes, Read]:
+        """All of them, by name, but those that are not captured after all."""
         known = found.known
-        numbers = {} if known is None else {name: at for at, name in enumerate(known.files)}
-        changed = set(found.changed)
-        files: dict[bytes, _Read] = {}
+        numbers = {name: at for at, name in enumerate(known.files)} if known else {}
+        files: dict[bytes, Read] = {}
         for at, name in enumerate(found.files):
-            path = joined(found.path, name)
-            last = _last(known, numbers.get(name))
-            read: _Read | None
-            if stat.S_ISLNK(found.key(at).mode):
-                read = self._symlink(path, found.key(at))
-            elif at in changed or last is None:
-                read = self._read(path, last)
+            if at in fresh:
+                read = fresh[at]
             else:
-                read = last
-            if read is None:
-                self._gone.add(path)
-            else:
+                assert known is not None, "what is not known has changed"
+                path = joined(found.path, name)
+                read = read_before(known, numbers[name]) or self._link(path, found.key(at))
+            if read is not None:
                 files[name] = read
         return files
 
-    def _symlink(self, path: bytes, key: Key) -> _Read | None:
-        try:
-            target = self._beneath.read_link(path)
-        except OSError as error:
-            self._not_readable(path, error)
-            return None
-        return _Read(Entry(SYMLINK, 0, len(target), None, target), key)
+    def _link(self, path: bytes, key: Key) -> Read | None:
+        """A symlink that is as it was: where it leads, the cache does not know."""
+        read = self._reader.read(path, key, None)
+        if read is None:
+            self._gone.add(path)
+        return read
 
-    def _read(self, path: bytes, last: _Read | None) -> _Read | None:
-        """A file that holds still; else what it last held, and a word about it."""
-        self._files_read += 1
-        previous: Hash | None = None
-        for _ in range(_ATTEMPTS):
-            try:
-                read, previous = self._attempt(path, last, previous)
-            except OSError as error:
-                self._not_readable(path, error)
-                return None
-            if read is not None:
-                return read
-        reason = "kept changing while it was read"
-        if last is None:
-            self._not_captured.append(NotCaptured(path, reason))
-            return None
-        self._not_captured.append(NotCaptured(path, reason + "; an earlier content is kept"))
-        return _Read(last.entry, last.key.unproven())
+    def _below(self, path: bytes, name: bytes, mode: int) -> Entry:
+        return Entry(DIRECTORY, kept_mode(mode), 0, self._tree(joined(path, name)))
 
-    def _attempt(
-        self, path: bytes, last: _Read | None, previous: Hash | None
-    ) -> tuple[_Read | None, Hash | None]:
-        """Read once. Stamps as young as the clock is coarse prove nothing: then the content
-        has to be the `previous` one, too."""
-        descriptor = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            now = self._clock()
-            before = os.fstat(descriptor)
-            if not stat.S_ISREG(before.st_mode):
-                raise OSError(errno.EAGAIN, "not a file any more")
-            expected = last.entry.hash if last is not None else None
-            address, size = self._content(descriptor, before.st_size, expected)
-            key = Key.of(os.fstat(descriptor))
-        finally:
-            os.close(descriptor)
-        if key != Key.of(before) or size != key.size:
-            return None, None
-        if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, now) and address != previous:
-            return None, address
-        if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, self._scan.start_ns):
-            key = key.unproven()
-        return _Read(Entry(FILE, kept_mode(key.mode), size, address), key), address
+    def _run(self, entries: Sequence[Named]) -> Hash:
+        self._requires.update([entry.hash for _, entry in entries if entry.hash is not None])
+        return directory.write_run(entries, self._batches.add)
 
-    def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:
-        """Hand out the content's objects, except a small one that is stored already."""
-        if size > content.PART_BYTES:
-            return content.of_parts(content.parts(descriptor), self._batches.add)
-        data = os.read(descriptor, size + 1)
-        address, sealed = content.of_bytes(data)
-        if address != expected:
-            self._batches.add(address, sealed)
-        return address, len(data)
-
-    def _not_readable(self, path: bytes, error: OSError) -> None:
-        if error.errno != errno.ENOENT:  # a file that is gone is simply not there
-            reason = f"cannot be read: {error.strerror}"
-            self._not_captured.append(NotCaptured(path, reason))
+    def _list(
+        self, found: Found, folder: Folder, firsts: Sequence[bytes], runs: list[Hash]
+    ) -> None:
+        """A directory whose runs are made: its tree, and what the next scan has to know."""
+        self._requires.update(runs)
+        tree = directory.write_list(firsts, runs, self._batches.add)
+        self._trees[found.path] = tree
+        if found.known is None or found.known.tree != tree:
+            self._rebuilt.add(found.path)
+        self._folders[found.path] = folder._replace(tree=tree, runs=b"".join(runs))
+        self._total += bytes_of(folder.keys, len(folder.files))
+        self._total -= bytes_of(found.keys, len(found.files))
+        if folder.stamp == NO_STAMP or has_unproven(folder.keys, len(folder.files)):
+            self._unproven.add(found.path)
 
 
-def _last(known: Folder | None, at: int | None) -> _Read | None:
-    """What the last snapshot had."""
-    if known is None or at is None:
-        return None
-    key = taken_apart(known.file_key(at))
-    if stat.S_ISLNK(key.mode):
-        return None
-    return _Read(Entry(FILE, kept_mode(key.mode), key.size, known.file_hash(at)), key)
+Fresh = dict[int, Read | None]
+"""Files of a directory that were read, by number; None: not captured after all."""
+
+
+def _has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
+    """Whether nothing came or went, and all that is needed to write its runs is known: a cache
+    does not know where symlinks lead, and rules are looked at more closely."""
+    return (
+        bool(known.runs)
+        and tuple(found.files) == known.files
+        and tuple(found.directories) == known.directories
+        and not any(read is None or read.entry.hash is None for read in fresh.values())
+        and not any(found.files[at] in names.IGNORE_FILES for at in fresh)
+        and NO_HASH not in known.hashes
+    )
+
+
+def _with(folder: Folder, keys: bytes, fresh: Fresh) -> Folder:
+    """A directory as it is remembered, with these stamps and with what was read just now."""
+    stamps, hashes = bytearray(keys), bytearray(folder.hashes)
+    for at, read in fresh.items():
+        assert read is not None, "then it would have other names"
+        stamps[at * KEY_BYTES : (at + 1) * KEY_BYTES] = read.key.packed()
+        hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES] = read.entry.hash or NO_HASH
+    return folder._replace(keys=bytes(stamps), hashes=bytes(hashes))
 
 
 def _as_found(known: Folder, found: Found) -> Folder:
@@ -345,7 +337,7 @@ def _as_found(known: Folder, found: Found) -> Folder:
     return Folder(*now, *known[3:6], *aside, *known[9:])
 
 
-def _has_other_rules(found: Found, files: Mapping[bytes, _Read]) -> bool:
+def _has_other_rules(found: Found, files: Mapping[bytes, Read]) -> bool:
     """Whether an ignore file is not the one any more that the scan went by. If its stamps are
     too young to tell, they prove nothing to the next scan either."""
     return any(
