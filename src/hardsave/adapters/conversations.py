@@ -11,12 +11,19 @@ from hardsave.adapters import agents
 from hardsave.adapters.resumption import Resumption
 
 
-def resume(state: Any, environment: Mapping[str, str], timeline: str) -> Resumption | None:
-    """Write what an agent needs to go on from this state; None if it is no agent's that we know."""
+def resume(
+    state: Any, metadata: Mapping[str, Any], environment: Mapping[str, str], timeline: str
+) -> Resumption | None:
+    """Write what an agent needs to go on from a checkpoint; None if it is no agent's that we know.
+
+    A conversation is as the last hook of its session has left it. Checkpoints that others have
+    made since, of files alone, have it too: it is not from the same moment.
+    """
     found = state.get("transcript") if isinstance(state, Mapping) else None
     agent = agents.named(found.get("agent")) if isinstance(found, Mapping) else None
     if agent is None:
         return None
     from hardsave.adapters import rewinding
 
-    return rewinding.resume(agent, state, environment, timeline)
+    is_past = "hook" not in metadata or "subagent" in metadata
+    return rewinding.resume(agent, state, environment, timeline, is_past=is_past)

@@ -80,6 +80,8 @@ class Moment(NamedTuple):
     """This one had just ended: its result was not written yet."""
     upcoming: str | None = None
     """This one was about to begin."""
+    is_past: bool = False
+    """Whether the files were saved some time after that, by somebody who knows of no calls."""
 
 
 class Cut(NamedTuple):
@@ -128,6 +130,7 @@ def cut(
     Before a tool runs, its call is written already: the whole answer that it stands in is left
     out, so that the model is asked again. After a tool has run its result is not written yet: it
     is among the `later` lines, behind all calls of the same answer. If it never came, it is open.
+    A call that was about to begin, some time ago, is taken for one that is under way.
     """
     known = [form.parsed(text, session) for text in lines]
     pairing = Pairing(form)
@@ -136,7 +139,7 @@ def cut(
     waiting = list(pairing.waiting.values())
     if moment == Moment() or not waiting:
         return Cut(list(lines), waiting)
-    if moment.upcoming is not None:
+    if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, known)
         if not any(form.done(line) for line in known[start:]):
             return Cut(list(lines[:start]), [])
@@ -159,7 +162,7 @@ def _with_results(
             break
         pairing.take(line)
         kept.append(text)
-        others += form.done(line) not in (None, moment.pending)
+        others += form.done(line) not in (None, None if moment.is_past else moment.pending)
         if not pairing.waiting:
             return Cut(kept, [], others)
     return Cut(lines, waiting)

@@ -54,13 +54,14 @@ def resume(
     environment: Mapping[str, str],
     timeline: str,
     *,
+    is_past: bool = False,
     make_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Resumption:
     """Write a transcript that ends where this checkpoint was saved, and say how to go on."""
     home, folder, now = HOMES[agent.name], agent.home(environment), clock()
     try:
-        source = _source(state["transcript"], home, folder)
+        source = _source(state["transcript"], home, folder, is_past=is_past)
         found = _cut(agent.lines, source, _saved(state))
         if not any(agent.lines.is_talk(agent.lines.parsed(t, source.session)) for t in found.lines):
             return Resumption(agent.name, agent.program, why="nothing had been said yet")
@@ -78,13 +79,13 @@ def resume(
     return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found))
 
 
-def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
+def _source(told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool) -> _Source:
     """What a checkpoint says, which may come from anybody: it leads nowhere but to transcripts."""
     session, path = told.get("session"), told.get("path")
     offset, digest = told.get("offset"), told.get("sha256")
     if not isinstance(session, str) or not isinstance(path, str) or not isinstance(offset, int):
         raise Unknown("the checkpoint does not say where its transcript is")
-    moment = Moment(_id(told, "pending"), _id(told, "upcoming"))
+    moment = Moment(_id(told, "pending"), _id(told, "upcoming"), is_past)
     real = home.original(path, session, folder)
     return _Source(session, real, Mark(offset, str(digest)), moment)
 

@@ -50,7 +50,7 @@ def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]
 
 
 def resumed(given: Any) -> Resumption:
-    found = conversations.resume(given, os.environ, "claude-s-1")
+    found = conversations.resume(given, {"hook": "Stop"}, os.environ, "claude-s-1")
     assert found is not None
     return found
 
@@ -111,7 +111,7 @@ def test_where_nothing_was_said_there_is_nothing_to_go_on_with(room: Path) -> No
 def test_a_state_without_a_transcript_is_no_agents(room: Path) -> None:
     odd: list[Any] = [None, [], {}, {"transcript": "text"}, {"transcript": {"agent": "other"}}]
     for given in odd:
-        assert conversations.resume(given, os.environ, "main") is None
+        assert conversations.resume(given, {"hook": "Stop"}, os.environ, "main") is None
 
 
 @pytest.mark.parametrize("fault", ["prefix", "type", "pairing", "elsewhere", "content", "odd"])

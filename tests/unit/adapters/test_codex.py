@@ -37,7 +37,7 @@ def state(path: Path, lines: list[str], **more: Any) -> dict[str, Any]:
 
 
 def resumed(given: Any) -> Resumption:
-    found = conversations.resume(given, os.environ, "codex-line")
+    found = conversations.resume(given, {"hook": "Stop"}, os.environ, "codex-line")
     assert found is not None
     return found
 
@@ -153,3 +153,16 @@ def test_a_subagent_saves_files_and_leaves_the_conversation_to_the_session(
         assert len(head.read("lines")) == len(LINES)
         assert head.snapshot is not None
         assert head.snapshot.read("a.txt") == b"by a subagent\n"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "length"),
+    [({"hook": "PreToolUse"}, 9), ({}, 15), ({"hook": "PreToolUse", "subagent": "sub"}, 15)],
+)
+def test_files_that_others_saved_while_a_tool_ran_come_with_what_it_did(
+    metadata: dict[str, str], length: int, tmp_path: Path, transcript: Path
+) -> None:
+    given = state(transcript, LINES[:13], upcoming="call_0_0")
+    conversations.resume(given, metadata, os.environ, "codex-line")
+    (copy,) = others(tmp_path, transcript)
+    assert len(copy.read_text().splitlines()) == length

@@ -55,6 +55,13 @@ def test_before_a_tool_while_another_has_ended_already_all_of_them_are_told_of()
     assert cut_at(PLAIN, 25, Moment(upcoming="call_2_0")) == Cut(PLAIN[:28], [], later=1)
 
 
+def test_some_time_after_a_tool_has_begun_it_is_under_way() -> None:
+    moment = Moment(upcoming="call_0_0", is_past=True)
+    assert cut_at(PLAIN, 13, moment) == Cut(PLAIN[:15], [], later=1)
+    killed = cut(codex_lines, PLAIN[:13], [], session(PLAIN), moment)
+    assert [call.id for call in killed.waiting] == ["call_0_0"]
+
+
 @pytest.mark.parametrize("length", [7, 33, 34])
 def test_where_nothing_waits_everything_is_kept(length: int) -> None:
     assert cut_at(PLAIN, length, Moment()) == Cut(PLAIN[:length], [])

@@ -98,7 +98,8 @@ def _conversation(done: Rewind, way: Way) -> "Resumption | None":
         return None
     from hardsave.adapters import conversations
 
-    return conversations.resume(done.target.state, os.environ, done.timeline)
+    target = done.target
+    return conversations.resume(target.state, target.metadata, os.environ, done.timeline)
 
 
 def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
