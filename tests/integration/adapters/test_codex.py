@@ -10,7 +10,7 @@ import pytest
 
 from hardsave.adapters import codex_trust
 from hardsave.adapters.settings import places
-from hardsave.runtime.scripted import Call, Reply, ScriptedModel
+from hardsave.runtime.scripted import Call, Reply, Script, ScriptedModel
 from tests.integration.adapters.stage import HARDSAVE, UNTIL_SAVED, Stage
 
 CODEX = os.environ.get("HARDSAVE_TEST_CODEX") or shutil.which("codex")
@@ -29,7 +29,7 @@ class CodexStage(Stage):
         self.model = model
         self.hooks = self.config / "hooks.json"
 
-    def codex(self, script: list[Reply], *arguments: str, trusted: bool = True) -> list[Any]:
+    def codex(self, script: Script, *arguments: str, trusted: bool = True) -> list[Any]:
         """Let it work through a script; what it asked the model."""
         with ScriptedModel(script) as model:
             self.configure(model.openai_url, trusted=trusted)
@@ -37,7 +37,7 @@ class CodexStage(Stage):
             assert done.returncode == 0, done
             return [each.body for each in model.requests]
 
-    def resumed(self, script: list[Reply], session: str) -> Any:
+    def resumed(self, script: Script, session: str) -> Any:
         """Go on with a session, and see that it is this one and no other."""
         before = self.transcripts()
         (asked,) = self.codex(script, "-c", "features.hooks=false", "resume", session, "go on")
@@ -236,6 +236,30 @@ def test_a_session_that_goes_on_saves_on_the_same_timeline_and_can_go_back_again
     asked = stage.resumed([*again[:1], Reply("On.")], before_the_prompt["session"])
     unasked = {**original[0], "input": original[0]["input"][:-1]}
     assert check_goes_on(unasked, asked) == []
+
+
+def test_a_conversation_that_codex_has_compacted_goes_back_to_either_side(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    much, more = shell("seq 1 6000; echo b > made.txt", "c1"), shell("echo c > more.txt", "c2")
+    # The turns are counted anew when a summary stands for what was said.
+    script: Script = [
+        [Reply(calls=(much,)), Reply(calls=(more,))],
+        [Reply("It is about files."), Reply("Done.")],
+    ]
+    stage.hardsave("init", "--yes")
+    original = stage.codex(script, "-c", "model_auto_compact_token_limit=12000", "do it")
+    _, asked_for_a_summary, _, after = original
+    saved = stage.checkpoints()
+
+    back = stage.rewind(saved["PostToolUse", "c2"])
+    assert stage.files().keys() == {"edited.txt", "made.txt", "more.txt"}
+    assert check_goes_on(after, stage.resumed([Reply("On.")] * 4, back["session"])) == []
+
+    back = stage.rewind(saved["PostToolUse", "c1"])
+    assert stage.files().keys() == {"edited.txt", "made.txt"}
+    asked = stage.resumed([Reply("On.")] * 4, back["session"])
+    then = {**asked, "input": asked_for_a_summary["input"][:-1]}
+    assert check_goes_on(then, asked) == []
 
 
 def test_a_session_that_codex_forked_goes_back_too(tmp_path: Path) -> None:
