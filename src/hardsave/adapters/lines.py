@@ -129,7 +129,8 @@ def cut(
 
     Before a tool runs, its call is written already: the whole answer that it stands in is left
     out, so that the model is asked again. After a tool has run its result is not written yet: it
-    is among the `later` lines, behind all calls of the same answer. If it never came, it is open.
+    is among the `later` lines, behind all calls of the same answer. Even a hook that is called
+    when all have run may be quicker than the transcript. If a result never came, its call is open.
     A call that was about to begin, some time ago, is taken for one that is under way.
     """
     known = [form.parsed(text, session) for text in lines]
@@ -137,8 +138,8 @@ def cut(
     for line in known:
         pairing.take(line)
     waiting = list(pairing.waiting.values())
-    if moment == Moment() or not waiting:
-        return Cut(list(lines), waiting)
+    if not waiting:
+        return Cut(list(lines), [])
     if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, known)
         if not any(form.done(line) for line in known[start:]):

@@ -29,8 +29,13 @@ def test_a_pending_result_that_never_came_leaves_its_call_open() -> None:
     assert [call.id for call in found.waiting] == ["a"]
 
 
+def test_a_result_that_was_written_too_late_for_any_hook_is_taken_along() -> None:
+    lines, later = [called("a", "b"), answered("a")], [answered("b"), said("assistant", "x")]
+    assert settled(lines, later, None) == Cut([*lines, later[0]], [])
+
+
 def test_a_call_that_nobody_waits_for_any_more_is_open_too() -> None:
-    found = settled([called("a", "b"), answered("a")], [answered("b")], None)
+    found = settled([called("a", "b"), answered("a")], [said("user", "well?")], None)
     assert len(found.lines) == 2
     assert [call.id for call in found.waiting] == ["b"]
 
