@@ -78,6 +78,7 @@ class Taking:
             place.root,
             rules=around.rules,
             tracked=around.tracked,
+            tracked_key=around.tracked_key,
             cache=place.cache,
             policy=place.policy,
             sure=place.sure,

@@ -162,7 +162,7 @@ class Place:
 
     def remember(self, cache: Cache, last: Last) -> None:
         """What a capture that was committed has seen."""
-        if cache.root != self.cache.root or len(cache.folders) > len(self.cache.folders):
+        if caches.is_news(cache, self.cache):
             self._is_written = False
         self._cache = cache
         self.last = last

@@ -20,7 +20,6 @@ from hardsave.vault.place import Place
 from hardsave.vault.restoring import settled
 from hardsave.vault.rewind import Rewind
 from hardsave.workspace.dirty import dirty
-from hardsave.workspace.entries import joined
 from hardsave.workspace.found import Scan
 from hardsave.workspace.surroundings import Surroundings
 from hardsave.workspace.watch import Watch
@@ -107,8 +106,7 @@ class Workspace:
             around, scan = files.look()
         if around.position is None or not around.is_top:
             return []
-        captured = [joined(found.path, name) for found in scan.found for name in found.files]
-        return [os.fsdecode(path) for path in dirty(self.path, around.position, captured)]
+        return [os.fsdecode(path) for path in dirty(self.path, around.position, scan.files())]
 
     def restore(
         self,
@@ -182,8 +180,7 @@ class Workspace:
 
 def _unsaved(around: Surroundings, scan: Scan) -> Status:
     """Everything is new: then nothing has to be read."""
-    paths = [joined(found.path, name) for found in scan.found for name in found.files]
-    paths += [found.path for found in scan.found if found.path]
+    paths = [*scan.files(), *[path for path in scan.directories() if path]]
     left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(scan.not_captured)]
     added = tuple(sorted(os.fsdecode(path) for path in paths))
     return Status(

@@ -8,16 +8,19 @@ directory is taken apart only when it is asked for; a file that is cut or damage
 import os
 import struct
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
+from hardsave.objects.types import Types
 from hardsave.workspace.changed import Mark
-from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.entries import NotCaptured, parent
 
-_MAGIC = b"HSSC\x02"
-_HEAD = struct.Struct("<5s20sQQ")  # magic, root, how many directories, bytes of the index
+_MAGIC = b"HSSC\x03"
+_HEAD = struct.Struct("<5s20sQQQ")  # magic, root, how many directories, bytes of index and memory
+_CODEC = Codec(Types(), verbatim=True)
 
 KEY_BYTES = 5 * 8
 """A file's stamp: size, mtime_ns, ctime_ns, inode and mode, 64 bits each."""
@@ -27,7 +30,9 @@ NO_STAMP = bytes(24)
 
 
 _NO_ROOT = bytes(HASH_BYTES)
-_TREE_AT = 7 * 4 + 24  # in a packed directory: after the lengths and the stamp
+_LENGTHS = struct.Struct("<7I")  # of names, and of keys of rules, in a packed directory
+_TREE_AT = _LENGTHS.size + 24  # behind the stamp
+_NAMES_AT = _TREE_AT + HASH_BYTES
 
 
 class Folder(NamedTuple):
@@ -59,6 +64,16 @@ class Folder(NamedTuple):
         return [self.runs[at : at + HASH_BYTES] for at in range(0, len(self.runs), HASH_BYTES)]
 
 
+class Glimpse(NamedTuple):
+    """What of a directory can be compared with the disk."""
+
+    stamp: bytes
+    files: Sequence[bytes]
+    directories: Sequence[bytes]
+    left_out: Sequence[bytes]
+    keys: bytes
+
+
 class Linked(NamedTuple):
     """A file that has further names, here or elsewhere."""
 
@@ -68,15 +83,15 @@ class Linked(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a scan has to know of directories that it need not look at, because they are
-    watched. It belongs to one watch in one process, and is not written to a file."""
+    """What a scan has to know of directories that it need not look at more closely."""
 
-    mark: Mark
-    tracked: frozenset[bytes]
+    mark: Mark | None  # of the watch that it belongs to; in a file there is none
+    tracked: frozenset[bytes] | None  # by git; None: only their key is known
+    tracked_key: bytes
     total_bytes: int
     not_captured: Mapping[bytes, tuple[NotCaptured, ...]]  # by directory
     linked: Mapping[bytes, tuple[Linked, ...]]  # by directory
-    unproven: frozenset[bytes]  # directories to be looked at again, whatever the watch says
+    unproven: frozenset[bytes]  # directories to be looked at again, whatever their stamps are
 
 
 class Cache(NamedTuple):
@@ -94,13 +109,24 @@ class Cache(NamedTuple):
         packed = self.packed.get(path)
         return None if packed is None else _unpack(packed)
 
+    def paths(self) -> Iterator[bytes]:
+        yield from self.folders
+        yield from self.packed
+
+    def glimpse(self, path: bytes) -> "Glimpse":
+        """As much of a directory as a glance compares, without taking the rest apart."""
+        folder = self.folders.get(path)
+        if folder is not None:
+            return Glimpse(folder.stamp, *folder[4:6], folder.left_out, folder.keys)
+        return _glimpse(self.packed[path])
+
     def tree(self, path: bytes) -> Hash | None:
         """The tree of a directory, without taking the rest apart."""
         folder = self.folders.get(path)
         if folder is not None:
             return folder.tree
         packed = self.packed.get(path)
-        return None if packed is None else packed[_TREE_AT : _TREE_AT + HASH_BYTES]
+        return None if packed is None else packed[_TREE_AT:_NAMES_AT]
 
     def holding(self, inode: int) -> list[bytes]:
         """Directories in which a file may have this inode. Some do not have it."""
@@ -118,10 +144,22 @@ def dump(cache: Cache) -> bytes:
     lengths = struct.pack(f"<{len(bodies)}I", *[len(body) for body in bodies.values()])
     paths = b"\0".join(bodies)
     index = struct.pack("<Q", len(paths)) + paths + lengths
-    data = b"".join(
-        [_HEAD.pack(_MAGIC, cache.root, len(bodies), len(index)), index, *bodies.values()]
-    )
+    memory = b"" if cache.memory is None else _dump_memory(cache.memory)
+    head = _HEAD.pack(_MAGIC, cache.root, len(bodies), len(index), len(memory))
+    data = b"".join([head, index, memory, *bodies.values()])
     return data + digest(data)
+
+
+def _dump_memory(memory: Memory) -> bytes:
+    """Without what belongs to one process."""
+    left_out = [list(each) for some in memory.not_captured.values() for each in some]
+    linked = [
+        [path, each.name, *each.inode, each.is_captured]
+        for path, some in memory.linked.items()
+        for each in some
+    ]
+    plain = [memory.tracked_key, memory.total_bytes, left_out, linked, [*memory.unproven]]
+    return _CODEC.encode(plain)
 
 
 def load(data: bytes) -> Cache:
@@ -129,17 +167,52 @@ def load(data: bytes) -> Cache:
     body, sum = data[:-HASH_BYTES], data[-HASH_BYTES:]
     if len(body) < _HEAD.size or not body.startswith(_MAGIC) or digest(body) != sum:
         return EMPTY
-    _, root, count, index_bytes = _HEAD.unpack_from(body)
+    _, root, count, index_bytes, memory_bytes = _HEAD.unpack_from(body)
     (paths_bytes,) = struct.unpack_from("<Q", body, _HEAD.size)
     at = _HEAD.size + 8
     paths = body[at : at + paths_bytes].split(b"\0") if count else []
     lengths = struct.unpack_from(f"<{count}I", body, at + paths_bytes)
     packed: dict[bytes, bytes] = {}
     at = _HEAD.size + index_bytes
+    memory = _load_memory(body[at : at + memory_bytes]) if memory_bytes else None
+    at += memory_bytes
     for path, length in zip(paths, lengths, strict=True):
         packed[path] = body[at : at + length]
         at += length
-    return Cache({}, packed, root)
+    return Cache({}, packed, root, memory)
+
+
+def _load_memory(data: bytes) -> Memory:
+    tracked_key, total_bytes, left_out, linked, unproven = _CODEC.decode(data)
+    names: dict[bytes, list[Linked]] = {}
+    for path, name, device, inode, is_captured in linked:
+        names.setdefault(path, []).append(Linked(name, (device, inode), is_captured))
+    return Memory(
+        None,
+        None,
+        tracked_key,
+        total_bytes,
+        by_directory(NotCaptured(*each) for each in left_out),
+        {path: tuple(some) for path, some in names.items()},
+        frozenset(unproven),
+    )
+
+
+def by_directory(left_out: Iterable[NotCaptured]) -> dict[bytes, tuple[NotCaptured, ...]]:
+    reasons: dict[bytes, tuple[NotCaptured, ...]] = {}
+    for each in left_out:
+        above = parent(each.path)
+        reasons[above] = (*reasons.get(above, ()), each)
+    return reasons
+
+
+def is_news(now: Cache, before: Cache) -> bool:
+    """Whether the next process would be spared something by `now`."""
+    if now.root != before.root or len(now.folders) > len(before.folders):
+        return True
+    if now.memory is None or before.memory is None:
+        return now.memory is not before.memory
+    return now.memory[2:] != before.memory[2:]
 
 
 def read_file(path: Path) -> Cache:
@@ -169,13 +242,13 @@ def _pack(folder: Folder) -> bytes:
         folder.hashes,
         folder.runs,
     ]
-    return b"".join([struct.pack("<7I", *map(len, columns[2:9])), *columns])
+    return b"".join([_LENGTHS.pack(*map(len, columns[2:9])), *columns])
 
 
 def _unpack(packed: bytes) -> Folder:
-    lengths = struct.unpack_from("<7I", packed)
-    stamp, tree = packed[28:_TREE_AT], packed[_TREE_AT : _TREE_AT + HASH_BYTES]
-    at = _TREE_AT + HASH_BYTES
+    lengths = _LENGTHS.unpack_from(packed)
+    stamp, tree = packed[_LENGTHS.size : _TREE_AT], packed[_TREE_AT:_NAMES_AT]
+    at = _NAMES_AT
     columns = []
     for length in lengths:
         columns.append(packed[at : at + length])
@@ -197,6 +270,18 @@ def _unpack(packed: bytes) -> Folder:
         packed[at + keys_bytes : at + keys_bytes + hashes_bytes],
         packed[at + keys_bytes + hashes_bytes :],
     )
+
+
+def _glimpse(packed: bytes) -> Glimpse:
+    files, below, ignored, exempt, left_out, inherited, key = _LENGTHS.unpack_from(packed)
+    end = _NAMES_AT + files
+    listed = packed[_NAMES_AT:end].split(b"\0") if files else []
+    directories = packed[end : end + below].split(b"\0") if below else []
+    end += below + ignored + exempt + left_out
+    omitted = packed[end - left_out : end].split(b"\0") if left_out else []
+    end += inherited + key
+    keys = packed[end : end + len(listed) * KEY_BYTES + len(directories) * 8]
+    return Glimpse(packed[_LENGTHS.size : _TREE_AT], listed, directories, omitted, keys)
 
 
 def _names(joined: bytes) -> tuple[bytes, ...]:

@@ -1,4 +1,5 @@
-"""What may have changed in a workspace since a scan, as plain data: what a watch tells a scan.
+"""What may have changed in a workspace since a scan, as plain data: what a watch tells a scan,
+or a glance at everything.
 
 To name too much costs time; to name too little would be a wrong snapshot. So whoever is in
 doubt names everything, and says why.
@@ -41,8 +42,8 @@ class Changed:
     be another. If `everything` has a reason, the rest does not count.
     """
 
-    mark: Mark
-    lookout: Lookout = field(compare=False, repr=False)
+    mark: Mark | None  # None: somebody has looked, and nobody watches
+    lookout: Lookout | None = field(compare=False, repr=False)
     identity: tuple[int, int]  # device and inode of the root
     everything: str = ""
     directories: Mapping[bytes, Names | None] = field(default_factory=dict)

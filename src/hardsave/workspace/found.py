@@ -3,7 +3,7 @@
 import os
 import struct
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from stat import ST_INO, ST_MODE, ST_SIZE
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hardsave.workspace import policy
 from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Linked
 from hardsave.workspace.changed import Mark
-from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.policy import Policy
 
 _WORD = (1 << 64) - 1
@@ -91,11 +91,24 @@ class Scan:
     links: list[list[bytes]]  # paths of one inode
     total_bytes: int
     tracked: frozenset[bytes] = frozenset()
+    tracked_key: bytes = b""
     linked: Mapping[bytes, tuple[Linked, ...]] = field(default_factory=dict)  # by directory
     is_narrow: bool = False
     everything: str = ""
     gone: frozenset[bytes] = frozenset()  # directories of the cache that are not there any more
-    mark: Mark | None = None  # None: the next scan has to look at everything, too
+    is_capped: bool = False  # too large: the next scan has to look at everything, too
+    mark: Mark | None = None  # of the watch that told it what changed
+
+    def directories(self) -> set[bytes]:
+        """All that are captured, whoever has looked at them."""
+        kept = self.cache.paths() if self.is_narrow else ()
+        return {*kept, *[each.path for each in self.found]} - self.gone
+
+    def files(self) -> Iterator[bytes]:
+        looked_at = {each.path: each.files for each in self.found}
+        for path in self.directories():
+            files = looked_at[path] if path in looked_at else self.cache.glimpse(path).files
+            yield from [joined(path, name) for name in files]
 
 
 def stamp_of(status: os.stat_result, start_ns: int) -> bytes:

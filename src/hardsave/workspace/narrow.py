@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from hardsave.workspace.cache import NO_STAMP, Folder, Linked, Memory
-from hardsave.workspace.changed import Changed
+from hardsave.workspace.changed import Changed, Mark
 from hardsave.workspace.changed import Names as Some
 from hardsave.workspace.entries import NotCaptured, joined, parent
 from hardsave.workspace.found import Found, Key, Scan, bytes_of, stamp_of
@@ -27,11 +27,15 @@ def objection(changed: Changed, memory: Memory | None, identity: tuple[int, int]
     """Why everything has to be looked at; empty if what changed is enough."""
     if changed.everything:
         return changed.everything
-    if memory is None or memory.mark.watch != changed.mark.watch:
+    if memory is None or (changed.mark and not _is_of_one_watch(memory.mark, changed.mark)):
         return "nothing is known from an earlier scan"
     if changed.identity != identity:
         return "the workspace is another directory than a moment ago"
     return ""
+
+
+def _is_of_one_watch(before: Mark | None, now: Mark) -> bool:
+    return before is not None and before.watch == now.watch
 
 
 def above_what_differs(before: Some, now: Some) -> set[bytes]:
@@ -87,6 +91,7 @@ class NarrowWalk(Walk):
             links_of(linked),
             self._total,
             tracked=self._given.tracked,
+            tracked_key=self._given.tracked_key,
             linked=linked,
             is_narrow=True,
             gone=frozenset(self._gone),
@@ -101,12 +106,19 @@ class NarrowWalk(Walk):
         for path, some in self._linked_that_differ().items():
             if doubts.get(path, some) is not None:
                 doubts[path] = some | (doubts.get(path) or frozenset())
-        everywhere = above_what_differs(self._memory.tracked, self._given.tracked)
-        everywhere |= self._memory.unproven
+        everywhere = self._above_what_git_tracks_anew() | self._memory.unproven
         known = self._known(b"")
         if known.inherited != self._top_key():
             everywhere.add(b"")
         return {**doubts, **dict.fromkeys(everywhere)}
+
+    def _above_what_git_tracks_anew(self) -> set[bytes]:
+        memory, given = self._memory, self._given
+        if memory.tracked is not None:
+            return above_what_differs(memory.tracked, given.tracked)
+        if memory.tracked_key != given.tracked_key:
+            raise TooWide("git's index is another one than the last time")
+        return set()
 
     def _linked_that_differ(self) -> dict[bytes, Some]:
         """Files with several names are looked at every time: what happens to them under

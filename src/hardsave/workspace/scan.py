@@ -10,17 +10,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hardsave.errors import Misuse
+from hardsave.objects.hashing import digest
 from hardsave.workspace import cache as caches
 from hardsave.workspace import narrow, policy
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.changed import Changed
 from hardsave.workspace.found import Scan
+from hardsave.workspace.glance import glance
 from hardsave.workspace.narrow import NarrowWalk, TooWide
 from hardsave.workspace.policy import Policy, RootRules
 from hardsave.workspace.rules import RulesChanged
 from hardsave.workspace.walk import Given, Walk
 
+_FEW = 64  # directories that are always looked at one by one
 _ATTEMPTS = 3  # with rules that keep changing, the last one goes by what it reads
 
 
@@ -29,6 +32,7 @@ def scan(
     *,
     rules: RootRules,
     tracked: frozenset[bytes] = frozenset(),
+    tracked_key: bytes | None = None,
     cache: Cache = caches.EMPTY,
     policy: Policy = policy.DEFAULT,
     sure: bool = False,
@@ -38,7 +42,9 @@ def scan(
     """Look at everything beneath `root`. `/` and a home directory need `sure=True`.
 
     With `changed`, from a watch that was asked about this very cache, only what may have
-    changed is looked at, if that is enough; the outcome is the same.
+    changed is looked at, if that is enough; without it, only what has other stamps than in the
+    cache is looked at closely. The outcome is the same. Whoever names a `tracked_key` has
+    the same paths `tracked` whenever it is the same.
     """
     real = os.path.realpath(os.fsencode(root))
     if not sure:
@@ -47,8 +53,9 @@ def scan(
         beneath = Beneath(real)
     except OSError as error:
         raise Misuse(f"the workspace {os.fsdecode(real)!r} cannot be opened: {error}") from error
+    key = digest(b"\0".join(sorted(tracked))) if tracked_key is None else tracked_key
     with beneath:
-        return _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed))
+        return _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed, key))
 
 
 def _walked(given: Given) -> Scan:
@@ -68,17 +75,28 @@ def _walked(given: Given) -> Scan:
 
 def _narrowly(given: Given) -> Scan | str:
     """A scan of what may have changed, or why that is not enough."""
-    changed, memory = given.changed, given.cache.memory
+    memory = given.cache.memory
+    top = os.fstat(given.beneath.fd)
+    changed = given.changed or _glance(given, top)
     if changed is None:
         return ""
-    status = os.fstat(given.beneath.fd)
-    reason = narrow.objection(changed, memory, (status.st_dev, status.st_ino))
+    reason = narrow.objection(changed, memory, (top.st_dev, top.st_ino))
     if reason or memory is None:
         return reason
     try:
         return NarrowWalk(given, changed, memory).run()
     except TooWide as why:
         return str(why)
+
+
+def _glance(given: Given, top: os.stat_result) -> Changed | None:
+    """What has other stamps than in the cache; None if it is so much that nothing is won."""
+    cache = given.cache
+    if cache.memory is None:
+        return None
+    changed = glance(cache, given.beneath.root, top, given.start_ns)
+    count = len(cache.folders) + len(cache.packed)
+    return changed if 4 * len(changed.directories) < count + _FEW else None
 
 
 def _refuse(root: bytes) -> None:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from hardsave.objects.hashing import HASH_BYTES, Hash
 from hardsave.workspace import directory, names
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Memory
+from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Memory, by_directory
 from hardsave.workspace.directory import Named
-from hardsave.workspace.entries import DIRECTORY, Entry, NotCaptured, joined, kept_mode, parent
+from hardsave.workspace.entries import DIRECTORY, Entry, NotCaptured, joined, kept_mode
 from hardsave.workspace.files import Files, Read, read_before
 from hardsave.workspace.found import Found, Key, Scan, bytes_of, has_unproven, words
 
@@ -137,14 +137,17 @@ class _Capture:
     def _memory(self) -> Memory | None:
         """What the next scan has to know of directories that it does not look at."""
         scan = self._scan
-        if scan.mark is None:
+        if scan.is_capped:
             return None
-        reasons: dict[bytes, tuple[NotCaptured, ...]] = {}
-        for each in scan.not_captured:
-            above = parent(each.path)
-            reasons[above] = (*reasons.get(above, ()), each)
-        unproven = frozenset(self._unproven)
-        return Memory(scan.mark, scan.tracked, self._total, reasons, scan.linked, unproven)
+        return Memory(
+            scan.mark,
+            scan.tracked,
+            scan.tracked_key,
+            self._total,
+            by_directory(scan.not_captured),
+            scan.linked,
+            frozenset(self._unproven),
+        )
 
     def _add_root(self, address: Hash, data: bytes) -> None:
         """If nothing changed, nothing is handed out."""

@@ -30,6 +30,13 @@ class Surroundings(NamedTuple):
     problem: str  # why git's index could not be read; empty if it could
     repository: Look | None = None  # to begin the next look with
 
+    @property
+    def tracked_key(self) -> bytes | None:
+        """The same key, the same paths. None: that cannot be told from git's index."""
+        if not self.tracked:
+            return b""
+        return None if self.position is None else self.position.index_hash or None
+
 
 def look(
     root: Path, *, branches: Iterable[str] = (), last: "Surroundings | None" = None

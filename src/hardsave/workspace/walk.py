@@ -46,6 +46,7 @@ class Given:
     cache: Cache
     policy: Policy
     changed: Changed | None = None
+    tracked_key: bytes = b""  # the same key, the same paths
     is_strict: bool = True  # rules that are not as they were end the walk
 
 
@@ -113,10 +114,12 @@ class Walk:
             links_of(self._linked),
             self._total,
             tracked=self._given.tracked,
+            tracked_key=self._given.tracked_key,
             linked=self._linked,
             everything=everything,
             # Which files are the largest is a question about all of them.
-            mark=None if is_too_large or self._changed is None else self._changed.mark,
+            is_capped=is_too_large,
+            mark=None if self._changed is None else self._changed.mark,
         )
 
     def _top_rules(self) -> DirectoryRules:

@@ -179,12 +179,12 @@ class Watch:
             return self._tell(vigil, why, cache)
 
     def _why_everything(self, vigil: Vigil, cache: Cache) -> str:
-        memory = cache.memory
+        mark = _mark(cache)
         if vigil.doubt:
             return vigil.doubt
-        if memory is None or memory.mark.watch != self._number:
+        if mark is None or mark.watch != self._number:
             return "nothing is known from an earlier scan"
-        if memory.mark.moment < self._oldest:
+        if mark.moment < self._oldest:
             return "the scan before this one was not brought to its end"
         if self._clock() >= self._is_due_at:
             return f"nothing is taken for granted longer than {self._full_seconds:g} seconds"
@@ -214,9 +214,10 @@ class Watch:
         mark = Mark(self._number, self._moment)
         self._moment = vigil.moment = self._moment + 1
         vigil.has_news = False
-        if everything or cache.memory is None:
+        before = _mark(cache)
+        if everything or before is None:
             return Changed(mark, vigil, vigil.identity, everything)
-        self._oldest = cache.memory.mark.moment
+        self._oldest = before.moment
         vigil.pending.forget(self._oldest)
         return Changed(mark, vigil, vigil.identity, "", *vigil.pending.since(self._oldest))
 
@@ -307,3 +308,8 @@ class Watch:
     def _nudge(self) -> None:
         with suppress(BlockingIOError):  # full: whoever waits is nudged already
             os.write(self._wakes, b"!")
+
+
+def _mark(cache: Cache) -> Mark | None:
+    """When the scan was asked that made this cache; None if nobody watched."""
+    return None if cache.memory is None else cache.memory.mark
