@@ -73,11 +73,14 @@ class Taking:
         """What lies there. Reads no content."""
         place = self._place
         before = None if place.last is None else place.last.around
-        around = surroundings.look(place.path, branches=self.branches, last=before)
+        known = place.cache.memory.tracked_key if place.cache.memory else b""
+        around = surroundings.look(
+            place.path, branches=self.branches, last=before, known_index=known
+        )
         found = scan(
             place.root,
             rules=around.rules,
-            tracked=around.tracked,
+            tracked=around.paths,
             tracked_key=around.tracked_key,
             cache=place.cache,
             policy=place.policy,
@@ -117,13 +120,18 @@ class Taking:
         if place.last is None and place.cache is not caches.EMPTY:
             rows = context.store.captured(context.user, place.root, None, 1)
             if rows and rows[0].snapshot is not None:
-                address = rows[0].snapshot
-                try:
-                    data = context.objects.fetch([address])[address]
-                except Corrupt:  # nothing to build on, and no reason not to save what is there
-                    return None
-                place.last = Last(address, frozenset(envelope.refs(data)))
+                place.last = self._known(rows[0].snapshot)
         return place.last
+
+    def _known(self, address: Hash) -> Last | None:
+        kept = self._place.cache.capture
+        if kept and kept[0] == address:
+            return Last(address, frozenset(kept[1:]))
+        try:
+            data = self._context.objects.fetch([address])[address]
+        except Corrupt:  # nothing to build on, and no reason not to save what is there
+            return None
+        return Last(address, frozenset(envelope.refs(data)))
 
 
 class _Gathered:

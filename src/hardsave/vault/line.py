@@ -159,7 +159,7 @@ class Timeline:
         if workspace is None:
             yield None
             return
-        from hardsave.vault.restoring import settled  # with all that files need
+        from hardsave.vault.settling import settled  # with all that files need
 
         with settled(self._context, self._context.places.at(workspace)) as files:
             yield files

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
@@ -21,7 +21,9 @@ from hardsave.workspace.cache import Cache
 from hardsave.workspace.capture import Git
 from hardsave.workspace.policy import DEFAULT, Policy
 from hardsave.workspace.surroundings import Surroundings
-from hardsave.workspace.watch import Watch, watch
+
+if TYPE_CHECKING:
+    from hardsave.workspace.watch import Watch
 
 PATIENCE_SECONDS = 600.0  # a first capture may take minutes; one that was stopped takes for ever
 
@@ -127,13 +129,13 @@ class Place:
         )
 
     @property
-    def eyes(self) -> Watch | None:
+    def eyes(self) -> "Watch | None":
         """Those of this process: a forked child has none."""
         known = self._eyes
         return known[1] if known is not None and known[0] == os.getpid() else None
 
     @contextmanager
-    def watched(self) -> Iterator[Watch]:
+    def watched(self) -> "Iterator[Watch]":
         """Keep an eye on the directory: captures then look only at what may have changed."""
         if self.eyes is not None:
             raise Misuse(f"{str(self.path)!r} is watched already; one watch is enough")
@@ -141,6 +143,8 @@ class Place:
             self.cookies.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"{str(self.cookies)!r} cannot be made: {error}") from error
+        from hardsave.workspace.watch import watch  # few processes stay
+
         with watch(self.root, cookies=self.cookies) as eyes:
             self._eyes = (os.getpid(), eyes)
             try:
@@ -162,6 +166,7 @@ class Place:
 
     def remember(self, cache: Cache, last: Last) -> None:
         """What a capture that was committed has seen."""
+        cache = cache._replace(capture=(last.address, *sorted(last.refs)))
         if caches.is_news(cache, self.cache):
             self._is_written = False
         self._cache = cache

@@ -11,8 +11,7 @@ safety checkpoint does not have, or that changed after it, are kept and told as 
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,12 +19,13 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
-from hardsave.vault.capturing import Taken, Taking, taking
+from hardsave.vault.capturing import Taken, Taking
 from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose
 from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.saving import ANY_HEAD, Saving
+from hardsave.vault.settling import settled
 from hardsave.workspace import capture, checkout, compare, directory, journal
 from hardsave.workspace import plan as plans
 from hardsave.workspace.content import overlay
@@ -306,14 +306,6 @@ def note(context: Context, entry: Id, *, git: tuple[Id, Id] | None = None) -> by
 def _note_of(context: Context, written: journal.Journal) -> _Note:
     user, entry, git = context.objects.verbatim.codec.decode(written.note)
     return _Note(user, entry, None if git is None else (git[0], git[1]))
-
-
-@contextmanager
-def settled(context: Context, place: Place) -> Iterator[Taking]:
-    """Alone with a workspace, after what was interrupted there has been dealt with."""
-    with taking(context, place) as files:
-        recover(context, place)
-        yield files
 
 
 def recover(context: Context, place: Place) -> Restored | None:

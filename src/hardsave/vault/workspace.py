@@ -17,8 +17,8 @@ from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, LeftOut, Snapshot, difference, git_state
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
-from hardsave.vault.restoring import settled
 from hardsave.vault.rewind import Rewind
+from hardsave.vault.settling import settled
 from hardsave.workspace.dirty import dirty
 from hardsave.workspace.found import Scan
 from hardsave.workspace.surroundings import Surroundings

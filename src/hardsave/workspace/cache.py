@@ -8,7 +8,7 @@ directory is taken apart only when it is asked for; a file that is cut or damage
 import os
 import struct
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from hardsave.objects.types import Types
 from hardsave.workspace.changed import Mark
 from hardsave.workspace.entries import NotCaptured, parent
 
-_MAGIC = b"HSSC\x03"
+_MAGIC = b"HSSC\x04"
 _HEAD = struct.Struct("<5s20sQQQ")  # magic, root, how many directories, bytes of index and memory
 _CODEC = Codec(Types(), verbatim=True)
 
@@ -86,7 +86,7 @@ class Memory(NamedTuple):
     """What a scan has to know of directories that it need not look at more closely."""
 
     mark: Mark | None  # of the watch that it belongs to; in a file there is none
-    tracked: frozenset[bytes] | None  # by git; None: only their key is known
+    tracked: Callable[[], frozenset[bytes]] | None  # by git; None: only their key is known
     tracked_key: bytes
     total_bytes: int
     not_captured: Mapping[bytes, tuple[NotCaptured, ...]]  # by directory
@@ -101,6 +101,7 @@ class Cache(NamedTuple):
     packed: Mapping[bytes, bytes]
     root: Hash = _NO_ROOT  # of the snapshot that it goes with
     memory: Memory | None = None
+    capture: tuple[Hash, ...] = ()  # that was committed with it, and what it refers to
 
     def get(self, path: bytes) -> Folder | None:
         folder = self.folders.get(path)
@@ -144,13 +145,13 @@ def dump(cache: Cache) -> bytes:
     lengths = struct.pack(f"<{len(bodies)}I", *[len(body) for body in bodies.values()])
     paths = b"\0".join(bodies)
     index = struct.pack("<Q", len(paths)) + paths + lengths
-    memory = b"" if cache.memory is None else _dump_memory(cache.memory)
+    memory = b"" if cache.memory is None else _dump_memory(cache.memory, cache.capture)
     head = _HEAD.pack(_MAGIC, cache.root, len(bodies), len(index), len(memory))
     data = b"".join([head, index, memory, *bodies.values()])
     return data + digest(data)
 
 
-def _dump_memory(memory: Memory) -> bytes:
+def _dump_memory(memory: Memory, capture: tuple[Hash, ...]) -> bytes:
     """Without what belongs to one process."""
     left_out = [list(each) for some in memory.not_captured.values() for each in some]
     linked = [
@@ -158,8 +159,8 @@ def _dump_memory(memory: Memory) -> bytes:
         for path, some in memory.linked.items()
         for each in some
     ]
-    plain = [memory.tracked_key, memory.total_bytes, left_out, linked, [*memory.unproven]]
-    return _CODEC.encode(plain)
+    about = [memory.tracked_key, memory.total_bytes, left_out, linked, [*memory.unproven]]
+    return _CODEC.encode([b"".join(capture), *about])
 
 
 def load(data: bytes) -> Cache:
@@ -174,20 +175,21 @@ def load(data: bytes) -> Cache:
     lengths = struct.unpack_from(f"<{count}I", body, at + paths_bytes)
     packed: dict[bytes, bytes] = {}
     at = _HEAD.size + index_bytes
-    memory = _load_memory(body[at : at + memory_bytes]) if memory_bytes else None
+    memory, capture = _load_memory(body[at : at + memory_bytes]) if memory_bytes else (None, ())
     at += memory_bytes
     for path, length in zip(paths, lengths, strict=True):
         packed[path] = body[at : at + length]
         at += length
-    return Cache({}, packed, root, memory)
+    return Cache({}, packed, root, memory, capture)
 
 
-def _load_memory(data: bytes) -> Memory:
-    tracked_key, total_bytes, left_out, linked, unproven = _CODEC.decode(data)
+def _load_memory(data: bytes) -> tuple[Memory, tuple[Hash, ...]]:
+    hashes, tracked_key, total_bytes, left_out, linked, unproven = _CODEC.decode(data)
+    capture = [hashes[at : at + HASH_BYTES] for at in range(0, len(hashes), HASH_BYTES)]
     names: dict[bytes, list[Linked]] = {}
     for path, name, device, inode, is_captured in linked:
         names.setdefault(path, []).append(Linked(name, (device, inode), is_captured))
-    return Memory(
+    memory = Memory(
         None,
         None,
         tracked_key,
@@ -196,6 +198,7 @@ def _load_memory(data: bytes) -> Memory:
         {path: tuple(some) for path, some in names.items()},
         frozenset(unproven),
     )
+    return memory, tuple(capture)
 
 
 def by_directory(left_out: Iterable[NotCaptured]) -> dict[bytes, tuple[NotCaptured, ...]]:
@@ -208,7 +211,9 @@ def by_directory(left_out: Iterable[NotCaptured]) -> dict[bytes, tuple[NotCaptur
 
 def is_news(now: Cache, before: Cache) -> bool:
     """Whether the next process would be spared something by `now`."""
-    if now.root != before.root or len(now.folders) > len(before.folders):
+    if (now.root, now.capture) != (before.root, before.capture):
+        return True
+    if len(now.folders) > len(before.folders):
         return True
     if now.memory is None or before.memory is None:
         return now.memory is not before.memory

@@ -3,7 +3,7 @@
 import os
 import struct
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from stat import ST_INO, ST_MODE, ST_SIZE
 from typing import NamedTuple
@@ -90,7 +90,7 @@ class Scan:
     not_captured: list[NotCaptured]
     links: list[list[bytes]]  # paths of one inode
     total_bytes: int
-    tracked: frozenset[bytes] = frozenset()
+    tracked: Callable[[], frozenset[bytes]] = frozenset
     tracked_key: bytes = b""
     linked: Mapping[bytes, tuple[Linked, ...]] = field(default_factory=dict)  # by directory
     is_narrow: bool = False

@@ -201,7 +201,7 @@ def tracked_in(directory: GitDirectory, index: bytes | None = None) -> Tracked:
         if index is None:
             return Tracked(frozenset(), problem)  # without an index nothing is tracked yet
     try:
-        return Tracked(_paths_in(index, directory.hash_name))
+        return Tracked(paths_in(index, directory.hash_name))
     except _SplitIndex:
         pass
     except gitindex.BadIndex as error:
@@ -217,7 +217,9 @@ class _SplitIndex(Exception):
 
 
 @lru_cache(maxsize=4)  # a process that stays meets the same index again and again
-def _paths_in(index: bytes, hash_name: str) -> frozenset[bytes]:
+def paths_in(index: bytes, hash_name: str) -> frozenset[bytes]:
+    """The paths in an index that is whole by itself."""
+
     def base(name: str) -> bytes:
         raise _SplitIndex
 

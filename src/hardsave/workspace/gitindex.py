@@ -4,7 +4,6 @@ Versions 2, 3 and 4 are read, split and sparse ones too. The loops are written f
 thousand entries; the bytes may come from anybody, so every length is doubted.
 """
 
-import hashlib
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -112,6 +111,8 @@ def objects(data: bytes, index: Index, *, hash_name: str) -> set[tuple[int, str]
 def _check(content: memoryview, expected: bytes, hash_name: str) -> None:
     if not any(expected):  # git writes zeros with index.skipHash
         return
+    import hashlib  # takes a while to load, and most captures know the index already
+
     if hashlib.new(hash_name, content, usedforsecurity=False).digest() != expected:
         raise BadIndex("its checksum is wrong")
 

@@ -9,11 +9,12 @@ repository in the middle of something: then the next one reads it all again.
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from hardsave.workspace import git, gitrefs, policy
-from hardsave.workspace.git import GitPosition, Tracked
+from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitdir import GITFILE, SMALL, GitDirectory, NoGitDirectory, opened
 from hardsave.workspace.gitprogress import DIRECTORIES, NotCaptured
 from hardsave.workspace.reading import read_beneath
@@ -23,8 +24,9 @@ class Repository(NamedTuple):
     """A repository, as far as a capture depends on it."""
 
     position: GitPosition | None  # None: there is none
-    tracked: Tracked | None
-    exclude: bytes  # the content of its own excludes file
+    tracked: Callable[[], frozenset[bytes]] = frozenset
+    problem: str = ""  # why its index could not be read
+    exclude: bytes = b""  # the content of its own excludes file
 
 
 class Look(NamedTuple):
@@ -52,9 +54,13 @@ def look(
     branches: Iterable[str] = (),
     last: Look | None = None,
     *,
+    known_index: bytes = b"",
     clock: Callable[[], int] = time.time_ns,
 ) -> Look:
-    """Look at the repository that begins at `top`, or find that it is as the `last` look says."""
+    """Look at the repository that begins at `top`, or find that it is as the `last` look says.
+
+    An index whose hash is `known_index` was sound before: it is taken apart if somebody asks.
+    """
     named = tuple(branches)
     if last is not None and last.stamps and last[:2] == (top, named) and _is_same(last.stamps):
         return last
@@ -62,19 +68,26 @@ def look(
     with opened(top) as directory:
         match directory:
             case None:
-                return Look(top, named, Repository(None, None, b""))
+                return Look(top, named, Repository(None))
             case NoGitDirectory(problem):
                 missed = GitPosition(not_captured=(NotCaptured(".git", problem),))
-                return Look(top, named, Repository(missed, Tracked(frozenset(), problem), b""))
+                return Look(top, named, Repository(missed, problem=problem))
             case GitDirectory():
-                found = _read(directory, top, named)
+                position = git.position_in(directory, also=named)
+                exclude = git.exclude_in(directory, top)
+                tracked = _tracked(directory, position, known_index)
+                found = Repository(position, *tracked, exclude)
                 return Look(top, named, found, _stamps(directory, top, found, start_ns))
 
 
-def _read(directory: GitDirectory, top: Path, branches: tuple[str, ...]) -> Repository:
-    position = git.position_in(directory, also=branches)
-    tracked = git.tracked_in(directory, position.index)
-    return Repository(position, tracked, git.exclude_in(directory, top))
+def _tracked(
+    directory: GitDirectory, position: GitPosition, known_index: bytes
+) -> tuple[Callable[[], frozenset[bytes]], str]:
+    index = position.index
+    if index and position.index_hash == known_index and position.shared_index is None:
+        return partial(git.paths_in, index, directory.hash_name), ""
+    found = git.tracked_in(directory, index)
+    return lambda: found.paths, found.problem
 
 
 # What a look depends on

@@ -114,11 +114,11 @@ class NarrowWalk(Walk):
 
     def _above_what_git_tracks_anew(self) -> set[bytes]:
         memory, given = self._memory, self._given
-        if memory.tracked is not None:
-            return above_what_differs(memory.tracked, given.tracked)
-        if memory.tracked_key != given.tracked_key:
+        if memory.tracked_key == given.tracked_key:
+            return set()
+        if memory.tracked is None:
             raise TooWide("git's index is another one than the last time")
-        return set()
+        return above_what_differs(memory.tracked(), given.tracked())
 
     def _linked_that_differ(self) -> dict[bytes, Some]:
         """Files with several names are looked at every time: what happens to them under

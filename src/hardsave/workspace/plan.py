@@ -99,8 +99,8 @@ def plan(
     asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
-    ours = Side(rules(patterns(old.top, fetch)), Exempt(present_tracked, chosen))
-    theirs = Side(rules(patterns(new.top, fetch)), Exempt(target_tracked, chosen))
+    ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
+    theirs = Side(rules(patterns(new.top, fetch)), Exempt(lambda: target_tracked, chosen))
     modes: dict[bytes, int] = {}
     ward = LeftAlone(ours, theirs, fetch, asked.paths, modes, unknown)
     found = _asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)

@@ -86,9 +86,13 @@ class Exempt:
     A tracked path that ends with a slash stands for everything below it.
     """
 
-    def __init__(self, tracked: frozenset[bytes], chosen: names.Chosen) -> None:
-        self._tracked = tracked
+    def __init__(self, tracked: Callable[[], frozenset[bytes]], chosen: names.Chosen) -> None:
+        self._ask = tracked
         self._chosen = chosen if chosen.patterns else None
+
+    @cached_property
+    def _tracked(self) -> frozenset[bytes]:
+        return self._ask()
 
     def holds(self, path: bytes) -> bool:
         """Directories count in which something tracked lies."""

@@ -31,7 +31,7 @@ def scan(
     root: bytes | str | os.PathLike[str],
     *,
     rules: RootRules,
-    tracked: frozenset[bytes] = frozenset(),
+    tracked: Callable[[], frozenset[bytes]] = frozenset,
     tracked_key: bytes | None = None,
     cache: Cache = caches.EMPTY,
     policy: Policy = policy.DEFAULT,
@@ -43,8 +43,8 @@ def scan(
 
     With `changed`, from a watch that was asked about this very cache, only what may have
     changed is looked at, if that is enough; without it, only what has other stamps than in the
-    cache is looked at closely. The outcome is the same. Whoever names a `tracked_key` has
-    the same paths `tracked` whenever it is the same.
+    cache is looked at closely. The outcome is the same. The paths that git has `tracked` are
+    asked for if need be; whoever names a `tracked_key` has the same ones whenever it is the same.
     """
     real = os.path.realpath(os.fsencode(root))
     if not sure:
@@ -53,7 +53,7 @@ def scan(
         beneath = Beneath(real)
     except OSError as error:
         raise Misuse(f"the workspace {os.fsdecode(real)!r} cannot be opened: {error}") from error
-    key = digest(b"\0".join(sorted(tracked))) if tracked_key is None else tracked_key
+    key = digest(b"\0".join(sorted(tracked()))) if tracked_key is None else tracked_key
     with beneath:
         return _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed, key))
 

@@ -7,6 +7,7 @@ nothing would be captured, and nobody meant that.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,46 +25,56 @@ class Surroundings(NamedTuple):
     """What a scan of a workspace needs to know of what lies around it."""
 
     rules: RootRules
-    tracked: frozenset[bytes]  # relative to the workspace
+    paths: Callable[[], frozenset[bytes]]  # that git tracks, relative to the workspace
     position: GitPosition | None
     is_top: bool  # whether the workspace is where the repository begins
     problem: str  # why git's index could not be read; empty if it could
     repository: Look | None = None  # to begin the next look with
 
     @property
+    def tracked(self) -> frozenset[bytes]:
+        return self.paths()
+
+    @property
     def tracked_key(self) -> bytes | None:
         """The same key, the same paths. None: that cannot be told from git's index."""
-        if not self.tracked:
+        if self.position is None:
             return b""
-        return None if self.position is None else self.position.index_hash or None
+        if self.position.index is None:
+            return None
+        return self.position.index_hash if not self.problem else b"!" + self.position.index_hash
 
 
 def look(
-    root: Path, *, branches: Iterable[str] = (), last: "Surroundings | None" = None
+    root: Path,
+    *,
+    branches: Iterable[str] = (),
+    last: "Surroundings | None" = None,
+    known_index: bytes = b"",
 ) -> Surroundings:
     """Read what surrounds a workspace. Runs nothing, writes nothing.
 
     `branches` are those that the position holds beside its own: before a restore of another
     position, those that it would move. What the `last` look found, and is as it was, is not
-    read again.
+    read again; nor is an index with the key `known_index`, until somebody asks.
     """
     top = _top(root)
     excludes = [ignore.global_excludes(os.environ, Path.home())]
     if top is None:
-        return Surroundings(_rules(excludes), frozenset(), None, is_top=False, problem="")
+        return Surroundings(_rules(excludes), frozenset, None, is_top=False, problem="")
     names = [os.fsencode(name) for name in root.relative_to(top).parts]
     before = None if last is None else last.repository
-    repository = gitlook.look(top, branches, before)
-    found, tracked = repository.found, repository.found.tracked
+    repository = gitlook.look(top, branches, before, known_index=known_index)
+    found = repository.found
     above = _above(top, names, [*excludes, found.exclude])
     return Surroundings(
         rules=above or _rules(excludes),
-        tracked=last.tracked
+        paths=last.paths
         if last is not None and before is repository
-        else _below(frozenset() if tracked is None else tracked.paths, b"/".join([*names, b""])),
+        else cache(partial(_below, found.tracked, b"/".join([*names, b""]))),
         position=found.position,
         is_top=not names,
-        problem="" if tracked is None else tracked.problem,
+        problem=found.problem,
         repository=repository,
     )
 
@@ -105,7 +116,8 @@ def _patterns(folder: Path) -> list[bytes]:
     return [each.data or b"" for each in found]
 
 
-def _below(paths: frozenset[bytes], inside: bytes) -> frozenset[bytes]:
+def _below(tracked: Callable[[], frozenset[bytes]], inside: bytes) -> frozenset[bytes]:
+    paths = tracked()
     if not inside:
         return paths
     return frozenset(path[len(inside) :] for path in paths if path.startswith(inside))

@@ -10,7 +10,7 @@ Kept out of here: what is left out and why (`policy`), what the last scan saw (`
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,7 +42,7 @@ class Given:
     beneath: Beneath
     start_ns: int
     rules: RootRules
-    tracked: frozenset[bytes]
+    tracked: Callable[[], frozenset[bytes]]
     cache: Cache
     policy: Policy
     changed: Changed | None = None

@@ -37,7 +37,7 @@ class GitRoom(Room):
         self.safeties = 0
 
     def save(self, target: GitPosition | None = None) -> Saved:
-        found = scan(self.root, rules=self.rules, tracked=self.tracked, cache=self.cache)
+        found = scan(self.root, rules=self.rules, tracked=lambda: self.tracked, cache=self.cache)
         made = snapshot(found, self.put)
         self.cache = made.cache
         stands = git.position(self.root) if target is None else present(self.root, target)

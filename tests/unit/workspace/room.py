@@ -88,7 +88,7 @@ class Room:
             found = scan(
                 self.root,
                 rules=rules,
-                tracked=tracked,
+                tracked=lambda: tracked,
                 cache=self.cache,
                 policy=policy,
                 clock=self.clock,

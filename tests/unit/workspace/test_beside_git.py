@@ -19,7 +19,7 @@ class GitRoom(Room):
     """A workspace with git's own rules, and its index."""
 
     def save(self) -> bytes:
-        found = scan(self.root, rules=self.rules, tracked=self.tracked, cache=self.cache)
+        found = scan(self.root, rules=self.rules, tracked=lambda: self.tracked, cache=self.cache)
         made = snapshot(found, self.put)
         self.cache = made.cache
         return made.root

@@ -31,7 +31,8 @@ def seen(root: Path, last: Look | None = None) -> Look:
 
 def assert_is_true(found: Look) -> None:
     assert found.found.position == git.position(found.top)
-    assert found.found.tracked == git.tracked_or_why(found.top)
+    tracked = git.tracked_or_why(found.top)
+    assert tracked is None or (found.found.tracked(), found.found.problem) == tracked
     assert found.found.exclude == git.info_exclude(found.top)
 
 
@@ -111,6 +112,19 @@ def test_a_linked_worktree_is_kept_and_its_changes_are_found(
     assert seen(side, first) is first
     repository.git("update-ref", "-d", "refs/heads/side")
     assert_is_true(seen(side, first))
+
+
+def test_an_index_that_was_sound_before_is_taken_apart_when_somebody_asks(
+    repository: Repository,
+) -> None:
+    known = git.position(repository.root)
+    assert known is not None
+    git.paths_in.cache_clear()
+    found = gitlook.look(repository.root, known_index=known.index_hash)
+    assert git.paths_in.cache_info().misses == 0
+    assert_is_true(found)
+    (repository.root / ".git/index").write_bytes(b"broken")
+    assert gitlook.look(repository.root, known_index=known.index_hash).found.problem
 
 
 def test_other_branches_are_another_look(repository: Repository) -> None:
