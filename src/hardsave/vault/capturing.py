@@ -8,11 +8,13 @@ caller holds the place's lock from before the capture until after the commit.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
+from hardsave.vault.ahead import Ahead
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
@@ -51,6 +53,7 @@ class Taking:
         self._place = place
         self._pin = Pin(context, "capture")
         self._taken: Taken | None = None
+        self._gathered: _Gathered | None = None
         self.branches: Iterable[str] = ()  # that the position is to know of besides
 
     def take(self, *, afresh: bool = False) -> Taken:
@@ -67,6 +70,8 @@ class Taking:
             self._place.remember(self._taken.cache, self._taken.last)
 
     def end(self) -> None:
+        if self._gathered is not None:
+            self._gathered.give_up()
         self._pin.give_back()
 
     def look(self) -> tuple[Surroundings, Scan]:
@@ -92,8 +97,9 @@ class Taking:
     def _captured(self) -> Taken:
         around, found = self.look()
         is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
-        gathered = _Gathered(self._context, self._pin, asks=is_first)
+        gathered = self._gathered = _Gathered(self._context, self._pin, asks=is_first)
         taken = snapshot(found, gathered.put)
+        gathered.settle()
         missed = _missed(around, taken.not_captured)
         made: dict[Hash, bytes] = {}
         last = self._last()
@@ -135,23 +141,36 @@ class Taking:
 
 
 class _Gathered:
-    """Keeps the last batch for the commit; those before it go ahead."""
+    """Keeps the last batch for the commit; those before it go ahead, while others are made."""
 
     def __init__(self, context: Context, pin: Pin, *, asks: bool) -> None:
         self._context = context
         self._pin = pin
         self._asks = asks
+        self._ahead: Ahead | None = None
         self.last: dict[Hash, bytes] = {}
         if asks:
             pin.put({})  # from here on, nothing goes that is found to be there
 
     def put(self, objects: Mapping[Hash, bytes]) -> None:
+        self.settle()
         if self.last:
-            self._pin.put(self.last)
+            self._ahead = Ahead(partial(self._pin.put, self.last))
         self.last = dict(objects)
         if self._asks:
             missing = self._context.store.missing(self._context.user, objects.keys())
             self.last = {address: data for address, data in objects.items() if address in missing}
+
+    def settle(self) -> None:
+        """What went ahead has arrived, or its error is raised here."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.wait()
+
+    def give_up(self) -> None:
+        """Whatever becomes of it, nothing of it is under way after this."""
+        if self._ahead is not None:
+            self._ahead.join()
 
 
 def _missed(around: Surroundings, missed: tuple[NotCaptured, ...]) -> tuple[NotCaptured, ...]:

@@ -19,13 +19,12 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
-from hardsave.vault.capturing import Taken, Taking
+from hardsave.vault.capturing import Taken, Taking, taking
 from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose
 from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.saving import ANY_HEAD, Saving
-from hardsave.vault.settling import settled
 from hardsave.workspace import capture, checkout, compare, directory, journal
 from hardsave.workspace import plan as plans
 from hardsave.workspace.content import overlay
@@ -80,7 +79,8 @@ def restore(
     context: Context, place: Place, wanted: Wanted, commit: Commit, *, dry_run: bool = False
 ) -> Done:
     """Restore files; `commit` is called when everything is ready, unless nothing is to do."""
-    with settled(context, place) as files:
+    with taking(context, place) as files:
+        recover(context, place)
         goal = capture_of(context, wanted.target)
         chosen = choose(context, place.root, wanted, goal.snapshot)
         position = _position(context, wanted, goal, files)

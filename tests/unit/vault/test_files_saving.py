@@ -71,6 +71,31 @@ def test_what_is_large_is_stored_ahead_and_shows_only_with_its_checkpoint(
     assert desk.vault.verify().faults == ()
 
 
+def test_what_cannot_be_stored_ahead_fails_the_save(
+    desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots._Batches, "__init__", _small_batches)
+    for number in range(50):
+        put(desk.work, f"file-{number}", f"{number} " * 3_000)
+    real, puts = store.put, []
+
+    def full(user: str | None, objects: Any, **pin: Any) -> None:
+        puts.append(len(objects))
+        if len(puts) == 4:
+            raise Unavailable("the disk is full")
+        real(user, objects, **pin)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put", full)
+        with pytest.raises(Unavailable, match="full"):
+            desk.save(1)
+    assert len(puts) == 4, "nothing goes on behind what has failed"
+    assert not store._tenant(None).pins
+    assert desk.line.head is None
+    assert len(names(desk.line.save({"turn": 2}, workspace=desk.work))) == 50
+    assert desk.vault.verify().faults == ()
+
+
 def _small_batches(self: Any, put: Any, limit: int) -> None:
     self._put, self._limit, self._batch, self._bytes, self.made = put, 50_000, {}, 0, set()
 

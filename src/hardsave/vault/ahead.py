@@ -1,0 +1,26 @@
+"""Something done by a thread of its own, while whoever asked for it goes on."""
+
+import threading
+from collections.abc import Callable
+
+
+class Ahead(threading.Thread):
+    """One call. To store is to compress and to wait for a disk: neither holds up the others."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__(name="hardsave-ahead")
+        self._call = call
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._call()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, somebody waits for it
+            self._error = error
+
+    def wait(self) -> None:
+        """Until it is done. Its error is raised here."""
+        self.join()
+        if self._error is not None:
+            raise self._error
