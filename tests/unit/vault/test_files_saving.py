@@ -276,6 +276,7 @@ def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(
 ) -> None:
     desk.write(a_txt="one")
     desk.save(1)
+    desk.write(b_txt="new: the directory has to be listed")
 
     def failing(path: Any = ".") -> Any:
         raise OSError(5, "Input/output error")
