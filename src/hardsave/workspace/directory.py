@@ -58,7 +58,25 @@ def write(entries: Sequence[Named], put: Put) -> Hash:
 
 def write_run(entries: Sequence[Named], put: Put) -> Hash:
     """Store a run: a whole directory, if it is the only one."""
-    return _put(envelope.DIRECTORY, *_run(entries), put)
+    texts = [name for name, _ in entries]
+    texts += [entry.target for _, entry in entries if entry.type == SYMLINK]
+    rows = [row(entry.type, entry.mode, entry.size) for _, entry in entries]
+    return write_rows(
+        texts, rows, [entry.hash for _, entry in entries if entry.hash is not None], put
+    )
+
+
+row = _ROW.pack
+"""The row of an entry: its type, its kept mode, its size."""
+
+
+def write_rows(
+    texts: Sequence[bytes], rows: Sequence[bytes], refs: Sequence[Hash], put: Put
+) -> Hash:
+    """Store a run by its columns: they compress better than rows, and one kind of byte is read
+    at a time. `texts` are the names, and the targets of symlinks after them."""
+    payload = _COUNT.pack(len(rows)) + b"".join(rows) + b"\0".join(texts)
+    return _put(envelope.DIRECTORY, refs, payload, put)
 
 
 def write_list(firsts: Sequence[bytes], runs: Sequence[Hash], put: Put) -> Hash:
@@ -100,15 +118,6 @@ def _put(kind: int, refs: Sequence[Hash], payload: bytes, put: Put) -> Hash:
     address = digest(sealed)
     put(address, sealed)
     return address
-
-
-def _run(entries: Sequence[Named]) -> tuple[list[Hash], bytes]:
-    """Columns: they compress better than rows, and one kind of byte is read at a time."""
-    refs = [entry.hash for _, entry in entries if entry.hash is not None]
-    rows = [_ROW.pack(entry.type, entry.mode, entry.size) for _, entry in entries]
-    texts = [name for name, _ in entries]
-    texts += [entry.target for _, entry in entries if entry.type == SYMLINK]
-    return refs, _COUNT.pack(len(entries)) + b"".join(rows) + b"\0".join(texts)
 
 
 # Reading

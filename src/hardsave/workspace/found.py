@@ -140,6 +140,11 @@ def bytes_of(keys: bytes, files: int) -> int:
     return sum(array("Q", keys[: files * KEY_BYTES])[:: KEY_BYTES // 8])
 
 
+def size_and_mode(keys: bytes, at: int) -> tuple[int, int]:
+    size, _, _, _, mode = _KEY.unpack_from(keys, at * KEY_BYTES)
+    return size, mode
+
+
 def has_unproven(keys: bytes, files: int) -> bool:
     """Whether one of the files whose stamps stand first in `keys` has to be read again."""
     return 0 in array("Q", keys[: files * KEY_BYTES])[2 :: KEY_BYTES // 8]

@@ -15,9 +15,17 @@ from hardsave.workspace import directory, names
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Memory, by_directory
 from hardsave.workspace.directory import Named
-from hardsave.workspace.entries import DIRECTORY, Entry, NotCaptured, joined, kept_mode
+from hardsave.workspace.entries import DIRECTORY, FILE, Entry, NotCaptured, joined, kept_mode
 from hardsave.workspace.files import Files, Read, read_before
-from hardsave.workspace.found import Found, Key, Scan, bytes_of, has_unproven, words
+from hardsave.workspace.found import (
+    Found,
+    Key,
+    Scan,
+    bytes_of,
+    has_unproven,
+    size_and_mode,
+    words,
+)
 
 BATCH_BYTES = 4 << 20
 NO_HASH = bytes(HASH_BYTES)
@@ -192,8 +200,10 @@ class _Capture:
     def _fresh(self, found: Found) -> "Fresh":
         """The files that changed, as they are now; None for those that are not captured."""
         known = found.known
-        numbers = {name: at for at, name in enumerate(known.files)} if known else {}
         fresh: Fresh = {}
+        if not found.changed:
+            return fresh
+        numbers = {name: at for at, name in enumerate(known.files)} if known else {}
         for at in found.changed:
             path, number = joined(found.path, found.files[at]), numbers.get(found.files[at])
             last = read_before(known, number) if known and number is not None else None
@@ -205,29 +215,44 @@ class _Capture:
     # A directory that has the names that it had
 
     def _rewrite(self, found: Found, known: Folder, fresh: "Fresh", rebuilt: list[bytes]) -> None:
-        """Make the runs that hold what changed; the others are stored already."""
+        """Make the runs that hold what changed. All else stands in the runs that there were."""
         folder = _with(_as_found(known, found), found.keys, fresh)
-        numbers = {name: at for at, name in enumerate(found.files)}
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
         before = zip(found.directories, known.directory_modes(), strict=True)
         differing = {found.files[at] for at in fresh} | {*rebuilt}
         differing |= {name for name, mode in before if mode != modes[name]}
-
-        def entry(name: bytes) -> Named:
-            if name in modes:
-                return name, self._below(found.path, name, modes[name])
-            read = read_before(folder, numbers[name])
-            assert read is not None, "there are no symlinks in it"
-            return name, read.entry
-
+        numbers = {name: at for at, name in enumerate(found.files)}
         listed = sorted([*found.files, *found.directories])
         starts = directory.run_starts(listed)
         runs = known.run_addresses()
+        self._requires.update(runs)
         for number, (start, end) in enumerate(pairwise([*starts, len(listed)])):
             some = listed[start:end]
             if not differing.isdisjoint(some):
-                runs[number] = self._run([entry(name) for name in some])
+                runs[number] = self._made_anew(found.path, folder, some, numbers, modes)
         self._list(found, folder, [listed[start] for start in starts], runs)
+
+    def _made_anew(
+        self,
+        path: bytes,
+        folder: Folder,
+        some: list[bytes],
+        numbers: Mapping[bytes, int],
+        modes: Mapping[bytes, int],
+    ) -> Hash:
+        """A run without symlinks. There may be many entries in it, and few have changed: so
+        none becomes an object of Python's."""
+        rows, refs = [], []
+        for name in some:
+            if name in modes:
+                rows.append(directory.row(DIRECTORY, kept_mode(modes[name]), 0))
+                refs.append(self._tree(joined(path, name)) or NO_HASH)
+            else:
+                at = numbers[name]
+                size, mode = size_and_mode(folder.keys, at)
+                rows.append(directory.row(FILE, kept_mode(mode), size))
+                refs.append(folder.file_hash(at))
+        return directory.write_rows(some, rows, refs, self._batches.add)
 
     # Any other
 
@@ -291,7 +316,6 @@ class _Capture:
         self, found: Found, folder: Folder, firsts: Sequence[bytes], runs: list[Hash]
     ) -> None:
         """A directory whose runs are made: its tree, and what the next scan has to know."""
-        self._requires.update(runs)
         tree = directory.write_list(firsts, runs, self._batches.add)
         self._trees[found.path] = tree
         if found.known is None or found.known.tree != tree:
