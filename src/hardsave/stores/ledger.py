@@ -15,6 +15,10 @@ Owners
     that owner has not renewed its lease since it was looked at; one that names an owner as
     `alive` only if nobody has buried it (`LeaseLost`).
 
+Entries about the ledger as a whole
+    With `keep_itself` all but so many of them go, the oldest first; the latest of each kind
+    stays in any case, and so does what the batch adds.
+
 Waiting
     A pending task that names others in `after` waits for the first that is not completed:
     the store fills in `waits_for`, sets `due` to None, and looks again whenever a task is
@@ -50,6 +54,7 @@ class Work(NamedTuple):
     alive: Collection[Id] = ()  # owners that nobody has buried
     bury: Sequence[OwnerRecord] = ()  # removed, if their leases are as they are here
     forget: Collection[str] = ()  # tasks that go for good, with all their entries
+    keep_itself: int | None = None  # of the entries about the ledger as a whole so many stay
 
 
 NO_WORK = Work()

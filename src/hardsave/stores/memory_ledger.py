@@ -66,7 +66,16 @@ class MemoryLedger:
             if task is not None:
                 del self._by_key[task.key]
                 self._release(name)
+        if work.keep_itself is not None:
+            self._trim(work.keep_itself)
         return number
+
+    def _trim(self, keep: int) -> None:
+        own = self._entries.get(None, {})
+        latest = {entry.kind: id for id, entry in own.items()}
+        for id in list(own)[: max(0, len(own) - keep)]:
+            if id != latest[own[id].kind]:
+                del own[id]
 
     def add(self, entry: EntryRecord) -> None:
         self._entries.setdefault(entry.task, {})[entry.id] = entry

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _TRIES = 100  # of a write that others were faster with
 _PAGE = 500
+_KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries
 
 
 class Tasks:
@@ -260,7 +261,8 @@ class Tasks:
         """
         with self._mutex:
             count = self.iterations + 1
-            self._desk.commit(self._desk.entry("iterated", None, {"count": count}), Work())
+            work = Work(keep_itself=_KEPT) if count % _KEPT == 0 else Work()
+            self._desk.commit(self._desk.entry("iterated", None, {"count": count}), work)
         every = self._settings.cleanup_every
         if every and count % every == 0:
             self.forget()

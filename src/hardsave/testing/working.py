@@ -316,6 +316,24 @@ class Working:
         assert [entry.number for entry in store.entries(None, "a")] == [number + 1]
         assert again.epoch == 0
 
+    def test_old_entries_about_the_ledger_itself_go_but_the_latest_of_a_kind(
+        self, store: Store
+    ) -> None:
+        add(store, a_task("t1"))
+        first = happened("first", None)._replace(kind="rare")
+        store.commit(Batch(None, first))
+        store.commit(Batch("ada", happened("hers", None)))
+        for number in range(6):
+            store.commit(Batch(None, happened(f"e{number}", None)))
+        store.commit(Batch(None, happened("last", None), work=Work(keep_itself=2)))
+        kept = [entry.data for entry in store.entries(None, None)]
+        assert kept == [b"first", b"e4", b"e5", b"last"]
+        latest = store.latest_entry(None, "rare")
+        assert latest is not None
+        assert latest.data == b"first"
+        assert [entry.data for entry in store.entries("ada", None)] == [b"hers"]
+        assert [entry.data for entry in store.entries(None, "t1")] == [b"add t1"]
+
     # Leases
 
     def test_a_lease_is_taken_renewed_and_given_back(self, store: Store) -> None:

@@ -339,3 +339,22 @@ def test_secrets_are_taken_out_of_all_that_is_stored(tmp_path: Path) -> None:
         assert "[redacted" in str(task.error)
     stored = b"".join(each.read_bytes() for each in tmp_path.iterdir())
     assert secret.encode() not in stored
+
+
+def test_a_server_that_runs_for_ever_does_not_grow_for_ever(tmp_path: Path) -> None:
+    """Sizes after so many rounds, and after three times as many."""
+    sizes = []
+    url = f"sqlite:///{tmp_path}/store.db"
+    with hardsave.open(url, durability="process") as vault:
+        tasks = vault.tasks
+        for number in range(7_500):
+            tasks.iterate()
+            if number % 5 == 0:
+                tasks.add(f"t{number}")
+                with tasks.attempt(f"t{number}"):
+                    pass
+            if number in (2_499, 7_499):
+                sizes.append((tmp_path / "store.db").stat().st_size)
+                assert tasks.stats().completed <= 110
+        assert tasks.iterations == 7_500
+    assert sizes[1] <= sizes[0] * 1.2

@@ -67,6 +67,14 @@ _FREE = f"""
     WHERE user = ? AND state = 'pending' AND after != '' AND waits_for IS NULL
         AND question IS NULL
 """  # noqa: S608 # put together from constants only
+_TRIM = """
+    DELETE FROM ledger WHERE task = 0 AND user = ?1
+        AND number <= (SELECT number FROM ledger WHERE task = 0 AND user = ?1
+                       ORDER BY number DESC LIMIT 1 OFFSET ?2)
+        AND number NOT IN (SELECT max(number) FROM ledger WHERE task = 0 AND user = ?1
+                           GROUP BY kind)
+    RETURNING number
+"""
 _ENTRY = "number, id, ?2, kind, generation, epoch, created_at, step, data"
 _OF_TASK = "task = (SELECT id FROM tasks WHERE user = ?1 AND name = ?2)"
 # Two short ranges of one index, instead of all that is pending.
@@ -179,6 +187,8 @@ def apply(connection: apsw.Connection, user: int, work: Work) -> int | None:
         number = add_entry(connection, user, entry, number) + 1
     for name in work.forget:
         _forget(connection, user, name)
+    if work.keep_itself is not None:
+        _trim(connection, user, work.keep_itself)
     return number
 
 
@@ -269,6 +279,11 @@ def _forget(connection: apsw.Connection, user: int, name: str) -> None:
     note(connection, "tasks", [task])
     note(connection, "ledger", [row[0] for row in rows])
     _release(connection, user, name)
+
+
+def _trim(connection: apsw.Connection, user: int, keep: int) -> None:
+    rows: list[Any] = connection.execute(_TRIM, (user, keep)).fetchall()
+    note(connection, "ledger", [row[0] for row in rows])
 
 
 def _id_of(connection: apsw.Connection, user: int, task: str | None) -> int | None:
