@@ -38,4 +38,4 @@ def test_the_page_about_tasks_prints_what_it_says() -> None:
 
 def test_the_settings_of_the_page_are_understood() -> None:
     (text,) = blocks(DOCS / "howto" / "tasks.md", "yaml")
-    assert settings.read(text).max_attempts == 5
+    assert settings.of_text(text, "tasks.md").max_attempts == 5

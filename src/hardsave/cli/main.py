@@ -84,6 +84,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "verify": Entry("verify", "Read everything once, to know that it can be read."),
         "repair": Entry("verify", "Save what can be read of a damaged store."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
+        "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
         "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
     },
 }

@@ -58,7 +58,7 @@ def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, Pla
 
     `NotFound` if the project has none, and has been somewhere else before.
     """
-    named = config.named_store(environment)
+    named = config.named_store(environment, directory)
     if named is not None:
         return named, None
     folder = config.store_folder(environment, directory, sys.platform)

@@ -142,7 +142,7 @@ def _task_settings(directory: str | None) -> "TaskSettings":
 
     if directory is None:
         return settings.DEFAULT
-    return settings.of_project(config.project_root(Path(directory)))
+    return settings.of_project(config.project_root(Path(directory)), os.environ)
 
 
 class Vault:

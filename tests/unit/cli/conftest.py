@@ -35,6 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in ("HARDSAVE_STORE", "HARDSAVE_TIMELINE", "PAGER", "HARDSAVE_PAGER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     (tmp_path / "claude").mkdir()
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))  # where it never was

@@ -65,8 +65,10 @@ MAKING = {
     "completion",
     "doctor",
     "run",
+    "trust",
     "tasks add",
     "workflow",
+    "tasks settings",
 }  # a store, or without one
 WITH_JOBS = {"checkpoints", "inspect", "resume", "approve", "deny", "worker", "workflow"}
 ASKING: dict[str, list[str]] = {

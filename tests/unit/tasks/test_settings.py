@@ -5,9 +5,13 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave import config
+from hardsave.config import file
+from hardsave.config.file import MAX_BYTES
 from hardsave.errors import Misuse
 from hardsave.tasks import settings
-from hardsave.tasks.settings import DEFAULT, TaskSettings, read
+from hardsave.tasks.settings import DEFAULT, TaskSettings, combined
+from hardsave.tasks.settings import of_text as read
 
 CODE_AGENT = """
 server:
@@ -20,11 +24,11 @@ server:
 
 
 def test_an_empty_file_changes_nothing() -> None:
-    assert read("") == read("# only a comment\n") == read("tasks: {}") == DEFAULT
+    assert read("", "f") == read("# only a comment\n", "f") == read("tasks: {}", "f") == DEFAULT
 
 
 def test_the_section_of_code_agent_is_understood() -> None:
-    assert read(CODE_AGENT) == TaskSettings(
+    assert read(CODE_AGENT, "f") == TaskSettings(
         enabled=False, checkpoint_file=".mirror.json", max_attempts=7, keep_completed=20
     )
 
@@ -34,16 +38,19 @@ def test_the_section_of_code_agent_is_understood() -> None:
     [("development", 1, 50), ("production", 3, 200), ("long-running", 5, 500)],
 )
 def test_a_profile_sets_what_is_not_said(profile: str, attempts: int, kept: int) -> None:
-    found = read(f"tasks:\n  profile: {profile}\n")
+    found = read(f"tasks:\n  profile: {profile}\n", "f")
     assert (found.max_attempts, found.keep_completed, found.cleanup_every) == (attempts, kept, 10)
-    other = read(f"tasks:\n  keep_completed: 7\n  profile: {profile}\n")
+    other = read(f"tasks:\n  keep_completed: 7\n  profile: {profile}\n", "f")
     assert (other.max_attempts, other.keep_completed) == (attempts, 7)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("task:\n  max_attempts: 3", r"f.yaml:1: task is not a setting; there are: server, tasks"),
+        (
+            "task:\n  max_attempts: 3",
+            r"f.yaml:1: task is not a setting; .*: server, store, tasks",
+        ),
         ("tasks:\n\n  max_atempts: 3", r"f.yaml:3: tasks.max_atempts is not a setting"),
         ("tasks:\n  max_attempts: 0", r"f.yaml:2: tasks.max_attempts is a number from 1 to 100"),
         ("tasks:\n  max_attempts: 101", r"f.yaml:2: .*from 1 to 100, not '101'"),
@@ -57,7 +64,8 @@ def test_a_profile_sets_what_is_not_said(profile: str, attempts: int, kept: int)
         ("tasks:\n  max_attempts: 3\n  max_attempts: 4", r"f.yaml:3: .*for the second time"),
         ("tasks: {\n", r"f.yaml:2: this is not YAML"),
         ("tasks:\n  max_attempts: !!python/object:os.system 3", r"f.yaml:2: .*"),
-        ("store: postgresql://elsewhere", r"f.yaml:1: store is not a setting"),
+        ("store: elsewhere.db", r"f.yaml:1: store is the URL of a store, or the whole path"),
+        ("stores: /elsewhere.db", r"f.yaml:1: stores is not a setting; there are: server, store"),
         ("server:\n  checkpoint:\n    enabled: 1", r"f.yaml:3: .*is true, false"),
         ("server:\n  checkpoint:\n    checkpoint_file: ../x", r"f.yaml:3: .*without folders"),
         (
@@ -73,17 +81,17 @@ def test_what_is_wrong_is_named_with_its_line(text: str, said: str) -> None:
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(Misuse, match="not YAML"):
-        read(b"\xff\xfe\x00\xd8")
+        read(b"\xff\xfe\x00\xd8", "f")
 
 
 def test_a_file_that_cannot_be_read_is_an_error_not_a_default(tmp_path: Path) -> None:
-    (tmp_path / settings.FILE).mkdir()
+    (tmp_path / config.PROJECT_FILE).mkdir()
     with pytest.raises(Misuse, match="cannot be read"):
-        settings.of_project(tmp_path)
-    (tmp_path / settings.FILE).rmdir()
-    (tmp_path / settings.FILE).write_bytes(b"#" * (settings.MAX_BYTES + 1))
+        settings.of_project(tmp_path, {})
+    (tmp_path / config.PROJECT_FILE).rmdir()
+    (tmp_path / config.PROJECT_FILE).write_bytes(b"#" * (MAX_BYTES + 1))
     with pytest.raises(Misuse, match="longer than"):
-        settings.of_project(tmp_path)
+        settings.of_project(tmp_path, {})
 
 
 def test_a_vault_heeds_the_file_of_its_project(
@@ -92,7 +100,7 @@ def test_a_vault_heeds_the_file_of_its_project(
     (tmp_path / ".git").mkdir()
     (tmp_path / "below").mkdir()
     text = "tasks:\n  max_attempts: 9\n  keep_completed: 2\n  cleanup_every: 3\n"
-    (tmp_path / settings.FILE).write_text(text)
+    (tmp_path / config.PROJECT_FILE).write_text(text)
     monkeypatch.chdir(tmp_path / "below")
     with hardsave.open("memory://") as vault:
         assert vault.tasks.add("t").max_attempts == 9
@@ -126,3 +134,14 @@ def test_a_directory_that_is_gone_has_no_settings(
     place.rmdir()
     with hardsave.open("memory://") as vault:
         assert vault.tasks.add("t").max_attempts == 3
+
+
+def test_a_project_s_file_is_more_specific_than_the_user_s() -> None:
+    user = file.read("tasks:\n  max_attempts: 7\n  cleanup_every: 3\n", "user")
+    project = file.read("tasks:\n  keep_completed: 5\n", "project")
+    assert combined([user, project]) == TaskSettings(
+        max_attempts=7, cleanup_every=3, keep_completed=5
+    )
+    profile = file.read("tasks:\n  profile: development\n", "project")
+    assert combined([user, profile]).max_attempts == 1
+    assert combined([profile, user]).max_attempts == 7

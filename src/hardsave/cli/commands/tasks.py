@@ -1,6 +1,8 @@
 """`hardsave tasks …`: the ledger from a terminal."""
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +12,15 @@ from hardsave.cli.arguments import TASK
 from hardsave.cli.command import command, group
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
+from hardsave.config import project_root
 from hardsave.errors import Misuse
+from hardsave.tasks.settings import PROFILES, of_project
 from hardsave.tasks.states import STATES
 
 if TYPE_CHECKING:
     from hardsave import Task
 
+SHOWN = ("max_attempts", "keep_completed", "cleanup_every")
 ID = click.argument("id", type=TASK)
 
 
@@ -215,6 +220,25 @@ def answer(session: Session, id: str, answer: str) -> None:
     _answer(session, task, f"{words.shown(id)} is {task.state}")
 
 
+@command(
+    "settings",
+    examples="""
+        hardsave tasks settings
+        hardsave tasks settings --profile production
+    """,
+)
+@click.option("--profile", type=click.Choice([*PROFILES]), help="What this profile would set.")
+def settings(session: Session, profile: str | None) -> None:
+    """Show the settings that tasks are run with here.
+
+    They come from this project's hardsave.yaml, and from the user's own file, config.yaml in the
+    folder hardsave of the user's configuration.
+    """
+    found = PROFILES[profile] if profile else of_project(project_root(Path.cwd()), os.environ)
+    shown = {name: getattr(found, name) for name in SHOWN}
+    session.out.result(lambda: shown, lambda: [f"{name}: {value}" for name, value in shown.items()])
+
+
 def _value(given: str) -> Any:
     try:
         return json.loads(given)
@@ -234,6 +258,7 @@ SUBCOMMANDS = {
     "retry": retry,
     "cancel": cancel,
     "answer": answer,
+    "settings": settings,
 }
 
 COMMANDS = {

@@ -43,7 +43,7 @@ class CheckpointManager:
         status_manager: StatusManager | None = None,
     ) -> None:
         self.project_dir = Path(project_dir)
-        self._settings = settings.of_project(self.project_dir)
+        self._settings = settings.of_project(self.project_dir, os.environ)
         name = checkpoint_file or self._settings.checkpoint_file
         self._mirror = Mirror(self.project_dir / name)
         url = store or config.store_url(os.environ, self.project_dir)

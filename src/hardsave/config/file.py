@@ -1,0 +1,169 @@
+"""Configuration files: what they may say, and what of it counts.
+
+    store: sqlite:////srv/agents/store.db      # only in the user's file, or after `hardsave trust`
+    tasks:
+      profile: production        # development, production or long-running
+      max_attempts: 5            # each of these overrides the profile
+      keep_completed: 1000
+      cleanup_every: 10          # iterations; 0: never
+
+There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
+specific and wins. A project's file comes with the project, from anybody: it may set local
+policy, and whatever leads out of the project counts only once somebody has looked at it and
+said so (see `config.trust`). Until then it is left out, and that is reported.
+
+The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
+known, a value that cannot be, or a key that stands there twice is refused with its line: a
+setting that is silently ignored is worse than none.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    import yaml
+
+MAX_BYTES = 256 * 1024
+
+
+class Said(NamedTuple):
+    """One setting of a file: its value, and where it stands."""
+
+    value: Any
+    where: str  # the file, the line and the key, for people
+    needs_trust: bool = False
+
+
+Found = dict[str, Said]
+"""What a file says, by the name of the setting."""
+
+
+class _Key(NamedTuple):
+    """A key: the setting that it stands for, and what is wrong with a value, if anything."""
+
+    setting: str
+    objection: Callable[[Any], str]
+    needs_trust: bool = False
+
+
+def _number(low: int, high: int) -> Callable[[Any], str]:
+    def objection(value: Any) -> str:
+        is_one = isinstance(value, int) and not isinstance(value, bool)
+        return "" if is_one and low <= value <= high else f"a number from {low} to {high}"
+
+    return objection
+
+
+def _one_of(*allowed: Any) -> Callable[[Any], str]:
+    named = ", ".join(str(each).lower() for each in allowed)
+    return lambda value: "" if value in allowed and type(value) is type(allowed[0]) else named
+
+
+def _file_name(value: Any) -> str:
+    is_one = isinstance(value, str) and value not in ("", ".", "..") and "/" not in value
+    return "" if is_one else "the name of a file, without folders"
+
+
+def _store(value: Any) -> str:
+    is_one = isinstance(value, str) and ("://" in value or os.path.isabs(value))
+    return "" if is_one else "the URL of a store, or the whole path of its file"
+
+
+PROFILES = ("development", "production", "long-running")
+_ATTEMPTS = _Key("max_attempts", _number(1, 100))
+_KEEP = _Key("keep_completed", _number(0, 1_000_000))
+SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
+    (): {"store": _Key("store", _store, needs_trust=True)},
+    ("tasks",): {
+        "profile": _Key("profile", _one_of(*PROFILES)),
+        "max_attempts": _ATTEMPTS,
+        "keep_completed": _KEEP,
+        "cleanup_every": _Key("cleanup_every", _number(0, 1_000_000)),
+    },
+    ("server", "checkpoint"): {
+        "enabled": _Key("enabled", _one_of(True, False)),
+        "checkpoint_file": _Key("checkpoint_file", _file_name),
+        "max_task_attempts": _ATTEMPTS,
+        "keep_completed_tasks": _KEEP,
+    },
+}
+
+
+def content(path: Path) -> bytes | None:
+    """A file's bytes; None if there is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Misuse(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise Misuse(f"{path} is longer than {MAX_BYTES // 1024} KiB")
+    return data
+
+
+def read(data: bytes | str, name: str) -> Found:
+    """What a file says. What is wrong is named with its line."""
+    import yaml  # only whoever has such a file needs it
+
+    try:
+        top = yaml.compose(data, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f":{mark.line + 1}"
+        raise Misuse(f"{name}{line}: this is not YAML: {error}") from error
+    found: Found = {}
+    if top is not None:
+        _read_section(top, (), name, found)
+    return found
+
+
+def _read_section(node: "yaml.Node", path: tuple[str, ...], name: str, found: Found) -> None:
+    keys = SECTIONS.get(path, {})
+    deeper = {each[len(path)] for each in SECTIONS if each[: len(path)] == path != each}
+    seen: set[str] = set()
+    for key, line, value in _pairs(node, path, name):
+        where = ".".join((*path, key))
+        if key in seen:
+            raise Misuse(f"{name}:{line}: {where} stands here for the second time")
+        seen.add(key)
+        if key in deeper:
+            _read_section(value, (*path, key), name, found)
+        elif key in keys:
+            _set(keys[key], value, f"{name}:{line}: {where}", found)
+        else:
+            known = ", ".join(sorted({*keys, *deeper}))
+            raise Misuse(f"{name}:{line}: {where} is not a setting; there are: {known}")
+
+
+def _pairs(
+    node: "yaml.Node", path: tuple[str, ...], name: str
+) -> "list[tuple[str, int, yaml.Node]]":
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        what = ".".join(path) or "the file"
+        raise Misuse(f"{name}:{node.start_mark.line + 1}: {what} holds settings, one a line")
+    return [(str(key.value), key.start_mark.line + 1, value) for key, value in node.value]
+
+
+def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
+    import yaml
+
+    value: Any = None
+    if isinstance(node, yaml.ScalarNode):
+        try:
+            value = yaml.constructor.SafeConstructor().construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            raise Misuse(f"{where}: {error}") from error
+    wanted = key.objection(value)
+    if wanted:
+        raise Misuse(f"{where} is {wanted}, not {getattr(node, 'value', None)!r}")
+    if key.setting in found:
+        raise Misuse(f"{where} says again what another key has said")
+    found[key.setting] = Said(value, where, key.needs_trust)

@@ -1,0 +1,62 @@
+"""Where things lie: a project's root, a user's files. Reads nothing.
+
+The default store lies outside the project, in the user's data directory, so that an agent
+that empties its workspace (`rm -rf .`, `git clean -fdx`) cannot reach it.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from blake3 import blake3
+
+STORE_FILE = "store.db"
+PROJECT_FILE = "hardsave.yaml"
+USER_FILE = "config.yaml"
+
+
+def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:
+    """Where a project's own store lies."""
+    return data_directory(environment, platform) / "projects" / project_key(directory)
+
+
+def file_url(path: Path) -> str:
+    return f"sqlite:///{path.absolute()}"
+
+
+def project_root(directory: Path) -> Path:
+    """The nearest folder upwards that holds a repository; else the directory itself."""
+    real = directory.resolve()
+    for folder in (real, *real.parents):
+        if (folder / ".git").exists():
+            return folder
+    return real
+
+
+def project_key(directory: Path) -> str:
+    """The name of a project's folder: readable, and unique for its real path."""
+    root = project_root(directory)
+    digest = blake3(os.fsencode(root)).hexdigest(8)
+    readable = "".join(c if c.isalnum() or c in "-_." else "-" for c in root.name)[:40]
+    return f"{readable or 'root'}-{digest}"
+
+
+def user_file(environment: Mapping[str, str], platform: str) -> Path:
+    """Where a user keeps settings for all projects."""
+    if platform in ("win32", "darwin"):
+        return data_directory(environment, platform) / USER_FILE
+    given = environment.get("XDG_CONFIG_HOME", "")
+    base = Path(given) if os.path.isabs(given) else Path.home() / ".config"
+    return base / "hardsave" / USER_FILE
+
+
+def data_directory(environment: Mapping[str, str], platform: str) -> Path:
+    """Where this user's programs keep their data."""
+    if platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        given = environment.get("XDG_DATA_HOME", "")
+        base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "share"
+    return base / "hardsave"

@@ -1,0 +1,98 @@
+"""Whether a project's file is trusted, and what of it counts if it is not.
+
+Trust is given to a file as it is, by the hash of its bytes: one that changes has to be looked
+at again. It is kept among the user's own data, where no project reaches it.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from blake3 import blake3
+
+from hardsave.config.file import Found, content, read
+from hardsave.config.places import PROJECT_FILE, data_directory, project_key
+from hardsave.logs import log
+
+
+class ProjectFile(NamedTuple):
+    """A project's file, as it lies there now."""
+
+    path: Path
+    found: Found
+    digest: str
+
+    @property
+    def risky(self) -> Found:
+        """What counts only if the file is trusted."""
+        return {name: said for name, said in self.found.items() if said.needs_trust}
+
+
+def look(root: Path) -> ProjectFile | None:
+    """The file of the project at `root`; None if it has none."""
+    path = root / PROJECT_FILE
+    data = content(path)
+    if data is None:
+        return None
+    return ProjectFile(path, read(data, str(path)), blake3(data).hexdigest())
+
+
+def honoured(file: ProjectFile, *, is_trusted: bool) -> tuple[Found, Found]:
+    """What counts, and what is left out. Pure."""
+    if is_trusted:
+        return file.found, {}
+    held_back = file.risky
+    return {name: said for name, said in file.found.items() if name not in held_back}, held_back
+
+
+def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Found:
+    """What counts of a project's file; what does not is reported."""
+    file = look(root)
+    if file is None:
+        return {}
+    trusted = bool(file.risky) and is_trusted(file, environment, platform)
+    counts, held_back = honoured(file, is_trusted=trusted)
+    for said in held_back.values():
+        log(__name__).warning(
+            "%s is left out: this file came with the project. 'hardsave trust' shows it, and lets "
+            "it count",
+            said.where,
+        )
+    return counts
+
+
+# The record
+
+
+def is_trusted(file: ProjectFile, environment: Mapping[str, str], platform: str) -> bool:
+    """Whether somebody has trusted the file as it is now."""
+    try:
+        known = json.loads(_record(file, environment, platform).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(known, dict) and known.get("hash") == file.digest
+
+
+def trust(file: ProjectFile, environment: Mapping[str, str], platform: str) -> None:
+    """Let all of the file count, for as long as it stays as it is."""
+    record = _record(file, environment, platform)
+    record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=record.parent, delete=False) as draft:
+        json.dump({"file": os.fspath(file.path), "hash": file.digest}, draft)
+    os.replace(draft.name, record)
+
+
+def distrust(file: ProjectFile, environment: Mapping[str, str], platform: str) -> bool:
+    """Take that back; whether there was anything to take back."""
+    record = _record(file, environment, platform)
+    was_trusted = record.exists()
+    record.unlink(missing_ok=True)
+    return was_trusted
+
+
+def _record(file: ProjectFile, environment: Mapping[str, str], platform: str) -> Path:
+    place = data_directory(environment, platform) / "trusted"
+    return place / f"{project_key(file.path.parent)}.json"

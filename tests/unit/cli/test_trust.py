@@ -1,0 +1,112 @@
+"""A project's file comes from anybody: what leads out of the project counts once it is trusted."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave import config
+from hardsave.config import trust
+from tests.unit.cli.conftest import Run
+
+
+@pytest.fixture
+def elsewhere(project: Path, tmp_path: Path) -> Path:
+    """A project whose file names another store."""
+    store = tmp_path / "elsewhere.db"
+    (project / config.PROJECT_FILE).write_text(f"store: {store}\ntasks:\n  max_attempts: 9\n")
+    return store
+
+
+def test_untrusted_only_its_policy_counts_and_that_is_said(
+    project: Path, elsewhere: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING), hardsave.open() as vault:
+        assert vault.tasks.add("t").max_attempts == 9
+    assert not elsewhere.exists()
+    assert "hardsave.yaml:1: store is left out" in caplog.text
+    assert "hardsave trust" in caplog.text
+
+
+def test_trusted_all_of_it_counts_until_it_changes(
+    project: Path, elsewhere: Path, run: Run
+) -> None:
+    assert run("trust").code == 2  # nobody is there to ask
+    shown = run("trust", "--yes")
+    assert f"store: {elsewhere}" in shown.err
+    assert run("trust", "--yes", "--json").data["trusted"] is True
+    with hardsave.open() as vault:
+        vault.timeline("main").save({"by": "trust"})
+    assert elsewhere.exists()
+    assert run("log", "--json").data[0]["ref"] == "main:1"
+    with (project / config.PROJECT_FILE).open("a") as file:
+        file.write("# one comment more\n")
+    assert run("log", "--json").data == []
+    assert run("trust", "--undo").code == 0
+    assert run("trust", "--undo").out == "it was not trusted\n"
+
+
+def test_trust_is_of_one_project_alone(
+    project: Path, elsewhere: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("trust", "--yes")
+    twin = tmp_path / "twin"
+    twin.mkdir()
+    (twin / config.PROJECT_FILE).write_bytes((project / config.PROJECT_FILE).read_bytes())
+    monkeypatch.chdir(twin)
+    with hardsave.open() as vault:
+        vault.timeline("main").save({})
+    assert not elsewhere.exists()
+
+
+def test_what_needs_no_trust_is_not_asked_about(project: Path, run: Run) -> None:
+    assert run("trust", "--json").data == {"file": None, "trusted": False, "settings": {}}
+    (project / config.PROJECT_FILE).write_text("tasks:\n  max_attempts: 9\n")
+    assert "nothing in it needs to be trusted" in run("trust").out
+    (project / config.PROJECT_FILE).write_text("tasks:\n  max_atempts: 9\n")
+    ran = run("trust")
+    assert (ran.code, "hardsave.yaml:2: tasks.max_atempts is not a setting" in ran.err) == (2, True)
+
+
+def test_the_user_s_own_file_needs_no_trust_and_a_project_s_is_more_specific(
+    project: Path, run: Run, tmp_path: Path
+) -> None:
+    own = tmp_path / "config/hardsave/config.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"store: sqlite:///{tmp_path}/own.db\ntasks:\n  max_attempts: 7\n")
+    assert run("save").code == 0
+    assert (tmp_path / "own.db").exists()
+    assert run("tasks", "settings", "--json").data["max_attempts"] == 7
+    (project / config.PROJECT_FILE).write_text("tasks:\n  profile: long-running\n")
+    assert run("tasks", "settings").out == (
+        "max_attempts: 5\nkeep_completed: 500\ncleanup_every: 10\n"
+    )
+    assert run("tasks", "settings", "--profile", "development", "--json").data == {
+        "max_attempts": 1,
+        "keep_completed": 50,
+        "cleanup_every": 10,
+    }
+    own.write_text("store: relative.db\n")
+    assert "config.yaml:1: store is the URL of a store" in run("log").err
+
+
+def test_the_environment_outranks_every_file(
+    project: Path, elsewhere: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("trust", "--yes")
+    monkeypatch.setenv(config.STORE_VARIABLE, str(tmp_path / "named.db"))
+    assert run("save").code == 0
+    assert not elsewhere.exists()
+
+
+@pytest.mark.parametrize("record", [b"", b"[]", b"{", b'{"hash": 3}'])
+def test_a_damaged_record_trusts_nothing(record: bytes, project: Path, elsewhere: Path) -> None:
+    file = trust.look(project)
+    assert file is not None
+    trust.trust(file, os.environ, sys.platform)
+    assert trust.is_trusted(file, os.environ, sys.platform)
+    trust._record(file, os.environ, sys.platform).write_bytes(record)
+    assert not trust.is_trusted(file, os.environ, sys.platform)
