@@ -132,6 +132,7 @@ class Stats(NamedTuple):
     objects: int
     disk_bytes: int
     save_failures: int = 0  # of the open vault: saves that were not made
+    tasks: int = 0  # in the ledger; the vault fills it in
 
 
 class Report(NamedTuple):

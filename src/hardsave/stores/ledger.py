@@ -112,6 +112,10 @@ class LedgerStore(Protocol):
     ) -> list[EntryRecord]:
         """What happened to a task, steps left out, in order; None: to the ledger as a whole."""
 
+    def happened(self, user: str | None, after: int, limit: int) -> list[EntryRecord]:
+        """What happened to all tasks and to the ledger as a whole, steps left out, in the order
+        of commits, after commit `after`."""
+
     def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
         """The latest entry of a kind about the ledger as a whole."""
 

@@ -281,6 +281,10 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).ledger.entries(task, after, limit)
 
+    def happened(self, user: str | None, after: int, limit: int) -> list[EntryRecord]:
+        with self._lock:
+            return self._tenant(user).ledger.happened(after, limit)
+
     def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
         with self._lock:
             return self._tenant(user).ledger.latest(kind)

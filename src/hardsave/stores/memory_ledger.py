@@ -150,6 +150,11 @@ class MemoryLedger:
         entries = self._entries.get(task, {}).values()
         return [e for e in entries if e.step is None and e.number > after][:limit]
 
+    def happened(self, after: int, limit: int) -> list[EntryRecord]:
+        everything = [entry for each in self._entries.values() for entry in each.values()]
+        found = [e for e in everything if e.step is None and e.number > after]
+        return sorted(found, key=lambda entry: entry.number)[:limit]
+
     def latest(self, kind: str) -> EntryRecord | None:
         entries = self._entries.get(None, {}).values()
         return next((entry for entry in reversed(entries) if entry.kind == kind), None)

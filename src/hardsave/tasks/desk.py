@@ -1,6 +1,6 @@
 """What every part of the ledger works with: the store as one user sees it, codec, clock, ids."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from hardsave.objects.codec import Codec
@@ -19,6 +19,7 @@ class Desk(NamedTuple):
     clock: Callable[[], int]  # microseconds since 1970, UTC
     new_id: Callable[[], Id]
     random: Callable[[], float]
+    tell: Callable[[str, TaskRecord], None]  # what has happened to a task, and how it stands
 
     def entry(self, kind: str, task: TaskRecord | None, about: Any = None) -> EntryRecord:
         """What happened to a task, or to the ledger as a whole, just now."""
@@ -31,4 +32,13 @@ class Desk(NamedTuple):
         )
 
     def commit(self, event: EntryRecord, work: Work) -> int:
-        return self.store.commit(Batch(self.user, event, work=work))
+        number = self.store.commit(Batch(self.user, event, work=work))
+        if work.moves:
+            self._told([*work.entries, event], work)
+        return number
+
+    def _told(self, entries: Sequence[EntryRecord], work: Work) -> None:
+        standing = {move.become.name: move.become for move in work.moves}
+        for entry in entries:
+            if entry.step is None and entry.task in standing:
+                self.tell(entry.kind, standing[entry.task])

@@ -302,6 +302,25 @@ class Working:
         move(store, one, "done again", state="completed", epoch=2)
         assert store.task(None, "two") == two
 
+    def test_what_happened_to_all_of_them_comes_in_the_order_of_commits(self, store: Store) -> None:
+        for name in ("t1", "t2"):
+            add(store, a_task(name))
+        store.commit(Batch(None, happened("whole", None)))
+        store.commit(Batch(None, happened("step", "t1", step="s#1")))
+        Line(store).save()
+        store.commit(Batch("ada", happened("hers", None)))
+        last = store.commit(Batch(None, happened("one", "t1")))
+        found = list(walk(lambda at: store.happened(None, at or 0, 2), lambda e: e.number))
+        told = [(entry.task, entry.data) for entry in found]
+        assert told == [
+            ("t1", b"add t1"),
+            ("t2", b"add t2"),
+            (None, b"whole"),
+            ("t1", b"one"),
+        ]
+        assert found[-1].number == last
+        assert store.happened(None, last, 9) == []
+
     # Going for good
 
     def test_a_forgotten_task_is_gone_with_its_entries(self, store: Store) -> None:

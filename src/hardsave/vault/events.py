@@ -21,6 +21,20 @@ EventName = Literal[
     "retained",
     "collected",
     "purged",
+    "task_added",
+    "task_claimed",
+    "task_progressed",
+    "task_completed",
+    "task_failed",
+    "task_asked",
+    "task_answered",
+    "task_handed_back",
+    "task_interrupted",
+    "task_cancelled",
+    "task_retried",
+    "task_woken",
+    "task_rolled_back",
+    "task_reinstated",
 ]
 
 Handler = Callable[..., Any]
@@ -69,6 +83,10 @@ class Events:
                 self._handlers[event] = tuple(left)
 
         return off
+
+    def has_handlers(self, event: str) -> bool:
+        """Whether anybody wants to know."""
+        return bool(self._handlers.get(event))
 
     def count(self, event: EventName) -> int:
         """How often it has happened since the vault was opened."""

@@ -1,19 +1,19 @@
-"""Following what happens, from any process: saves and log entries, in the order of commits.
+"""Following what happens, from any process: saves, operations and tasks, in the order of commits.
 
 The store is asked again and again, cheaply. Nothing is skipped and nothing comes twice, because
 commit numbers are given out inside the transaction, one writer at a time: whoever sees a number
-has every lower one before its eyes too. Saves and log entries are two reads, though, and commits
-may come between them: see `_read`.
+has every lower one before its eyes too. Saves, log and ledger are three reads, though, and
+commits may come between them: see `_read`.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from hardsave.errors import Misuse
-from hardsave.objects.records import CheckpointRecord, LogRecord
+from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 
@@ -21,18 +21,19 @@ C = TypeVar("C")
 
 PAGE = 200
 
-Record = CheckpointRecord | LogRecord
+Record = CheckpointRecord | LogRecord | EntryRecord
 
 
 class Event(NamedTuple, Generic[C]):
     """Something that happened. A save has a checkpoint, everything else has data."""
 
     number: int  # of the commit; pass it as `after=` to go on behind it
-    kind: str  # checkpoint_saved, or the kind of the log entry
+    kind: str  # checkpoint_saved, task_… or the kind of the entry in log or ledger
     timeline: str | None
     created_at: datetime
     checkpoint: C | None
     data: Mapping[str, Any] | None
+    task: str | None = None  # the id of the task that it happened to
 
 
 class Following(Iterator[Event[Checkpoint]]):
@@ -82,14 +83,15 @@ class Following(Iterator[Event[Checkpoint]]):
         return [self._event(record) for record in records]
 
     def _read(self) -> list[Record]:
-        store, user = self._context.store, self._context.user
-        entries = store.log(user, self._after, PAGE)
-        saves = store.saved(user, self._after, PAGE)
-        if not saves:
-            return list(entries)  # a save with a lower number would have been there
-        # Entries may have come before the last of these saves, and after the first look.
-        entries = store.log(user, self._after, PAGE)
-        return merged(saves, entries, PAGE)
+        seen = [rows[-1].number for rows in self._pages() if rows]
+        if not seen:
+            return []
+        # Whatever has a lower number than what was seen is there by now, wherever it lies.
+        return merged(self._pages(), max(seen), PAGE)
+
+    def _pages(self) -> list[Sequence[Record]]:
+        reads = _reads(self._context)
+        return [read(self._context.user, self._after, PAGE) for read in reads]
 
     def _event(self, record: Record) -> Event[Checkpoint]:
         moment = datetime.fromtimestamp(record.created_at / 1_000_000, UTC)
@@ -99,16 +101,27 @@ class Following(Iterator[Event[Checkpoint]]):
                 record.number, "checkpoint_saved", record.timeline, moment, checkpoint, None
             )
         data = self._context.objects.codec.decode(record.data)
-        return Event(record.number, record.kind, record.timeline, moment, None, data)
+        if isinstance(record, LogRecord):
+            return Event(record.number, record.kind, record.timeline, moment, None, data)
+        kind = record.kind if record.task is None else f"task_{record.kind}"
+        return Event(record.number, kind, None, moment, None, data, record.task)
 
 
-def merged(saves: list[CheckpointRecord], entries: list[LogRecord], page: int) -> list[Record]:
-    """Both in order, as far as neither can lack anything: `entries` were read last."""
-    horizon = saves[-1].number
-    if len(entries) == page:
-        horizon = min(horizon, entries[-1].number)
-    together: list[Record] = [*saves, *entries]
-    return sorted((r for r in together if r.number <= horizon), key=lambda r: r.number)
+def merged(pages: Iterable[Sequence[Record]], horizon: int, page: int) -> list[Record]:
+    """All in order, as far as none can lack anything: up to the horizon, below which nothing is
+    still to come, and up to the end of a page that is full."""
+    pages = list(pages)
+    horizon = min([horizon, *(rows[-1].number for rows in pages if len(rows) == page)])
+    together = [record for rows in pages for record in rows if record.number <= horizon]
+    return sorted(together, key=lambda record: record.number)
+
+
+_Read = Callable[[str | None, int, int], Sequence[Record]]
+
+
+def _reads(context: Context) -> tuple[_Read, ...]:
+    """Wherever something may have been noted."""
+    return (context.store.log, context.store.saved, context.store.happened)
 
 
 def _latest(context: Context) -> int:
@@ -120,17 +133,19 @@ def _latest(context: Context) -> int:
     newest = context.store.log_before(context.user, None, 1)
     low = newest[0].number if newest else 0
     high = low + 1
-    while found := context.store.saved(context.user, high, 1):
-        low, high = found[0].number, found[0].number * 2
+    while found := _after(context, high):
+        low, high = found, found * 2
     while high - low > 1:
         middle = (low + high) // 2
-        found = context.store.saved(context.user, middle, 1)
-        if found:
-            low = found[0].number
-        else:
-            high = middle
-    later = context.store.saved(context.user, low, 1)
-    return later[0].number if later else low
+        found = _after(context, middle)
+        low, high = (found, high) if found else (low, middle)
+    return _after(context, low) or low
+
+
+def _after(context: Context, number: int) -> int:
+    """The number of some commit after this one; 0 if there is none."""
+    pages = [read(context.user, number, 1) for read in _reads(context)]
+    return max((rows[0].number for rows in pages if rows), default=0)
 
 
 def _check(poll_seconds: Any, stop: Any) -> None:

@@ -91,6 +91,8 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     """Take state, files or both back to a checkpoint, and tasks, if asked to."""
     rolling = Rolling(context, name, target, is_wanted=how.tasks)
     done = _rewound(context, name, target, how, rolling)
+    if not how.dry_run:
+        rolling.told()
     return done._replace(tasks=rolling.shown())
 
 

@@ -17,7 +17,7 @@ from hardsave.tasks import states
 from hardsave.tasks.steps import Journal
 from hardsave.vault.context import Context
 from hardsave.vault.operations import TaskMark
-from hardsave.vault.tasks import desk
+from hardsave.vault.tasks import desk, tell
 
 _PAGE = 1_000
 
@@ -113,10 +113,23 @@ class Rolling:
         self._found = tuple(after(self._context, *self._about)) if self._is_wanted else ()
         return self._found
 
+    def told(self) -> None:
+        """Tell handlers of what was rolled back."""
+        told(self._context, self._found or ())
+
     def shown(self) -> tuple[RolledBack, ...]:
         """Those that were found last."""
         found = self.find() if self._found is None else self._found
         return shown(self._context, found)
+
+
+def told(context: Context, tasks: Iterable[TaskRecord]) -> None:
+    """Tell handlers how tasks stand after an operation."""
+    for task in tasks:
+        standing = context.store.task(context.user, task.name)
+        if standing is not None:
+            kind = "rolled_back" if standing.state == "rolled_back" else "reinstated"
+            tell(context, kind, standing)
 
 
 # What a commit does to them

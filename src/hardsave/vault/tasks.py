@@ -1,11 +1,16 @@
 """The ledger of an open vault."""
 
 import random
+from functools import partial
+from typing import cast
 
+from hardsave.objects.records import TaskRecord
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.settings import TaskSettings
+from hardsave.tasks.task import view
 from hardsave.vault.context import Context
+from hardsave.vault.events import EventName
 
 
 def desk(context: Context) -> Desk:
@@ -17,7 +22,15 @@ def desk(context: Context) -> Desk:
         clock=context.clock,
         new_id=context.new_id,
         random=random.random,
+        tell=partial(tell, context),
     )
+
+
+def tell(context: Context, kind: str, task: TaskRecord) -> None:
+    """Tell handlers what has happened to a task. Where nobody listens, nothing is made of it."""
+    event = f"task_{kind}"
+    if context.events.has_handlers(event):
+        context.events.tell(cast(EventName, event), view(task, context.objects.codec))
 
 
 def open_tasks(context: Context, settings: TaskSettings) -> Tasks:

@@ -145,17 +145,25 @@ def _turned(
     record = LogRecord(0, id, timeline, kind, context.clock(), data)
     try:
         batch = Batch(context.user, record, changes=turn.changes)
-        if entry.effects.tasks:
-            from hardsave.vault import rollback  # with the ledger, which few undos touch
-
-            batch = batch._replace(work=rollback.turned(context, entry.effects.tasks, kind, id))
-        number = context.store.commit(batch)
+        number = _committed(context, batch, entry, kind)
     except CheckpointGone:
         raise
     except Conflict as error:
         raise _Moved from error
     done = Entry(number, id, kind, timeline, record.created_at, turn.effects)
     return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
+
+
+def _committed(context: Context, batch: Batch, entry: Entry, kind: str) -> int:
+    """Commit it, with the tasks that the entry was about."""
+    if not entry.effects.tasks:
+        return context.store.commit(batch)
+    from hardsave.vault import rollback  # with the ledger, which few undos touch
+
+    work = rollback.turned(context, entry.effects.tasks, kind, batch.event.id)
+    number = context.store.commit(batch._replace(work=work))
+    rollback.told(context, [move.become for move in work.moves])
+    return number
 
 
 def _stands(context: Context, name: str) -> TimelineRecord:

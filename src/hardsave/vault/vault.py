@@ -311,7 +311,8 @@ class Vault:
         and the error, which the caller gets too; `forked`, `cleared` and `deleted` the
         timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and `redone`
         the `Operation`; `imported`, `retained`, `collected` and `purged` what `import_file`,
-        `apply`, `gc` and `purge` return. A handler that raises is logged, and changes nothing
+        `apply`, `gc` and `purge` return; `task_completed`, `task_failed` and the others the task,
+        as it stands then. A handler that raises is logged, and changes nothing
         about what was done.
         """
         return self._context.events.on(event, handler)
@@ -395,7 +396,8 @@ class Vault:
     def stats(self) -> Stats:
         """How much this user has stored, and how many saves have failed since it was opened."""
         failures = self._context.events.count("save_failed")
-        return self._context.store.stats(self.user)._replace(save_failures=failures)
+        tasks = sum(self._context.store.task_counts(self.user).values())
+        return self._context.store.stats(self.user)._replace(save_failures=failures, tasks=tasks)
 
     def gc(self) -> Collected:
         """Remove what no checkpoint leads to, of all users, and give the room back.

@@ -1,11 +1,14 @@
+import asyncio
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from hardsave import Task, aio
 from hardsave.errors import Misuse, Unstorable
 from hardsave.stores.memory import MemoryStore
+from hardsave.tasks import states
 from hardsave.vault.events import EventName, Events
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
@@ -170,3 +173,74 @@ def test_a_save_that_fails_is_told_and_counted_and_still_raised(
     assert vault.stats().save_failures == 1
     line.save({"n": 2})
     assert vault.stats().save_failures == 1
+
+
+def test_what_happens_to_a_task_is_told_with_the_task_as_it_stands_then(
+    vault: Vault, line: Timeline
+) -> None:
+    told: list[tuple[str, str, str]] = []
+    names = [name for name in get_args(EventName) if name.startswith("task_")]
+    for name in names:
+        vault.on(name, lambda task, name=name: told.append((name, task.id, task.state)))
+    first = line.save({}).id
+    vault.tasks.add("t1")
+    with vault.tasks.attempt("t1") as attempt:
+        attempt.step("a", lambda: 1)
+        attempt.progress(1, 2)
+        line.save({"n": 1})
+    line.rewind(first, tasks=True, dry_run=True)
+    line.rewind(first, tasks=True)
+    line.undo()
+    line.redo()
+    vault.tasks.retry("t1")
+    vault.tasks.cancel("t1")
+    assert told == [
+        ("task_added", "t1", "pending"),
+        ("task_claimed", "t1", "in_progress"),
+        ("task_progressed", "t1", "in_progress"),
+        ("task_completed", "t1", "completed"),
+        ("task_rolled_back", "t1", "rolled_back"),
+        ("task_reinstated", "t1", "completed"),
+        ("task_rolled_back", "t1", "rolled_back"),
+        ("task_retried", "t1", "pending"),
+        ("task_cancelled", "t1", "failed"),
+    ]
+    assert set(names) == {f"task_{kind}" for kind in KINDS}
+
+
+KINDS = {"added", *states.MOVES} - {"forced", "started over"}
+
+
+def test_a_handler_of_task_events_that_fails_breaks_nothing(vault: Vault) -> None:
+    def fails(task: object) -> None:
+        raise ValueError("no")
+
+    vault.on("task_completed", fails)
+    vault.tasks.add("t1")
+    with vault.tasks.attempt("t1"):
+        pass
+    assert vault.tasks.get("t1").state == "completed"
+
+
+def test_coroutines_are_told_of_tasks_too() -> None:
+    async def main() -> list[str]:
+        told = []
+
+        async def handler(task: Task) -> None:
+            await asyncio.sleep(0)
+            told.append(task.id)
+
+        async with aio.open("memory://") as vault:
+            vault.on("task_completed", handler)
+            await vault.tasks.add("t1")
+            async with vault.tasks.attempt("t1"):
+                pass
+        return told
+
+    assert asyncio.run(main()) == ["t1"]
+
+
+def test_stats_count_tasks(vault: Vault) -> None:
+    for name in ("a", "b"):
+        vault.tasks.add(name)
+    assert vault.stats().tasks == 2

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -149,18 +149,23 @@ def log_record(number: int) -> LogRecord:
 
 
 @pytest.mark.parametrize(
-    ("saves", "entries", "together"),
+    ("saves", "entries", "horizon", "together"),
     [
-        ([1, 3], [2], [1, 2, 3]),
-        ([1, 3], [2, 4], [1, 2, 3]),  # 5 may be a save that came after the saves were read
-        ([4], [1, 2, 3], [1, 2, 3]),  # a full page of entries: there may be more below 4
-        ([2], [], [2]),
+        ([1, 3], [2], 3, [1, 2, 3]),
+        ([1, 3], [2, 4], 3, [1, 2, 3]),  # 4 came after all were read for the first time
+        ([4], [1, 2, 3], 4, [1, 2, 3]),  # a full page of entries: there may be more below 4
+        ([2], [], 2, [2]),
     ],
 )
-def test_two_reads_are_merged_as_far_as_both_are_complete(
-    saves: list[int], entries: list[int], together: list[int]
+def test_reads_are_merged_as_far_as_all_are_complete(
+    saves: list[int], entries: list[int], horizon: int, together: list[int]
 ) -> None:
-    found = follow.merged(list(map(save_record, saves)), list(map(log_record, entries)), 3)
+    pages: list[Sequence[follow.Record]] = [
+        list(map(save_record, saves)),
+        list(map(log_record, entries)),
+        [],
+    ]
+    found = follow.merged(pages, horizon, 3)
     assert [record.number for record in found] == together
 
 
@@ -191,12 +196,38 @@ def test_commits_between_two_reads_are_neither_skipped_nor_repeated(
 
     def between() -> None:
         for n in [left.pop() for _ in left[:4]]:
-            line.save(n) if n % 3 else line.fork("main:1", name=f"fork {n}")
+            if n % 4 == 0:
+                vault.tasks.add(f"t{n}")
+            else:
+                line.save(n) if n % 3 else line.fork("main:1", name=f"fork {n}")
 
     following = vault.follow(after=0)
     store.between = between
     told = [event for _ in range(100) for event in following.read()]
     assert numbers(told) == list(range(1, 41))
+
+
+def test_what_happens_to_tasks_is_told_with_the_rest_and_steps_are_not(
+    vault: Vault, line: Timeline
+) -> None:
+    vault.tasks.add("t1", "some work")
+    with vault.tasks.attempt("t1") as attempt:
+        attempt.step("a", lambda: 1)
+        line.save({"n": 1})
+    vault.tasks.iterate()
+    events = vault.follow(after=0).read()
+    assert [(event.kind, event.task) for event in events] == [
+        ("task_added", "t1"),
+        ("task_claimed", "t1"),
+        ("checkpoint_saved", None),
+        ("task_completed", "t1"),
+        ("iterated", None),
+    ]
+    assert events[0].data == {"text": "some work"}
+    following = vault.follow()
+    assert following.read() == []
+    vault.tasks.add("t2")
+    assert [event.task for event in following.read()] == ["t2"]
 
 
 def test_many_writers_of_several_processes_are_followed_without_gap_or_repeat(

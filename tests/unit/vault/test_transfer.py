@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import hardsave
 from hardsave.errors import Conflict, Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
@@ -658,3 +659,16 @@ def test_what_no_file_can_be_called_is_misuse(
         with pytest.raises(Misuse, match=r"choose another path|path as text"):
             call(path)
     assert os.listdir(tmp_path) == []
+
+
+def test_tasks_stay_where_they_are(tmp_path: Path) -> None:
+    """A ledger is the truth about work in one store: with a second, work would be done twice."""
+    with hardsave.open("memory://") as here, hardsave.open("memory://") as there:
+        here.tasks.add("t1")
+        with here.tasks.attempt("t1"):
+            saved = here.timeline("main").save({"n": 1})
+        here.export_file(tmp_path / "out.hardsave")
+        there.import_file(tmp_path / "out.hardsave")
+        found = there.get(saved.id)
+        assert (found.read("n"), found.task, found.attempt) == (1, None, None)
+        assert there.tasks.find() == []

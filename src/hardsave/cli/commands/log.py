@@ -157,6 +157,7 @@ def _event_data(event: "Event[Checkpoint]") -> dict[str, Any]:
         "created_at": event.created_at.isoformat(),
         "checkpoint": None if one is None else data.checkpoint(one),
         "data": data.logged(event.data),
+        "task": event.task,
     }
 
 
@@ -165,7 +166,8 @@ def _event_line(event: "Event[Checkpoint]") -> "Text":
 
     one = event.checkpoint
     what = (event.kind, "name") if one is None else draw.ref(one)
-    about = words.shown((event.timeline or "") if one is None else one.name or one.description)
+    about = event.task or event.timeline or ""
+    about = words.shown(about if one is None else one.name or one.description)
     return draw.line((moments.local(event.created_at), "quiet"), "  ", what, "  ", about)
 
 

@@ -35,6 +35,7 @@ def _lines(session: Session, found: Stats) -> "list[Text]":
             "timelines": f"{found.timelines:,}",
             "checkpoints": f"{found.checkpoints:,}",
             "objects": f"{found.objects:,}",
+            "tasks": f"{found.tasks:,}",
             "on disk": words.size(found.disk_bytes),
         }
     )

@@ -97,6 +97,11 @@ ENTRIES_ITSELF = f"""
     SELECT {_ENTRY} FROM ledger
     WHERE task = 0 AND user = ?1 AND number > ?3 ORDER BY number LIMIT ?4
 """  # noqa: S608 # put together from constants only
+HAPPENED = """
+    SELECT number, id, (SELECT name FROM tasks WHERE id = task), kind, generation, epoch,
+           created_at, step, data
+    FROM ledger WHERE number > ?2 AND user = ?1 AND step IS NULL ORDER BY number LIMIT ?3
+"""
 LATEST = f"""
     SELECT {_ENTRY.replace("?2", "NULL")} FROM ledger
     WHERE task = 0 AND user = ?1 AND kind = ?2 ORDER BY number DESC LIMIT 1

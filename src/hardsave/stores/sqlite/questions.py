@@ -176,6 +176,10 @@ class Questions:
         rows = self._rows(sql, user, task, after, limit)
         return [EntryRecord(*row) for row in rows]
 
+    def happened(self, user: str | None, after: int, limit: int) -> list[EntryRecord]:
+        rows = self._rows(ledger.HAPPENED, user, after, limit)
+        return [EntryRecord(*row) for row in rows]
+
     def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
         row = self._row(ledger.LATEST, user, kind)
         return None if row is None else EntryRecord(*row)
