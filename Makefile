@@ -15,9 +15,8 @@ READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: $(READY)/core ## an agent that is killed, and goes on
-	@$(BIN)/python examples/survive_a_crash.py
-	@$(BIN)/python examples/work_that_survives.py
+run: $(READY)/core ## agents that are killed, and go on
+	@$(BIN)/hardsave demo
 
 test: $(READY)/test ## all tests but the torture; ARGS="-k name" goes to pytest
 	@$(BIN)/python -m pytest -n auto $(ARGS)

@@ -1,16 +1,24 @@
 """The examples do what they say, crashes included."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from hardsave.cli.demo import agent_server, files
+from hardsave.cli.demo.scenes import SCENES
+from hardsave.cli.main import main
 from hardsave.tasks import settings
 from tests.docs.pages import DOCS, blocks
 
 EXAMPLES = DOCS.parent / "examples"
+HARDSAVE = str(Path(sys.executable).with_name("hardsave"))
 
 
 def test_work_survives_a_killed_server_and_nothing_runs_twice() -> None:
-    command = [sys.executable, str(EXAMPLES / "work_that_survives.py")]
+    command = [HARDSAVE, "demo", "work"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     said = done.stdout.splitlines()
     for scene in range(1, 5):
@@ -19,6 +27,36 @@ def test_work_survives_a_killed_server_and_nothing_runs_twice() -> None:
     assert len(set(actions)) == len(actions) >= 11  # one may have been under way when it died
     assert "interrupted: test-the-parser" in done.stderr
     assert "   4 of 5 tasks completed, 1 failed." in said
+
+
+def test_files_of_a_killed_agent_come_back_and_the_rest_of_the_demo_holds(tmp_path: Path) -> None:
+    """From a directory that has nothing of the repository."""
+    done = subprocess.run(
+        [HARDSAVE, "demo", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        cwd=tmp_path,
+    )
+    played = json.loads(done.stdout)
+    assert [each["scene"] for each in played] == [*SCENES]
+    assert sum(each["seconds"] for each in played) < 30
+    assert "files: 3 created" in done.stderr
+    assert "still done outside: mail#1" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scene_that_does_not_hold_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "TEXTS", {**files.TEXTS, "README.md": "another text"})
+    monkeypatch.setattr(files, "_seen", lambda work: {})
+    assert main(["demo", "files"]) == 1
+
+
+def test_the_example_and_the_demo_are_one(tmp_path: Path) -> None:
+    example = EXAMPLES / "agent_server.py"
+    assert example.is_symlink()
+    assert example.samefile(agent_server.__file__)
 
 
 def test_a_server_is_short_enough_to_be_copied() -> None:

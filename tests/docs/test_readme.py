@@ -107,11 +107,8 @@ def test_every_make_command_exists() -> None:
     assert named <= targets((ROOT / "Makefile").read_text())
 
 
-def test_what_make_run_prints_is_what_it_prints(tmp_path: Path) -> None:
-    program = (ROOT / "examples" / "survive_a_crash.py").read_text()
-    path = tmp_path / "survive_a_crash.py"  # it starts itself again, by its file's name
-    path.write_text(program)
-    command = [sys.executable, str(path)]
+def test_what_the_demo_prints_is_what_it_prints() -> None:
+    command = [str(Path(sys.executable).with_name("hardsave")), "demo", "crash"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert any(shape(printed) == shape(shown) for shown in blocks(README, "text"))
 

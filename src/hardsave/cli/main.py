@@ -85,6 +85,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "repair": Entry("verify", "Save what can be read of a damaged store."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
         "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
+        "demo": Entry("demo", "Show agents that are really killed, and go on."),
         "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
     },
 }

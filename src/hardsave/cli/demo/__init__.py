@@ -1,0 +1,1 @@
+"""`hardsave demo`: agents that are really killed, and go on."""

@@ -1,0 +1,30 @@
+"""The scenes, in the order they are played. A new one is a module with `play`, and a line here."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.cli.demo import crash, files, work
+from hardsave.cli.demo.stage import Stage
+
+
+class Scene(NamedTuple):
+    title: str
+    play: Callable[[Stage], None]
+
+
+SCENES = {
+    "crash": Scene("An agent that is killed, and goes on", crash.play),
+    "work": Scene("Tasks that survive their server", work.play),
+    "files": Scene("A workspace that is deleted, and comes back", files.play),
+}
+
+
+def play(name: str, say: Callable[[str], None]) -> float:
+    """Play one scene; how many seconds it took."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="hardsave-demo-") as folder:
+        SCENES[name].play(Stage(Path(folder), say))
+    return time.monotonic() - begun
