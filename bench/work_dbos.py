@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def finish(path: Path, pragmas: str, count: int) -> dict[str, Any]:
 def _recorded(path: Path) -> int:
     import sqlite3
 
-    with sqlite3.connect(path, timeout=30) as connection:
+    with closing(sqlite3.connect(path, timeout=30)) as connection:
         return int(connection.execute("SELECT count(*) FROM operation_outputs").fetchone()[0])
 
 

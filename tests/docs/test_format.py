@@ -20,6 +20,7 @@ import time
 import uuid
 import zoneinfo
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -194,7 +195,8 @@ def test_every_state_can_be_rebuilt_from_the_page_alone(
         with hardsave.open(f"sqlite:///{path}") as vault:
             vault.compact()
             vault.gc()
-        assert any(body[0] == 1 for (body,) in StoreFile(path).rows("SELECT body FROM packs"))
+        with closing(StoreFile(path)) as packed:
+            assert any(body[0] == 1 for (body,) in packed.rows("SELECT body FROM packs"))
     rebuilt = {}
     for user in (None, "kim"):
         file = StoreFile(path, user)

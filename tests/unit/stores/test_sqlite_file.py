@@ -186,7 +186,9 @@ def test_another_programs_database_is_refused_untouched(path: Path, journal: str
     with pytest.raises(Misuse, match="another program"):
         SqliteStore(path)
     assert path.read_bytes() == before
-    assert sqlite3.connect(path).execute("SELECT x FROM theirs").fetchall() == [(42,)]
+    other = sqlite3.connect(path)
+    assert other.execute("SELECT x FROM theirs").fetchall() == [(42,)]
+    other.close()
 
 
 def test_a_text_file_is_refused_untouched(path: Path) -> None:
