@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench import crowd, reading, start, tasks, workspace, writing
+from bench import crowd, hooks, reading, start, tasks, workspace, writing
 from bench.report import Row
 from bench.setting import Setting
 
@@ -24,4 +24,5 @@ SECTIONS: dict[str, Section] = {
     "claims": tasks.claims,
     "files": workspace.small,
     "many-files": workspace.large,
+    "hook": hooks.hook,
 }

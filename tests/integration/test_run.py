@@ -75,7 +75,7 @@ class Stage:
                     words = (folder / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if b"hardsave.runtime.resident" in words and bytes(self.store) in words:
+                if b"hardsave.adapters.resident" in words and bytes(self.store) in words:
                     found.append(int(folder.name))
         return found
 

@@ -1,20 +1,19 @@
-"""`hardsave-hook`: what an agent's hooks call. Saves files and conversation, and says nothing.
+"""What a call of a hook comes to: files and conversation saved, or a note that says why not.
 
-The agent must not notice us: this exits 0 whatever happens (2 would forbid the agent its tool), it
-prints nothing (what a hook prints may go to the model), and it returns within its budget.
-The work is done by a child that nobody waits for longer than that; a child that is late or dies
-leaves its note in the spool, and the next checkpoint says so.
+A hook that is alone lets a child do the work, and waits for it no longer than its budget; a child
+that is late or dies leaves its note in the spool, and the next checkpoint says so. A resident does
+the same work in a thread, on the vault that it has open.
 """
 
 import os
 import select
 import signal
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import hardsave
 from hardsave import config
@@ -23,23 +22,38 @@ from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.transcripts import EMPTY, Mark, read
 from hardsave.errors import Conflict, HardsaveError, Unavailable
+from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
-BUDGET_SECONDS = 10.0
 LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 _ATTEMPTS = 20
-_LARGEST_INPUT = 64 * 1024 * 1024
 _MANY = 20  # missed saves that one checkpoint names
 
 
-def main() -> int:
-    """Take one call of a hook, of the agent that the first argument names. Always 0."""
-    try:
-        data = sys.stdin.buffer.read(_LARGEST_INPUT)
-        agent = agents.named(next(iter(sys.argv[1:]), None)) or CLAUDE_CODE
-        detached(lambda: work(data, os.environ, agent), seconds=BUDGET_SECONDS)
-    except OSError:
-        pass  # no process to be had: there is nobody to tell, and the agent must go on
-    return 0
+Opened = Callable[[Path], AbstractContextManager[hardsave.Vault]]
+"""From a project to the vault that its hooks save in."""
+
+
+class Called(NamedTuple):
+    """Where and when a hook was called."""
+
+    directory: Path
+    at: int  # in nanoseconds since 1970
+    id: str  # of the checkpoint to be made
+
+    @classmethod
+    def now(cls) -> "Called":
+        return cls(Path(here()), time.time_ns(), new_id())
+
+
+def alone(data: bytes, words: Sequence[str], id: str, at: int) -> None:
+    """Do it without a resident; return when it is done, or when its time is over."""
+    called = Called(Path(here()), at, id)
+    detached(lambda: _limited(data, agent_of(words), called), seconds=BUDGET_SECONDS)
+
+
+def agent_of(words: Sequence[str]) -> Agent:
+    """Whose hook it is: the first word after the program's name says so."""
+    return agents.named(next(iter(words), None)) or CLAUDE_CODE
 
 
 def detached(job: Callable[[], None], *, seconds: float) -> bool:
@@ -70,75 +84,117 @@ def _do(job: Callable[[], None]) -> NoReturn:
         os._exit(0)  # what even a note could not be written about has nobody left to be told
 
 
-def work(data: bytes, environment: Mapping[str, str], agent: Agent = CLAUDE_CODE) -> None:
-    """Save what a hook was called for, or leave a note that says why not."""
-    try:
-        event = events.parse(data)
-    except ValueError as error:
-        place = spool.folder(environment, config.project_root(Path.cwd()))
-        spool.fail(_begun(place, {}), f"not the words of a hook: {error}")
-        return
-    told = environment.get(agent.project_variable) if agent.project_variable else None
-    project = config.project_root(Path(told or event.directory or os.getcwd()))
-    place = spool.folder(environment, project)
-    note = _begun(place, event.metadata(agent.name))
-    began = time.monotonic()
-    why = _tried(lambda: save(agent, event, project, place, environment))
-    late = time.monotonic() - began
-    if why is None and late > BUDGET_SECONDS:
-        why = f"saved {late:.0f} s late: its files may be of a later moment"
-    if why is None:
-        spool.end(note)
-    else:
-        spool.fail(note, why)
-
-
-def _begun(place: Path, about: Mapping[str, Any]) -> spool.Note:
-    name = f"{time.time_ns()}-{os.getpid()}"
-    return spool.begin(place, name, {**about, "at": time.time()})
-
-
-def _tried(job: Callable[[], None]) -> str | None:
-    """Why it could not be done; None if it was."""
-    try:
-        signal.signal(signal.SIGALRM, _give_up)
-        signal.alarm(LIMIT_SECONDS)
-        job()
-    except (HardsaveError, OSError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
-    except Exception as error:  # noqa: BLE001 # ours, and told by the note
-        return f"a fault of hardsave itself: {error!r}"
-    finally:
-        signal.alarm(0)
-    return None
+def _limited(data: bytes, agent: Agent, called: Called) -> None:
+    """Even a first capture of a large workspace ends some time."""
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(LIMIT_SECONDS)
+    work(data, os.environ, agent, called)
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:
     raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
 
 
+@contextmanager
+def own_vault(project: Path) -> Iterator[hardsave.Vault]:
+    """The one that a project's hooks save in, opened for this."""
+    os.chdir(project)
+    with hardsave.open() as vault:
+        yield vault
+
+
+def work(
+    data: bytes,
+    environment: Mapping[str, str],
+    agent: Agent = CLAUDE_CODE,
+    called: Called | None = None,
+    opened: Opened = own_vault,
+) -> bool:
+    """Save what a hook was called for, or leave a note that says why not; whether it is saved."""
+    called = called or Called.now()
+    try:
+        event = events.parse(data)
+    except ValueError as error:
+        place = spool.folder(environment, config.project_root(called.directory))
+        spool.fail(_begun(place, called, {}), f"not the words of a hook: {error}")
+        return False
+    told = environment.get(agent.project_variable) if agent.project_variable else None
+    project = config.project_root(Path(told or event.directory or called.directory))
+    place = spool.folder(environment, project)
+    note = _begun(place, called, event.metadata(agent.name))
+
+    def save_it() -> None:
+        with opened(project) as vault:
+            save(vault, agent, event, project, place, environment, called.id)
+
+    why = _tried(save_it)
+    late = time.time() - called.at / 1e9
+    if why is None and late > BUDGET_SECONDS:
+        why = f"saved {late:.0f} s late: its files may be of a later moment"
+    if why is None:
+        spool.end(note)
+    else:
+        spool.fail(note, why)
+    return why is None
+
+
+def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
+    """Under the name that whoever else takes up this call would give it, too."""
+    name = f"{called.at}-{called.id}"
+    return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
+
+
+def _tried(job: Callable[[], None]) -> str | None:
+    """Why it could not be done; None if it was."""
+    try:
+        job()
+    except (HardsaveError, OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 # ours, and told by the note
+        return f"a fault of hardsave itself: {error!r}"
+    return None
+
+
 def save(
-    agent: Agent, event: Event, project: Path, place: Path, environment: Mapping[str, str]
+    vault: hardsave.Vault,
+    agent: Agent,
+    event: Event,
+    project: Path,
+    place: Path,
+    environment: Mapping[str, str],
+    id: str,
 ) -> None:
     """One checkpoint: the files, the transcript so far, and what was missed before."""
-    os.chdir(project)
     name = _timeline(agent, event, environment)
-    missed = spool.missed(place)
-    about: dict[str, Any] = event.metadata(agent.name)
-    if missed:
-        about["missed"] = [_told(note) for note in missed[-_MANY:]]
-        about["missed_count"] = len(missed)
-    with hardsave.open() as vault:
-        line = vault.timeline(name)
-        for attempt in range(_ATTEMPTS):
-            try:
-                _put(line, agent, event, project, about)
-                break
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-    for note in missed:
+    notes = spool.missed(place)
+    unsaved = [note for note in notes if not _is_in(vault, note)]
+    about = event.metadata(agent.name) | _missed(unsaved)
+    for attempt in range(_ATTEMPTS):
+        try:
+            _put(vault.timeline(name, once=id), agent, event, project, about)
+            break
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    for note in notes:
         spool.end(note)
+
+
+def _is_in(vault: hardsave.Vault, note: spool.Note) -> bool:
+    """Whether it was saved all the same, by somebody who could not say so any more."""
+    id = note.about.get("checkpoint")
+    if note.about.get("why") is not None or not isinstance(id, str):
+        return False
+    try:
+        return vault.get(id).id == id
+    except HardsaveError:
+        return False
+
+
+def _missed(notes: Sequence[spool.Note]) -> dict[str, Any]:
+    if not notes:
+        return {}
+    return {"missed": [_told(note) for note in notes[-_MANY:]], "missed_count": len(notes)}
 
 
 def _timeline(agent: Agent, event: Event, environment: Mapping[str, str]) -> str:
@@ -197,7 +253,3 @@ def _known(head: hardsave.Checkpoint | None, event: Event) -> Mark | None:
     if not isinstance(found, Mapping) or found.get("session") != event.session:
         return None
     return Mark(found["offset"], found["sha256"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Misuse
 
-MODULE = "hardsave.adapters.hook"
-_OURS = re.compile(rf"(^|\s)-m {re.escape(MODULE)}(\s|$)|(^|[/\s\"'])hardsave-hook([\s\"']|$)")
+MODULE = "hardsave.adapters.entry"
+_OURS = re.compile(
+    r"(^|\s)-m hardsave\.adapters\.(entry|hook)(\s|$)|(^|[/\s\"'])hardsave-hook([\s\"']|$)"
+)
 
 
 def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:

@@ -50,7 +50,7 @@ def _leave(task: Task) -> NoReturn:
         os.set_inheritable(task.ready, True)
         os.execv(  # noqa: S606 # ourselves, without a shell
             sys.executable,
-            [sys.executable, "-m", "hardsave.runtime.resident", task.dump()],
+            [sys.executable, "-P", "-m", task.program, task.dump()],
         )
     finally:
         os._exit(1)

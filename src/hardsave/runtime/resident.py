@@ -4,22 +4,25 @@ It is nobody's child and has no terminal, so it cannot take the agent down, and 
 take it along: not by Ctrl-C, not by its death. It ends soon after the agent has ended, with
 a last save. Whatever goes wrong here is written to a log beside the store.
 
-    hardsave run → forks away `python -m hardsave.runtime.resident` → waits until it is ready
-                 → becomes the agent
+    hardsave run → forks away `python -m` PROGRAM → waits until it is ready → becomes the agent
+
+PROGRAM calls `main`, and brings along who answers the agent's hooks: see `handover`.
 """
 
 import json
 import logging
 import os
 import signal
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import hardsave
 from hardsave.errors import HardsaveError
 from hardsave.runtime.life import Life
+from hardsave.runtime.reception import Desk, Reception
 
 READY = b"ready\n"
 _QUIET = 0.15  # seconds without a change: a burst has settled
@@ -30,6 +33,7 @@ _log = logging.getLogger(__name__)
 class Task(NamedTuple):
     """What a resident is told when it is started."""
 
+    program: str  # the module that is run
     store: str
     timeline: str
     workspace: str
@@ -37,6 +41,7 @@ class Task(NamedTuple):
     command: list[str]
     ready: int  # a descriptor that is told when the first save is there
     log: str
+    socket: str  # where hooks find it
 
     def dump(self) -> str:
         return json.dumps(self._asdict())
@@ -99,13 +104,16 @@ class Resident:
         _log.exception("the workspace could not be saved")
 
 
-def main(argv: Sequence[str]) -> int:
+OpenDesk = Callable[[hardsave.Vault, Task], Desk]
+
+
+def main(argv: Sequence[str], open_desk: OpenDesk) -> int:
     task = Task.load(argv[0])
     logging.basicConfig(
         filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     try:
-        _reside(task)
+        _reside(task, open_desk)
     except BaseException:  # noqa: BLE001 # nobody else will hear of it
         _log.exception("the resident of %s gives up", task.workspace)
         return 1
@@ -114,14 +122,30 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _reside(task: Task) -> None:
+def _reside(task: Task, open_desk: OpenDesk) -> None:
     with hardsave.open(task.store) as vault:
         line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
         resident = Resident(line, workspace, task.command)
         signal.signal(signal.SIGTERM, lambda *_: resident.end())
         threading.Thread(target=_end_with, args=(Life(task.agent), resident), daemon=True).start()
-        resident.stay(lambda: _tell(task.ready))
+        with _hearing(Path(task.socket), open_desk(vault, task)):
+            resident.stay(lambda: _tell(task.ready))
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
+
+
+@contextmanager
+def _hearing(path: Path, desk: Desk) -> Iterator[None]:
+    """Hear the agent's hooks. Where that cannot be, each of them saves by itself."""
+    try:
+        here = Reception(path, desk)
+    except OSError as error:
+        _log.warning("no socket could be made, so hooks save by themselves: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        here.close()
 
 
 def _end_with(life: Life, resident: Resident) -> None:
@@ -134,7 +158,3 @@ def _tell(descriptor: int) -> None:
         os.write(descriptor, READY)
     except OSError:
         _log.warning("nobody waits for the first save any more")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -141,6 +141,6 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense"])
 def test_the_program_is_silent_and_ends_with_0(project: Path, data: bytes) -> None:
-    command = [sys.executable, "-P", "-m", "hardsave.adapters.hook"]
+    command = [sys.executable, "-P", "-m", "hardsave.adapters.entry"]
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

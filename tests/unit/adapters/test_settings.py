@@ -8,7 +8,7 @@ from hardsave.adapters.settings import installed, places, with_hooks, without_ho
 from hardsave.errors import Misuse
 
 HOOKS = CLAUDE_CODE.hooks
-COMMAND = "'/opt/a b/python' -P -m hardsave.adapters.hook"
+COMMAND = "'/opt/a b/python' -P -m hardsave.adapters.entry"
 THEIRS = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say -m hardsave"}]}
 ODD = [
     {},

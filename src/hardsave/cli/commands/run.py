@@ -13,6 +13,8 @@ from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 
+RESIDENT = "hardsave.adapters.resident"
+
 
 @command(
     "run",
@@ -37,7 +39,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
-    from hardsave.runtime import launch
+    from hardsave.runtime import handover, launch, reception
     from hardsave.runtime.resident import Task
 
     session.creates = True
@@ -45,7 +47,10 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     url, directory = session.url, session.directory
     session.close()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = Path(f"{path.absolute()}-run-")
+    reception.clear(beside)
     task = Task(
+        program=RESIDENT,
         store=url,
         timeline=timeline,
         workspace=str(directory),
@@ -53,12 +58,14 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         command=list(cmd),
         ready=-1,
         log=f"{path}-run.log",
+        socket=str(reception.new_path(beside)),
     )
     launch.start(task)
     session.out.say(f"saving {directory} on timeline {timeline!r}; see 'hardsave log'")
     for advice in _advice(cmd[0], directory):
         session.out.say(advice)
-    environment = {**os.environ, "HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url}
+    told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
+    environment = {**os.environ, **told}
     launch.become(cmd, environment)
 
 

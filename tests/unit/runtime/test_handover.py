@@ -1,0 +1,292 @@
+"""Both halves of the handover, over real sockets, with a desk that does what a test says."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hardsave.runtime import handover, reception
+from hardsave.runtime.reception import Reception, Request
+
+ID = "chk_" + "0" * 24
+
+
+class Desk:
+    """Says yes, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.why: str | None = None
+        self.done = True
+        self.before: Callable[[], object] = lambda: None
+
+    def objection(self, request: Request) -> str | None:
+        return self.why
+
+    def save(self, request: Request) -> bool:
+        self.before()
+        self.requests.append(request)
+        return self.done
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def path(tmp_path: Path, desk: Desk) -> Iterator[Path]:
+    path = reception.new_path(tmp_path / "store.db-run-")
+    here = Reception(path, desk)
+    yield path
+    here.close()
+
+
+def asked(
+    path: Path, data: bytes = b"{}", *, seconds: float = 30.0, words: Sequence[str] = ()
+) -> bool:
+    message = handover.request(ID, 7, list(words), data)
+    return handover.hand_over(str(path), message, seconds=seconds)
+
+
+def said(path: Path, message: bytes) -> bytes:
+    """What is answered to these bytes, with nothing after them."""
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.settimeout(30)
+        talk.connect(str(path))
+        found = b""
+        with suppress(ConnectionError):  # it was not even read to its end
+            talk.sendall(message)
+            talk.shutdown(socket.SHUT_WR)
+            while more := talk.recv(1000):
+                found += more
+        return found
+
+
+def test_a_request_arrives_as_it_was_sent(
+    path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    odd = tmp_path / "with = and \n and \udcff"
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    monkeypatch.setenv("HARDSAVE_TIMELINE", "a=b\nc")
+    monkeypatch.setenv("OTHER_SECRET", "stays here")
+    data = bytes(range(256)) * 10_000
+    assert asked(path, data, words=["codex", "a=b"])
+    (request,) = desk.requests
+    assert (request.id, request.at, request.data) == (ID, 7, data)
+    assert request.directory == odd
+    assert request.words == ("codex", "a=b")
+    assert request.environment["HARDSAVE_TIMELINE"] == "a=b\nc"
+    assert "OTHER_SECRET" not in request.environment
+
+
+def test_what_could_not_be_saved_but_is_noted_is_seen_to(path: Path, desk: Desk) -> None:
+    desk.done = False
+    assert asked(path)
+
+
+def test_what_the_desk_objects_to_is_the_hooks_own(path: Path, desk: Desk) -> None:
+    desk.why = "another store"
+    assert not asked(path)
+    assert said(path, handover.request(ID, 7, [], b"")) == b"no another store\n"
+    assert desk.requests == []
+
+
+def test_a_desk_that_fails_leaves_it_to_the_hook(path: Path, desk: Desk) -> None:
+    def fail() -> None:
+        raise OSError("no room for a note")
+
+    desk.before = fail
+    assert not asked(path)
+    desk.before = lambda: None
+    assert asked(path)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\0" * 5000,
+        b"hardsave\n",
+        b"hardsave 1\n",
+        b"hardsave 1 -5\n",
+        b"hardsave 1 99999999999999\n",
+        b"hardsave 1 10\nshort",
+        b"hardsave 1 3\nabc",
+        b"hardsave 1 1\n\0",
+        b"hardsave 1 12\nid=a\0at=b\0\0\0",
+    ],
+)
+def test_garbage_is_not_answered_and_harms_nobody(path: Path, desk: Desk, message: bytes) -> None:
+    assert said(path, message) == b""
+    assert asked(path)
+    assert len(desk.requests) == 1
+
+
+def test_another_protocol_is_refused(path: Path, desk: Desk) -> None:
+    message = handover.request(ID, 7, [], b"{}").replace(b"hardsave 1", b"hardsave 2", 1)
+    assert said(path, message) == b"no another protocol than 1\n"
+    assert desk.requests == []
+
+
+def test_a_client_that_never_finishes_is_not_waited_for(
+    path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "_REQUEST_SECONDS", 0.1)
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.settimeout(30)
+        talk.connect(str(path))
+        talk.sendall(b"hardsave 1 100\nbut no more")
+        assert asked(path)  # others are heard meanwhile
+        assert talk.recv(10) == b""
+
+
+def test_what_was_taken_is_done_even_if_the_hook_is_gone(path: Path, desk: Desk) -> None:
+    go, gone = threading.Event(), threading.Event()
+    desk.before = lambda: go.wait(30)
+
+    def hook() -> None:
+        assert asked(path, seconds=0.05)  # its time is over, and somebody is at it
+        gone.set()
+
+    threading.Thread(target=hook).start()
+    assert gone.wait(30)
+    assert desk.requests == []
+    go.set()
+    while not desk.requests:
+        time.sleep(0.01)
+
+
+def test_closing_waits_for_what_was_taken(tmp_path: Path, desk: Desk) -> None:
+    path = tmp_path / "s.sock"
+    here, taken, go = Reception(path, desk), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        taken.set()
+        go.wait(30)
+
+    desk.before = wait
+    asking = threading.Thread(target=asked, args=(path,))
+    asking.start()
+    assert taken.wait(30)
+    closing = threading.Thread(target=here.close)
+    closing.start()
+    while path.exists():
+        time.sleep(0.01)
+    assert closing.is_alive()
+    go.set()
+    closing.join(30)
+    asking.join(30)
+    assert len(desk.requests) == 1
+    assert not asked(path)
+
+
+def test_nobody_there_and_a_stale_socket_are_the_hooks_own(tmp_path: Path) -> None:
+    assert not asked(tmp_path / "nothing.sock")
+    stale = tmp_path / "stale.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(stale))
+    assert not asked(stale)
+
+
+@pytest.mark.parametrize("answer", [b"", b"taken\n", b"taken", b"\0\xff" * 600, b"what?\n"])
+def test_a_resident_that_does_not_keep_to_it_is_not_relied_on(
+    tmp_path: Path, answer: bytes
+) -> None:
+    path = tmp_path / "odd.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+
+        def answers() -> None:
+            talk, _ = listening.accept()
+            with talk:
+                talk.recv(1000)
+                talk.sendall(answer)
+
+        threading.Thread(target=answers).start()
+        assert not asked(path)
+
+
+def test_one_that_never_answers_is_waited_for_half_a_second(tmp_path: Path) -> None:
+    """As if stopped: the kernel still takes connections for it, and some of what is sent."""
+    path = tmp_path / "stopped.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        assert not asked(path)
+        assert not asked(path, b"x" * 5_000_000)
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_reached(tmp_path: Path, desk: Desk) -> None:
+    folder = tmp_path / ("deep" * 30) / ("down" * 30)
+    folder.mkdir(parents=True)
+    path = reception.new_path(folder / "store.db-run-")
+    here = Reception(path, desk)
+    try:
+        assert asked(path)
+    finally:
+        here.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_nobody_else_may_use_it(path: Path) -> None:
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_not_heard(path: Path, desk: Desk) -> None:
+    for folder in (path.parent, *path.parents[1:4]):
+        folder.chmod(0o755)
+    path.chmod(0o777)
+    script = (
+        "import os, socket, sys\n"
+        "os.setuid(65534)\n"
+        "talk = socket.socket(socket.AF_UNIX); talk.connect(sys.argv[1])\n"
+        "try: talk.sendall(sys.stdin.buffer.read()); print(talk.recv(100))\n"
+        "except ConnectionError: print(b'')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        input=handover.request(ID, 7, [], b"{}"),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == b"b''\n"
+    assert desk.requests == []
+
+
+def test_sockets_of_residents_that_are_gone_are_removed(tmp_path: Path, desk: Desk) -> None:
+    beside = tmp_path / "store.db-run-"
+    stale, alive, other = (reception.new_path(beside) for _ in range(3))
+    other = other.with_name("store.db-run-log")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(stale))
+    other.touch()
+    here = Reception(alive, desk)
+    try:
+        reception.clear(beside)
+        assert sorted(tmp_path.iterdir()) == sorted([alive, other])
+        assert asked(alive)
+    finally:
+        here.close()
+
+
+def test_a_hook_that_hands_over_loads_next_to_nothing() -> None:
+    script = "import sys; before = set(sys.modules); import hardsave.adapters.entry; "
+    script += "print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], check=True, capture_output=True, text=True
+    )
+    ours = "hardsave hardsave.adapters hardsave.adapters.entry hardsave.runtime"
+    assert done.stdout.split() == ["_socket", *ours.split(), "hardsave.runtime.handover"]
