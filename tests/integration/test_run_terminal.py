@@ -1,0 +1,156 @@
+"""`hardsave run` at a shell on a real terminal: the agent notices nothing of us.
+
+Everything is done twice, with us and without, and has to look the same.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.screen import SECONDS, Screen
+
+# An agent that says what it notices, until it is told to end.
+AGENT = """
+import os, signal, sys
+def size(*_): print("size", *os.get_terminal_size(), flush=True)
+def again(*_): print("continued", flush=True)
+signal.signal(signal.SIGWINCH, size)
+signal.signal(signal.SIGCONT, again)
+size()
+print("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0), flush=True)
+while True:
+    try:
+        word = input()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        continue
+    if word == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word.startswith("exit"):
+        sys.exit(int(word.split()[1]))
+    print("heard", word, flush=True)
+"""
+WITHOUT_US = ""
+WITH_US = f"{sys.executable} -m hardsave run --timeline t -- "
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> str:
+    (tmp_path / "work").mkdir()
+    script = tmp_path / "agent.py"
+    script.write_text(AGENT)
+    return f"{sys.executable} {script}"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, agent: str) -> Callable[[], Screen]:
+    environment = {"HARDSAVE_STORE": str(tmp_path / "store.db"), "PS1": "$ ", "HOME": str(tmp_path)}
+
+    def open_shell() -> Screen:
+        bash = shutil.which("bash")
+        assert bash is not None
+        return Screen([bash, "--norc", "-i"], cwd=tmp_path / "work", environment=environment)
+
+    return open_shell
+
+
+@pytest.mark.parametrize("prefix", [WITHOUT_US, WITH_US], ids=["without us", "with us"])
+def test_size_keys_and_jobs_are_the_agents_own(
+    shell: Callable[[], Screen], agent: str, prefix: str
+) -> None:
+    with shell() as seen:
+        seen.wait_for("$")
+        seen.type(f"{prefix}{agent}\n")
+        seen.wait_for("size 100 30")
+        seen.wait_for("leader True")
+        seen.resize(77, 28)
+        seen.wait_for("size 77 28")
+        seen.type("\x03")
+        seen.wait_for("interrupted")
+        seen.type("\x1a")
+        seen.wait_for("Stopped")
+        seen.type("echo at the $((40 + 2))nd shell; fg\n")
+        seen.wait_for("at the 42nd shell")
+        seen.wait_for("continued")
+        seen.type("on\n")
+        seen.wait_for("heard on")
+        seen.type("exit 37\n")
+        seen.type("echo code $?\n")
+        seen.wait_for("code 37")
+
+
+@pytest.mark.parametrize("prefix", [WITHOUT_US, WITH_US], ids=["without us", "with us"])
+def test_an_agent_that_is_killed_looks_killed(
+    shell: Callable[[], Screen], agent: str, prefix: str
+) -> None:
+    with shell() as seen:
+        seen.wait_for("$")
+        seen.type(f"{prefix}{agent}\n")
+        seen.wait_for("leader True")
+        seen.type("die\n")
+        seen.wait_for("Killed")
+        seen.type("echo code $?\n")
+        seen.wait_for("code 137")
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux here")
+@pytest.mark.parametrize("prefix", [WITHOUT_US, WITH_US], ids=["without us", "with us"])
+def test_the_same_in_tmux(tmp_path: Path, agent: str, prefix: str) -> None:
+    pane = Pane(tmp_path / "tmux", tmp_path / "work", tmp_path)
+    try:
+        pane.type(f"{prefix}{agent}", "Enter")
+        pane.wait_for("leader True")
+        pane.tmux("resize-window", "-x", "66", "-y", "20")
+        pane.wait_for("size 66 20")
+        pane.type("C-c")
+        pane.wait_for("interrupted")
+        pane.type("C-z")
+        pane.wait_for("Stopped")
+        pane.type("fg", "Enter")
+        pane.wait_for("continued")
+        pane.type("exit 9", "Enter")
+        pane.type("echo code $?", "Enter")
+        pane.wait_for("code 9")
+    finally:
+        pane.tmux("kill-server")
+
+
+class Pane:
+    """A shell in a tmux of its own."""
+
+    def __init__(self, socket: Path, cwd: Path, home: Path) -> None:
+        self._socket = socket
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "HOME": str(home),
+            "HARDSAVE_STORE": str(home / "store.db"),
+        }
+        size = ("-x", "90", "-y", "25")
+        self.tmux("-f", os.devnull, "new-session", "-d", *size, "-c", str(cwd), "bash --norc -i")
+
+    def tmux(self, *words: str) -> str:
+        return subprocess.run(
+            ["tmux", "-S", str(self._socket), *words],
+            env=self._environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        ).stdout
+
+    def type(self, *keys: str) -> None:
+        self.tmux("send-keys", *keys)
+
+    def wait_for(self, text: str) -> None:
+        end = time.monotonic() + SECONDS
+        while text not in (shown := self.tmux("capture-pane", "-p")):
+            assert time.monotonic() < end, f"no {text!r} on the screen:\n{shown}"
+            time.sleep(0.05)
