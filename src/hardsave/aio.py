@@ -516,8 +516,8 @@ class Workspace:
         await self._pool.tell("checkpoint_saved", checkpoint)
         return checkpoint
 
-    async def status(self) -> "Status":
-        return await self._pool.run(self._sync.status)
+    async def status(self, against: str | None = None) -> "Status":
+        return await self._pool.run(self._sync.status, against)
 
     def watch(self) -> "AbstractContextManager[Watch]":
         return self._sync.watch()

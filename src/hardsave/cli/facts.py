@@ -63,13 +63,17 @@ def _messages(one: Checkpoint) -> tuple[int | None, str]:
 
 
 def _last(items: Any) -> str:
-    """What was last said; results of tools say little."""
+    """What was last said; results of tools say little, but whose they are."""
+    has_result = False
     for item in reversed(items):
         message = messages.read(item)
+        if has_result and message.calls:
+            return words.line(f"after {', '.join(call.tool for call in message.calls)}", 200)
         if message.text.strip():
             return words.line(message.text, 200)
         if message.calls:
             return words.line(f"{message.calls[-1].tool}({message.calls[-1].arguments})", 200)
+        has_result = has_result or bool(message.results)
     return ""
 
 

@@ -142,9 +142,9 @@ def _listed(picker: Picker, found: Sequence[Option], room: int, width: int) -> l
     lines = []
     for at, option in enumerate(found[first : first + room], first):
         line = Text.assemble("> " if at == picker.at else "  ", option.line)
-        if at == picker.at:
+        if at == picker.at:  # in one colour: its cells' own, turned around, are a patchwork
+            line = Text(line.plain, style="chosen")
             line.truncate(width, overflow="ellipsis", pad=True)
-            line.stylize("chosen")
         lines.append(line)
     return lines
 

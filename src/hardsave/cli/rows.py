@@ -33,7 +33,7 @@ def cells(
         ref,
         Text(moments.ago(one.created_at, now), style="quiet"),
         _messages(facts),
-        draw.tally(facts.files),
+        _files(facts),
         _title(facts, one),
     )
 
@@ -47,15 +47,21 @@ def _messages(facts: Facts) -> Text:
     return text
 
 
+def _files(facts: Facts) -> Text:
+    """What became of them, and how many were left out."""
+    text = draw.tally(facts.files)
+    if facts.not_captured:
+        text.append(" " if text else "").append(f"!{facts.not_captured:,}", style="warning")
+    return text
+
+
 def _title(facts: Facts, one: Checkpoint) -> Text:
-    """Its name, what it says of itself, and what was not captured; else its last message."""
+    """Its name, and what it says of itself; else its last message."""
     text = Text()
     if one.name:
         text.append(words.shown(one.name), style="name")
     if one.status not in ("running", "saved"):
         text.append(f"{' ' if text else ''}[{words.shown(one.status)}]", style="changed")
-    if facts.not_captured:
-        text.append(f"{' ' if text else ''}{facts.not_captured} not captured", style="warning")
     said = words.line(one.description or facts.last, 72)
     return text.append(f"{' ' if text else ''}{said}" if said else "", style="quiet")
 

@@ -156,13 +156,22 @@ def difference(old: Snapshot | None, new: Snapshot | None) -> FileDiff:
     return FileDiff(*(tuple(os.fsdecode(path) for path in paths) for paths in found))
 
 
+_NOTHING = "/dev/null"  # as every tool that applies patches understands it
+
+
 def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
     """A file's change as lines, as `diff -u` shows it; one sentence if it is no text."""
     before, after = _text(old, path), _text(new, path)
     if isinstance(before, str) or isinstance(after, str):
         return next(each for each in (before, after) if isinstance(each, str))
-    lines = difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", n=3)
+    a = f"a/{path}" if _has(old, path) else _NOTHING
+    b = f"b/{path}" if _has(new, path) else _NOTHING
+    lines = difflib.unified_diff(before, after, a, b, n=3)
     return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+
+
+def _has(snapshot: Snapshot | None, path: str) -> bool:
+    return snapshot is not None and snapshot._find(path) is not None
 
 
 def _text(snapshot: Snapshot | None, path: str) -> list[str] | str:

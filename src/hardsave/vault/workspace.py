@@ -29,7 +29,7 @@ class Status(NamedTuple):
     """How a workspace differs from what was last saved of it."""
 
     last: Checkpoint | None
-    """The newest checkpoint with files of this workspace."""
+    """The newest checkpoint with files of this workspace, or the one that was asked for."""
     files: FileDiff
     """From there to the present; everything is `added` if nothing was saved yet."""
     not_captured: tuple[LeftOut, ...]
@@ -75,10 +75,10 @@ class Workspace:
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
 
-    def status(self) -> Status:
-        """What has changed since the last checkpoint. Saves nothing."""
+    def status(self, against: str | None = None) -> Status:
+        """What has changed since the last checkpoint, or the one that is named. Saves nothing."""
         objects = self._context.objects
-        last = self.last
+        last = self.last if against is None else self._line(None).get(against)
         with settled(self._context, self._place) as files:
             if last is None:
                 return _unsaved(*files.look())

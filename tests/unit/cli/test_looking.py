@@ -44,7 +44,29 @@ def test_log_narrows_and_says_if_nothing_is_left(run: Run, session_1: Path) -> N
 def test_log_counts_what_was_not_captured(run: Run, project: Path) -> None:
     (project / ".env").write_text("KEY=1\n")
     assert "! .env" in run("save").out
-    assert "1 not captured" in run("log").out
+    assert "!1" in run("log").out
+
+
+def test_log_says_whose_result_came_last(run: Run, project: Path) -> None:
+    called = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "what stands in a"}
+    with hardsave.open() as vault:
+        said = [{"role": "assistant", "content": [{"type": "text", "text": "I look"}, called]}]
+        vault.timeline("main").save({"messages": said})
+        vault.timeline("main").append({"messages": [{"role": "user", "content": [result]}]})
+    newest, first = run("log").out.splitlines()
+    assert newest.endswith("after Read")
+    assert first.endswith("I look")
+
+
+def test_after_a_rewind_nothing_has_changed_since_the_head(run: Run, session_1: Path) -> None:
+    run("rewind", "plan-ready", "--yes")
+    out = run("status").out
+    assert "nothing has changed since session-1:2" in out
+    (session_1 / "new").touch()
+    out = run("status").out
+    assert "1 file changed since session-1:2" in out
+    assert "+ new" in out
 
 
 def test_what_an_agent_said_cannot_drive_the_terminal(run: Run, project: Path) -> None:

@@ -66,7 +66,8 @@ def test_a_change_is_shown_as_diff_would(desk: Desk) -> None:
         "-two\x0c and \u2028 more\n-three\n\\ No newline at end of file\n"
         "+2\x0c and \u2028 more\n+three\n"
     )
-    assert unified(before, after, "new") == "--- a/new\n+++ b/new\n@@ -0,0 +1 @@\n+n\n"
+    assert unified(before, after, "new") == "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+n\n"
+    assert unified(after, before, "new") == "--- a/new\n+++ /dev/null\n@@ -1 +0,0 @@\n-n\n"
     assert unified(None, None, "new") == ""
 
 

@@ -53,7 +53,8 @@ def log(
     """Show what was saved, newest first, with its branches.
 
     @ is the head of the timeline; ● has a name or was saved by hand, ○ was saved automatically.
-    Counts are against the checkpoint before: messages, then files added, changed and removed.
+    Counts are against the checkpoint before: messages, then files added (+), changed (~) and
+    removed (-); ! counts what was not captured, and 'show' says why.
     """
     if follow:
         _follow(session, None if everything else timeline_name or session.settings.timeline)

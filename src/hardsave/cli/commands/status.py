@@ -28,16 +28,24 @@ if TYPE_CHECKING:
 def status(session: Session, full: bool) -> None:
     """Show what has changed here since the last checkpoint.
 
-    Compares the files of this workspace with the newest checkpoint that has some, on whatever
-    timeline it was saved. Saves nothing.
+    Compares the files of this workspace with those of the timeline's head; if it has none, with
+    the newest checkpoint that has some, on whatever timeline it was saved. Saves nothing.
     """
-    with session.out.busy("looking"):
-        found = session.workspace.status()
     head = session.line.head
+    with session.out.busy("looking"):
+        found = session.workspace.status(_base(session, head))
     session.out.result(
         lambda: _data(session, found, head), lambda: _lines(session, found, head, full=full)
     )
     _hint(session, found)
+
+
+def _base(session: Session, head: Checkpoint | None) -> str | None:
+    """The head, if it has files of this very directory."""
+    files = None if head is None else head.snapshot
+    if head is None or files is None or files.workspace != str(session.directory):
+        return None
+    return head.id
 
 
 def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[str, Any]:
