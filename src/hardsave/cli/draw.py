@@ -36,12 +36,15 @@ def line(*parts: Text | str | tuple[str, str], cut: bool = False) -> Text:
     return text
 
 
-def columns(rows: Sequence[Sequence[Text]], gap: int = 2) -> list[Text]:
-    """Cells below each other, all but the last column as wide as its widest cell."""
+def columns(rows: Sequence[Sequence[Text]], gap: int = 2, *, cut: bool = True) -> list[Text]:
+    """Cells below each other, all but the last column as wide as its widest cell.
+
+    `cut` where the terminal ends; else a path can be copied as a whole.
+    """
     widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        text = Text(no_wrap=True, overflow="ellipsis")
+        text = Text(no_wrap=True, overflow="ellipsis" if cut else "ignore")
         for cell, width in zip(row, widths, strict=True):
             text.append_text(cell)
             text.append(" " * (width - cell_len(cell.plain) + gap if width else 0))
@@ -57,7 +60,7 @@ def fields(pairs: Mapping[str, Text | str | None]) -> list[Text]:
         for name, value in pairs.items()
         if value
     ]
-    return columns(rows)
+    return columns(rows, cut=False)
 
 
 def tally(counts: Mapping[str, int] | None) -> Text:
@@ -84,6 +87,9 @@ class Hanging:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         indent = cell_len(self._lead.plain)
         lead = self._lead
+        if " " not in self._text.plain.strip():  # a path, to be copied as a whole
+            yield Text.assemble(lead, self._text, no_wrap=True, overflow="ignore")
+            return
         for part in self._text.wrap(console, max(20, options.max_width - indent)):
             yield Text.assemble(lead, part)
             lead = Text(" " * indent)

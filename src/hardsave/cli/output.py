@@ -154,7 +154,7 @@ def console(file: TextIO, *, width: int | None = None, terminal: bool | None = N
 def put(console: "Console", line: "RenderableType") -> None:
     """Print a line. Left to itself, rich forgets that a text is to be cut and not wrapped."""
     no_wrap, overflow = (getattr(line, name, None) for name in ("no_wrap", "overflow"))
-    console.print(line, no_wrap=no_wrap, overflow=overflow)
+    console.print(line, no_wrap=no_wrap, overflow=overflow, crop=False)
 
 
 @contextmanager

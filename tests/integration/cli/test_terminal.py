@@ -157,3 +157,20 @@ def test_a_log_that_is_followed_shows_what_is_saved_until_ctrl_c(project: Projec
         seen.wait_for("session-1:6  by-hand")
         seen.type("\x03")
         assert seen.ended() == 130
+
+
+def test_a_path_is_shown_as_a_whole_however_narrow_the_terminal(project: Project) -> None:
+    """Lists are cut; a path that is cut cannot be copied."""
+    for command in (["stats"], ["doctor"]):
+        with project.screen(*command, width=50, height=60) as seen:
+            assert seen.ended() == 0
+            assert "projects/project-" in "".join(seen.lines)
+            assert "store.db" in "".join(seen.lines)
+
+
+def test_long_texts_go_on_below_where_they_began(project: Project) -> None:
+    with project.screen("doctor", width=60, height=60) as seen:
+        assert seen.ended() == 0
+        first = next(line for line in seen.lines if "save and restore" in line)
+        after = seen.lines[seen.lines.index(first) + 1]
+        assert len(after) - len(after.lstrip()) == first.index("files and state")

@@ -15,7 +15,7 @@ from hardsave.errors import Corrupt, HardsaveError
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
 
 @command(
@@ -191,21 +191,18 @@ LOOKS: dict[str, Look] = {
 # For people
 
 
-def _lines(found: list[Finding]) -> "Iterator[Text]":
+def _lines(found: list[Finding]) -> "Iterator[RenderableType]":
     from rich.text import Text
 
     from hardsave.cli import draw
 
     marks = {"ok": ("✓", "added"), "warning": ("!", "warning"), "failure": ("✗", "error")}
-    rows = [
-        (Text(*marks[each.level]), Text(each.what, style="name"), Text(words.shown(each.message)))
-        for each in found
-    ]
-    for each, line in zip(found, draw.columns(rows), strict=True):
-        line.no_wrap = False
-        yield line
+    width = max(len(each.what) for each in found)
+    for each in found:
+        what = (f"  {each.what:<{width}}  ", "name")
+        yield draw.Hanging(draw.line(marks[each.level], what), Text(words.shown(each.message)))
         if each.level != "ok" and each.remedy:
-            yield Text(f"   → {each.remedy}", style="quiet")
+            yield draw.Hanging(Text("   → ", style="quiet"), Text(each.remedy, style="quiet"))
 
 
 COMMANDS = {"doctor": doctor}

@@ -11,6 +11,7 @@ from hardsave.cli.command import command
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
     from hardsave.vault.search import Hit, Hits
@@ -60,20 +61,22 @@ def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
     }
 
 
-def _lines(session: Session, found: "Hits[Checkpoint]") -> "Iterator[Text]":
+def _lines(session: Session, found: "Hits[Checkpoint]") -> "Iterator[RenderableType]":
+    from rich.text import Text
+
     from hardsave.cli import draw
 
     for hit in found:
         where = hit.path or hit.field
         age = moments.ago(hit.checkpoint.created_at, session.now)
         yield draw.line(draw.ref(hit.checkpoint), (f"  {age}  {words.shown(where)}", "quiet"))
-        yield _snippet(hit)
+        yield draw.Hanging(Text("    "), _snippet(hit))
 
 
 def _snippet(hit: "Hit[Checkpoint]") -> "Text":
     from rich.text import Text
 
-    text = Text("    ")
+    text = Text()
     at = 0
     for start, end in hit.marks:
         text.append(words.line(f"|{hit.snippet[at:start]}|")[1:-1])
