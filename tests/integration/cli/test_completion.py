@@ -1,0 +1,58 @@
+"""Tab in real shells: commands, options, timelines and refs."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.conftest import Project
+from tests.integration.cli.screen import Screen
+
+PROGRAM = Path(sys.executable).with_name("hardsave")
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="hardsave is not installed here")
+
+
+def shell(project: Project, *words: str) -> Screen:
+    path = shutil.which(words[0])
+    if path is None:
+        pytest.skip(f"there is no {words[0]} here")
+    found = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**project.environment, "PATH": found, "PS1": "ask> "}
+    return Screen([path, *words[1:]], cwd=project.path, environment=environment)
+
+
+def test_bash_completes_commands_names_and_numbers(project: Project) -> None:
+    with shell(project, "bash", "--norc", "-i") as seen:
+        seen.wait_for("ask>")
+        seen.type("eval \"$(hardsave completion bash)\"; clear; echo re''ady\n")
+        seen.wait_for("ready")
+        seen.type("hardsave bis\t")
+        seen.wait_for("hardsave bisect")
+        seen.type("\x15hardsave show pl\t")
+        seen.wait_for("hardsave show plan-ready")
+        seen.type("\x15hardsave show session-1:\t\t")
+        shown = seen.wait_for("session-1:5")
+        assert "session-1:1" in shown
+        seen.type("\x15hardsave log sess\t")
+        seen.wait_for("hardsave log session-1")
+        seen.type("\x15hardsave rewind --dry\t")
+        seen.wait_for("hardsave rewind --dry-run")
+
+
+def test_zsh_completes_commands_and_names(project: Project) -> None:
+    with shell(project, "zsh", "-f", "-i") as seen:
+        seen.wait_for("ask>")
+        seen.type('autoload -Uz compinit; compinit -u -D; eval "$(hardsave completion zsh)"\n')
+        seen.type("clear; echo re''ady\n")
+        seen.wait_for("ready")
+        seen.type("hardsave bis\t")
+        seen.wait_for("hardsave bisect")
+        seen.type("\x15hardsave show pl\t")
+        seen.wait_for("hardsave show plan-ready")
+        seen.type("\x15hardsave show session-1:\t")
+        shown = seen.wait_for("session-1:5")
+        assert "session-1:1" in shown
+        seen.type("\x15hardsave log sess\t")
+        seen.wait_for("hardsave log session-1")
