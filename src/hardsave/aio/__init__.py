@@ -1,0 +1,30 @@
+"""The same vault for coroutines: the same names, awaited.
+
+    async with hardsave.aio.open() as vault:
+        line = await vault.timeline("session-1")
+        await line.append({"messages": [message]})
+
+Every method is one line over the synchronous class, run in a bounded pool of threads that
+belongs to the vault. What differs, and why:
+
+- `await line.head` and `async for line in vault.timelines()`: they read the store;
+- `await line.count()` stands for `len(line)`, which Python cannot await;
+- a checkpoint's state is read with `await checkpoint.read(…)`, never lazily; its files, like
+  all that may block, through `checkpoint.sync`;
+- handlers may be coroutine functions; they are awaited before the call that caused the
+  event returns;
+- steps and handlers of tasks may be coroutine functions, awaited on the caller's loop.
+
+A call that is cancelled goes on in its thread: whether a save was written is unknown, and
+the next look at the head tells.
+"""
+
+from hardsave.aio.checkpoint import Checkpoint, Page
+from hardsave.aio.guard import Guard
+from hardsave.aio.line import Timeline
+from hardsave.aio.opening import open
+from hardsave.aio.pool import THREADS
+from hardsave.aio.vault import Vault
+from hardsave.aio.workspace import Workspace
+
+__all__ = ["THREADS", "Checkpoint", "Guard", "Page", "Timeline", "Vault", "Workspace", "open"]

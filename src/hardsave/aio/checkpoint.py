@@ -1,0 +1,133 @@
+"""Awaited checkpoints, pages of them, and whatever else is found and has one."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from hardsave.aio.pool import Pool
+from hardsave.vault import checkpoint as sync_checkpoint
+from hardsave.vault.saving import Expected
+
+if TYPE_CHECKING:
+    from hardsave.vault.follow import Event
+    from hardsave.vault.search import Hits
+
+T = TypeVar("T")
+
+
+class Checkpoint:
+    """See `hardsave.Checkpoint`. Its state is read with `await checkpoint.read(…)`."""
+
+    __slots__ = ("_pool", "_sync")
+
+    def __init__(self, sync: sync_checkpoint.Checkpoint, pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def id(self) -> str:
+        return self._sync.id
+
+    @property
+    def timeline(self) -> str:
+        return self._sync.timeline
+
+    @property
+    def seq(self) -> int:
+        return self._sync.seq
+
+    @property
+    def parent(self) -> str | None:
+        return self._sync.parent
+
+    @property
+    def created_at(self) -> datetime:
+        return self._sync.created_at
+
+    @property
+    def name(self) -> str | None:
+        return self._sync.name
+
+    @property
+    def kind(self) -> str:
+        return self._sync.kind
+
+    @property
+    def status(self) -> str:
+        return self._sync.status
+
+    @property
+    def description(self) -> str:
+        return self._sync.description
+
+    @property
+    def user(self) -> str | None:
+        return self._sync.user
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self._sync.metadata
+
+    @property
+    def task(self) -> str | None:
+        return self._sync.task
+
+    @property
+    def attempt(self) -> int | None:
+        return self._sync.attempt
+
+    async def read(self, *path: Any) -> Any:
+        return await self._pool.run(self._sync.read, *path)
+
+    @property
+    def sync(self) -> sync_checkpoint.Checkpoint:
+        """The same checkpoint for code that may block."""
+        return self._sync
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Checkpoint) and self._sync == other._sync
+
+    def __hash__(self) -> int:
+        return hash(self._sync)
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
+
+
+class Page(Sequence[Checkpoint]):
+    """See `hardsave.Page`."""
+
+    def __init__(self, sync: sync_checkpoint.Page, pool: Pool) -> None:
+        self._items = [Checkpoint(item, pool) for item in sync]
+        self.next = sync.next
+
+    @overload
+    def __getitem__(self, at: int) -> Checkpoint: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Checkpoint]: ...
+    def __getitem__(self, at: int | slice) -> Checkpoint | list[Checkpoint]:
+        return self._items[at]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+def blocking(expect: Checkpoint | Expected) -> Expected:
+    return expect.sync if isinstance(expect, Checkpoint) else expect
+
+
+def plain(given: Checkpoint | str) -> sync_checkpoint.Checkpoint | str:
+    return given.sync if isinstance(given, Checkpoint) else given
+
+
+def awaited_hits(found: "Hits[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hits[Checkpoint]":
+    from hardsave.vault.search import Hit, Hits
+
+    return Hits([Hit(Checkpoint(hit.checkpoint, pool), *hit[1:]) for hit in found], found.next)
+
+
+def awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: Pool) -> "Event[Checkpoint]":
+    from hardsave.vault.follow import Event
+
+    about = None if event.checkpoint is None else Checkpoint(event.checkpoint, pool)
+    return Event(*event[:4], checkpoint=about, data=event.data)

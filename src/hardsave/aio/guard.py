@@ -1,0 +1,36 @@
+"""An awaited guard around risky work."""
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hardsave.aio.pool import Pool
+
+if TYPE_CHECKING:
+    from hardsave.vault import guard as sync_guard
+
+
+class Guard:
+    """See `hardsave.Timeline.guard`."""
+
+    def __init__(self, sync: "sync_guard.Guard", pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def sync(self) -> "sync_guard.Guard":
+        """What it saved and took back."""
+        return self._sync
+
+    async def __aenter__(self) -> "Guard":
+        await self._pool.run(self._sync.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Also when it is cancelled: what failed is taken back before anything goes on.
+        await asyncio.shield(self._pool.run(self._sync.__exit__, kind, error, trace))

@@ -1,0 +1,257 @@
+"""The awaited timeline."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from hardsave.aio.checkpoint import Checkpoint, Page, blocking
+from hardsave.aio.guard import Guard
+from hardsave.aio.pool import Pool
+from hardsave.errors import HardsaveError
+from hardsave.vault import checkpoint as sync_checkpoint
+from hardsave.vault import line as sync_line
+from hardsave.vault.events import EventName, SaveFailed
+from hardsave.vault.line import Directory
+from hardsave.vault.rewind import Rewind, What
+from hardsave.vault.saving import Expected
+from hardsave.vault.undo import Operation
+
+if TYPE_CHECKING:
+    from hardsave.timeline.summary import Summary
+    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.vault.choosing import Scope
+
+T = TypeVar("T")
+
+
+class Timeline:
+    """See `hardsave.Timeline`."""
+
+    def __init__(self, sync: sync_line.Timeline, pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def name(self) -> str:
+        return self._sync.name
+
+    @property
+    def head(self) -> Awaitable[Checkpoint | None]:
+        return self._head()
+
+    async def _head(self) -> Checkpoint | None:
+        found = await self._pool.run(lambda: self._sync.head)
+        return None if found is None else Checkpoint(found, self._pool)
+
+    async def count(self) -> int:
+        """How many checkpoints were saved on it."""
+        return await self._pool.run(self._sync.__len__)
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
+
+    async def save(
+        self,
+        state: Any,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        workspace: Directory | None = None,
+        expect: Checkpoint | Expected = None,
+    ) -> Checkpoint:
+        return await self._saved(
+            self._pool.run(
+                self._sync.save,
+                state,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=metadata,
+                workspace=workspace,
+                expect=blocking(expect),
+            )
+        )
+
+    async def append(
+        self,
+        delta: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        workspace: Directory | None = None,
+        expect: Checkpoint | Expected = None,
+    ) -> Checkpoint:
+        return await self._saved(
+            self._pool.run(
+                self._sync.append,
+                delta,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=metadata,
+                workspace=workspace,
+                expect=blocking(expect),
+            )
+        )
+
+    async def snapshot(
+        self,
+        workspace: Directory,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        return await self._saved(
+            self._pool.run(
+                self._sync.snapshot,
+                workspace,
+                name=name,
+                kind=kind,
+                status=status,
+                description=description,
+                metadata=metadata,
+            )
+        )
+
+    @overload
+    async def load(self, ref: str = "@") -> Any: ...
+    @overload
+    async def load(self, ref: str = "@", *, type: type[T]) -> T: ...
+    async def load(self, ref: str = "@", *, type: Any = None) -> Any:
+        return await self._pool.run(self._sync.load, ref, type=type)
+
+    async def get(self, ref: str = "@") -> Checkpoint:
+        return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
+
+    async def checkpoints(
+        self,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        page = await self._pool.run(
+            self._sync.checkpoints,
+            name=name,
+            kind=kind,
+            status=status,
+            since=since,
+            until=until,
+            limit=limit,
+            after=after,
+        )
+        return Page(page, self._pool)
+
+    async def summary(self) -> "Summary":
+        return await self._pool.run(self._sync.summary)
+
+    async def fork(self, ref: str = "@", *, name: str) -> "Timeline":
+        line = Timeline(await self._pool.run(self._sync.fork, ref, name=name), self._pool)
+        await self._pool.tell("forked", line)
+        return line
+
+    async def ancestors(self, ref: str = "@") -> AsyncIterator[Checkpoint]:
+        for found in await self._pool.run(lambda: list(self._sync.ancestors(ref))):
+            yield Checkpoint(found, self._pool)
+
+    async def children(self, ref: str = "@") -> list[Checkpoint]:
+        found = await self._pool.run(self._sync.children, ref)
+        return [Checkpoint(checkpoint, self._pool) for checkpoint in found]
+
+    async def leaves(self) -> list[Checkpoint]:
+        found = await self._pool.run(self._sync.leaves)
+        return [Checkpoint(checkpoint, self._pool) for checkpoint in found]
+
+    async def depth(self, ref: str = "@") -> int:
+        return await self._pool.run(self._sync.depth, ref)
+
+    async def rewind(
+        self,
+        ref: str | None = None,
+        *,
+        what: What = "all",
+        status: str | None = None,
+        before: datetime | None = None,
+        paths: Sequence[str] | None = None,
+        scope: "Scope | None" = None,
+        git: bool = False,
+        workspace: Directory | None = None,
+        tasks: bool = False,
+        dry_run: bool = False,
+    ) -> Rewind:
+        done = await self._pool.run(
+            self._sync.rewind,
+            ref,
+            what=what,
+            status=status,
+            before=before,
+            paths=paths,
+            scope=scope,
+            git=git,
+            workspace=workspace,
+            tasks=tasks,
+            dry_run=dry_run,
+        )
+        if done.moved or ((done.files or done.tasks) and not dry_run):
+            await self._pool.tell("rewound" if done.moved else "restored", done)
+        return done
+
+    def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":
+        return Guard(self._sync.guard(name, workspace=workspace), self._pool)
+
+    async def bisect(
+        self,
+        good: str,
+        bad: str,
+        command: Sequence[str],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 # of the command, as on the other side
+        told: "Callable[[Try], object] | None" = None,
+    ) -> "Bisected":
+        return await self._pool.run(
+            self._sync.bisect, good, bad, command, timeout=timeout, told=told
+        )
+
+    async def undo(self) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo))
+
+    async def redo(self) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo))
+
+    async def clear(self) -> int:
+        count = await self._pool.run(self._sync.clear)
+        await self._pool.tell("cleared", self)
+        return count
+
+    async def delete(self) -> int:
+        count = await self._pool.run(self._sync.delete)
+        await self._pool.tell("deleted", self)
+        return count
+
+    async def _told(self, event: EventName, done: T) -> T:
+        await self._pool.tell(event, done)
+        return done
+
+    async def _saved(self, saving: Awaitable[sync_checkpoint.Checkpoint]) -> Checkpoint:
+        try:
+            checkpoint = Checkpoint(await saving, self._pool)
+        except HardsaveError as error:
+            await self._pool.tell("save_failed", SaveFailed(self.name, error))
+            raise
+        await self._pool.tell("checkpoint_saved", checkpoint)
+        return checkpoint

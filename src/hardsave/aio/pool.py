@@ -1,0 +1,55 @@
+"""The threads that an awaited vault runs its calls in."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from hardsave.errors import Misuse
+from hardsave.vault.events import EventName
+
+if TYPE_CHECKING:
+    pass
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+THREADS = 16
+
+_log = logging.getLogger(__name__)
+
+
+class Pool:
+    """The threads of one vault, and its handlers that are coroutine functions."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hardsave-aio")
+        self.handlers: dict[str, list[Callable[..., Awaitable[Any]]]] = {}
+        self.is_closed = False
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        if self.is_closed:
+            raise Misuse("this vault is closed; open it again")
+        # In a copy of the caller's context: what an attempt saves is known to be its own.
+        bound = partial(call, *args, **kwargs)
+        return await loop.run_in_executor(self._threads, copy_context().run, bound)
+
+    async def tell(self, event: EventName, about: object) -> None:
+        for handler in tuple(self.handlers.get(event, ())):
+            try:
+                await handler(about)
+            except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
+                _log.exception("a handler of %s failed: %r", event, handler)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise  # it is we who are cancelled
+                _log.exception("a handler of %s was cancelled: %r", event, handler)
+
+    async def close(self) -> None:
+        self.is_closed = True
+        await asyncio.to_thread(self._threads.shutdown)

@@ -1,0 +1,215 @@
+"""The awaited vault."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hardsave.aio.checkpoint import Checkpoint, awaited_event, awaited_hits, plain
+from hardsave.aio.line import Timeline
+from hardsave.aio.pool import Pool
+from hardsave.aio.workspace import Workspace
+from hardsave.stores.base import Collected, Report, Stats
+from hardsave.vault import checkpoint as sync_checkpoint
+from hardsave.vault import line as sync_line
+from hardsave.vault import vault as sync_vault
+from hardsave.vault.events import EventName, is_async
+from hardsave.vault.undo import Operation
+from hardsave.vault.vault import POLL_SECONDS
+from hardsave.vault.verify import Verification
+
+if TYPE_CHECKING:
+    import os
+
+    from hardsave.tasks.awaited import Tasks
+    from hardsave.timeline.diff import Diff
+    from hardsave.timeline.policy import Policy
+    from hardsave.timeline.retention import Plan
+    from hardsave.vault.follow import Event, Following
+    from hardsave.vault.purge import Purged
+    from hardsave.vault.retain import Retained
+    from hardsave.vault.search import Hits
+    from hardsave.vault.transfer import Exported, Imported
+
+T = TypeVar("T")
+
+
+class Vault:
+    """See `hardsave.Vault`. Made by `hardsave.aio.open()`."""
+
+    def __init__(self, sync: sync_vault.Vault, pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def user(self) -> str | None:
+        return self._sync.user
+
+    @property
+    def tasks(self) -> "Tasks":
+        from hardsave.tasks.awaited import Tasks  # many programs only save
+
+        return Tasks(self._sync.tasks, self._pool)
+
+    async def timeline(self, name: str, *, once: str | None = None) -> Timeline:
+        return Timeline(await self._pool.run(self._sync.timeline, name, once=once), self._pool)
+
+    async def timelines(self) -> AsyncIterator[Timeline]:
+        for line in await self._pool.run(lambda: list(self._sync.timelines())):
+            yield Timeline(line, self._pool)
+
+    async def workspace(
+        self,
+        path: "str | os.PathLike[str]" = ".",
+        *,
+        include: Sequence[str] = (),
+        leave_out: Sequence[str] = (),
+        max_file_bytes: int | None = None,
+        max_total_bytes: int | None = None,
+        sure: bool = False,
+    ) -> Workspace:
+        made = await self._pool.run(
+            self._sync.workspace,
+            path,
+            include=include,
+            leave_out=leave_out,
+            max_file_bytes=max_file_bytes,
+            max_total_bytes=max_total_bytes,
+            sure=sure,
+        )
+        return Workspace(made, self._pool)
+
+    async def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
+        return await self._pool.run(self._sync.plan_retention, policy)
+
+    async def apply(self, plan: "Plan") -> "Retained":
+        return await self._told("retained", await self._pool.run(self._sync.apply, plan))
+
+    async def get(self, ref: str) -> Checkpoint:
+        return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
+
+    async def diff(self, old: Checkpoint | str, new: Checkpoint | str) -> "Diff":
+        return await self._pool.run(self._sync.diff, plain(old), plain(new))
+
+    async def export_file(
+        self, path: "str | os.PathLike[str]", *, timelines: Iterable[str] | None = None
+    ) -> "Exported":
+        return await self._pool.run(self._sync.export_file, path, timelines=timelines)
+
+    async def import_file(self, path: "str | os.PathLike[str]") -> "Imported":
+        return await self._told("imported", await self._pool.run(self._sync.import_file, path))
+
+    def on(self, event: EventName, handler: Callable[..., Any]) -> Callable[[], None]:
+        """See `hardsave.Vault.on`; `handler` may be a coroutine function."""
+        if not is_async(handler):
+            return self._sync.on(event, lambda about: handler(self._wrapped(about)))
+        if event.startswith("task_"):  # told in the middle of calls, wherever these are made
+            loop = asyncio.get_running_loop()
+            return self._sync.on(
+                event,
+                lambda about: asyncio.run_coroutine_threadsafe(handler(about), loop).result(),
+            )
+        self._sync.on(event, lambda about: None)()  # refuses an event that does not exist
+        handlers = self._pool.handlers.setdefault(event, [])
+        handlers.append(handler)
+
+        def off() -> None:
+            if handler in handlers:
+                handlers.remove(handler)
+
+        return off
+
+    async def undo(self) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo))
+
+    async def redo(self) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo))
+
+    async def operations(self, timeline: str | None = None) -> AsyncIterator[Operation]:
+        for found in await self._pool.run(lambda: list(self._sync.operations(timeline))):
+            yield found
+
+    async def delete(self, ref: str) -> Checkpoint:
+        checkpoint = Checkpoint(await self._pool.run(self._sync.delete, ref), self._pool)
+        return await self._told("deleted", checkpoint)
+
+    async def _told(self, event: EventName, done: T) -> T:
+        await self._pool.tell(event, done)
+        return done
+
+    async def search(
+        self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
+    ) -> "Hits[Checkpoint]":
+        return await self._pool.run(
+            lambda: awaited_hits(
+                self._sync.search(text, timeline=timeline, limit=limit, after=after), self._pool
+            )
+        )
+
+    def follow(
+        self,
+        after: int | None = None,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        stop: Callable[[], bool] | None = None,
+    ) -> "AsyncIterator[Event[Checkpoint]]":
+        begun = self._pool.run(self._sync.follow, after, poll_seconds=poll_seconds, stop=stop)
+        return self._followed(asyncio.ensure_future(begun), poll_seconds)
+
+    async def _followed(
+        self, begun: "asyncio.Future[Following]", poll_seconds: float
+    ) -> "AsyncIterator[Event[Checkpoint]]":
+        following = await begun
+
+        def is_over() -> bool:
+            return self._pool.is_closed or following.is_over
+
+        while not is_over():
+            events = await self._pool.run(following.read)
+            for event in events:
+                if is_over():
+                    return
+                yield awaited_event(event, self._pool)
+            if not events:
+                await asyncio.sleep(poll_seconds)
+
+    async def verify(self, ref: str | None = None) -> Verification:
+        return await self._pool.run(self._sync.verify, ref)
+
+    async def repair(self) -> Report:
+        return await self._pool.run(self._sync.repair)
+
+    async def stats(self) -> Stats:
+        return await self._pool.run(self._sync.stats)
+
+    async def gc(self) -> Collected:
+        return await self._told("collected", await self._pool.run(self._sync.gc))
+
+    async def compact(self) -> None:
+        await self._pool.run(self._sync.compact)
+
+    async def purge(
+        self, ref: str | None = None, *, timeline: str | None = None, text: str | None = None
+    ) -> "Purged":
+        purged = self._pool.run(self._sync.purge, ref, timeline=timeline, text=text)
+        return await self._told("purged", await purged)
+
+    async def close(self) -> None:
+        await self._pool.close()
+        await asyncio.to_thread(self._sync.close)
+
+    async def __aenter__(self) -> "Vault":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _wrapped(self, about: object) -> object:
+        if isinstance(about, sync_checkpoint.Checkpoint):
+            return Checkpoint(about, self._pool)
+        return Timeline(about, self._pool) if isinstance(about, sync_line.Timeline) else about

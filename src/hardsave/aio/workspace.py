@@ -1,0 +1,108 @@
+"""The awaited workspace."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hardsave.aio.checkpoint import Checkpoint
+from hardsave.aio.line import Timeline
+from hardsave.aio.pool import Pool
+from hardsave.vault.rewind import Rewind
+
+if TYPE_CHECKING:
+    import os
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from hardsave.vault import workspace as sync_workspace
+    from hardsave.vault.choosing import Scope
+    from hardsave.vault.workspace import Status
+    from hardsave.workspace.watch import Watch
+
+T = TypeVar("T")
+
+
+class Workspace:
+    """See `hardsave.Workspace`."""
+
+    def __init__(self, sync: "sync_workspace.Workspace", pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @property
+    def path(self) -> "Path":
+        return self._sync.path
+
+    @property
+    def sync(self) -> "sync_workspace.Workspace":
+        """The same workspace for code that may block."""
+        return self._sync
+
+    @property
+    def last(self) -> Awaitable[Checkpoint | None]:
+        return self._last()
+
+    async def _last(self) -> Checkpoint | None:
+        found = await self._pool.run(lambda: self._sync.last)
+        return None if found is None else Checkpoint(found, self._pool)
+
+    async def snapshot(
+        self,
+        *,
+        timeline: str | None = None,
+        name: str | None = None,
+        kind: str | None = None,
+        status: str = "running",
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        saved = await self._pool.run(
+            self._sync.snapshot,
+            timeline=timeline,
+            name=name,
+            kind=kind,
+            status=status,
+            description=description,
+            metadata=metadata,
+        )
+        checkpoint = Checkpoint(saved, self._pool)
+        await self._pool.tell("checkpoint_saved", checkpoint)
+        return checkpoint
+
+    async def status(self, against: str | None = None) -> "Status":
+        return await self._pool.run(self._sync.status, against)
+
+    def watch(self) -> "AbstractContextManager[Watch]":
+        return self._sync.watch()
+
+    async def dirty_files(self) -> list[str]:
+        return await self._pool.run(self._sync.dirty_files)
+
+    async def restore(
+        self,
+        ref: str,
+        *,
+        paths: Sequence[str] | None = None,
+        scope: "Scope | None" = None,
+        git: bool = False,
+        dry_run: bool = False,
+    ) -> Rewind:
+        done = await self._pool.run(
+            self._sync.restore, ref, paths=paths, scope=scope, git=git, dry_run=dry_run
+        )
+        if done.files and not dry_run:
+            await self._pool.tell("restored", done)
+        return done
+
+    async def fork(
+        self, ref: str, directory: "str | os.PathLike[str]", *, name: str | None = None
+    ) -> "tuple[Timeline, Workspace]":
+        made = await self._pool.run(self._sync.fork, ref, directory, name=name)
+        line = Timeline(made.timeline, self._pool)
+        await self._pool.tell("forked", line)
+        return line, Workspace(made.workspace, self._pool)
+
+    def __fspath__(self) -> str:
+        return self._sync.__fspath__()
+
+    def __repr__(self) -> str:
+        return repr(self._sync)
