@@ -1,5 +1,6 @@
 """`hardsave run -- CMD` with real processes: what the agent notices of us, and what is saved."""
 
+import json
 import os
 import signal
 import subprocess
@@ -174,3 +175,34 @@ def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
     assert done.returncode == 3
     assert b"there is no command 'no-such-agent'" in done.stderr
     assert stage.residents() == []
+
+
+def test_an_agent_that_does_not_call_us_is_said_to_save_files_alone(
+    stage: Stage, tmp_path: Path
+) -> None:
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 4\n")
+    program.chmod(0o755)
+    home = tmp_path / "codex"
+    home.mkdir()
+
+    def said(config: str, command: str) -> str:
+        (home / "hooks.json").write_text(config)
+        done = subprocess.run(
+            [sys.executable, "-m", "hardsave", "run", "--", command],
+            cwd=stage.work,
+            env={**os.environ, "HARDSAVE_STORE": str(stage.store), "CODEX_HOME": str(home)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+        )
+        assert done.returncode == (4 if command == str(program) else 0)
+        return done.stderr
+
+    assert "'hardsave init' lets Codex save" in said("{}", str(program))
+    ours = {"hooks": [{"type": "command", "command": "hardsave-hook codex"}]}
+    assert "leaves our hooks out" in said(json.dumps({"hooks": {"Stop": [ours]}}), str(program))
+    assert "only files are sure to be saved" in said("nonsense", str(program))
+    assert "only files" not in said("{}", "true")
