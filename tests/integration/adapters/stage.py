@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -80,9 +80,12 @@ class Stage:
         }
 
     def wait_for(self, path: Path) -> None:
+        self.wait_until(path.exists)
+
+    def wait_until(self, is_true: Callable[[], bool]) -> None:
         end = time.monotonic() + TIMEOUT_SECONDS
-        while not path.exists():
-            assert time.monotonic() < end, f"{path} never came"
+        while not is_true():
+            assert time.monotonic() < end, "it never happened"
             time.sleep(0.05)
 
     def end_tool(self) -> None:

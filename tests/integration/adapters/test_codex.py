@@ -214,6 +214,36 @@ def test_a_call_that_was_killed_is_answered_once_and_truly(tmp_path: Path) -> No
     assert len(results) == sum("output" in item["type"] for item in asked["input"])
 
 
+def test_what_a_tool_did_before_codex_was_killed_comes_back_with_the_truth_about_it(
+    tmp_path: Path,
+) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    call = shell("echo b > made.txt; echo $$ > pid; exec sleep 600", "c1")
+    with ScriptedModel([Reply(calls=(call,))]) as model:
+        stage.configure(model.openai_url)
+        watched = [*HARDSAVE.split(), "run", "--timeline", "mine", "--"]
+        with stage.started([*watched, *stage.command("do it")], {}):
+            stage.wait_for(stage.project / "pid")
+    stage.end_tool()
+
+    def ended() -> Any:
+        """What the process beside Codex saved last."""
+        newest, *_ = stage.hardsave("log", "--timeline", "mine")
+        return newest if newest["status"] == "ended" else None
+
+    stage.wait_until(lambda: ended() is not None)
+    last = ended()
+    (stage.project / "made.txt").unlink()
+    back = stage.rewind(last)
+    assert "made.txt" in stage.files()
+    assert "1 call has no result" in back["why"]
+    asked = stage.resumed([Reply("On.")] * 3, back["session"])
+    (result,) = (item for item in asked["input"] if "output" in item)
+    assert result["call_id"] == "c1"
+    assert "unknown" in result["output"]
+
+
 def test_a_session_that_goes_on_saves_on_the_same_timeline_and_can_go_back_again(
     tmp_path: Path,
 ) -> None:
