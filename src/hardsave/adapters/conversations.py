@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hardsave.adapters import agents
+from hardsave.adapters.agents import Agent
 from hardsave.adapters.resumption import Resumption
 
 
@@ -19,11 +20,20 @@ def resume(
     A conversation is as the last hook of its session has left it. Checkpoints that others have
     made since, of files alone, have it too: it is not from the same moment.
     """
-    found = state.get("transcript") if isinstance(state, Mapping) else None
-    agent = agents.named(found.get("agent")) if isinstance(found, Mapping) else None
+    agent = _agent(state)
     if agent is None:
         return None
     from hardsave.adapters import rewinding
 
     is_past = "hook" not in metadata or "subagent" in metadata
     return rewinding.resume(agent, state, environment, timeline, is_past=is_past)
+
+
+def is_record(state: Any, key: object) -> bool:
+    """Whether a part of a state is an agent's own record, of which the messages tell people all."""
+    return key in ("transcript", "lines") and _agent(state) is not None
+
+
+def _agent(state: Any) -> Agent | None:
+    found = state.get("transcript") if isinstance(state, Mapping) else None
+    return agents.named(found.get("agent")) if isinstance(found, Mapping) else None

@@ -74,3 +74,13 @@ def test_a_search_finds_what_was_said_and_not_the_lines_it_came_in(
     found = run("search", "two", "--json").data
     assert "messages" in json.dumps(found)
     assert "lines" not in json.dumps(found)
+
+
+def test_a_diff_tells_what_was_said_and_leaves_the_agents_record_out(
+    run: Run, transcript: Path
+) -> None:
+    ran = run("diff", "@~1", "@")
+    assert "two" in ran.out
+    assert "lines[" not in ran.out
+    assert "transcript." not in ran.out
+    assert "lines" in json.dumps(run("diff", "@~1", "@", "--json").data)

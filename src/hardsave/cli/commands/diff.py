@@ -91,6 +91,7 @@ def _lines(
 
 
 def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
+    from hardsave.adapters import conversations
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:
@@ -101,6 +102,8 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
         ("+", after, found.added),
     ):
         for path in paths:
+            if conversations.is_record(side.state, path[0] if path else None):
+                continue
             if _is_message(path):
                 yield from draw.message(messages.read(side.read(*path)), sign=sign)
             else:
