@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from tests.integration.cli.screen import Screen
 
 TIMEOUT_SECONDS = 120
 HARDSAVE = f"{sys.executable} -P -m hardsave"
@@ -70,6 +73,18 @@ class Stage:
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+    def screen(self, command: list[str], more: dict[str, str]) -> Screen:
+        """An agent at a terminal."""
+        program = shutil.which(command[0]) or command[0]
+        environment = {**self.environment, **more, "LANG": "C.UTF-8"}
+        return Screen(
+            [program, *command[1:]],
+            cwd=self.project,
+            environment=environment,
+            width=120,
+            height=40,
+        )
 
     def checkpoints(self) -> dict[tuple[str, str | None], Any]:
         """The checkpoints of the one timeline, the newest by each hook and call."""

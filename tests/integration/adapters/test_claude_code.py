@@ -55,6 +55,18 @@ class ClaudeStage(Stage):
         assert CLAUDE is not None
         return [CLAUDE, "-p", "--dangerously-skip-permissions", *arguments]
 
+    def is_known_to_its_user(self) -> None:
+        """As if somebody had answered what Claude Code asks at a terminal for the first time."""
+        known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        answers = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "bypassPermissionsModeAccepted": True,
+            "customApiKeyResponses": {"approved": ["none"], "rejected": []},
+            "projects": {str(self.project): known},
+        }
+        (self.config / ".claude.json").write_text(json.dumps(answers))
+
     def transcripts(self) -> dict[str, str]:
         """Every transcript, by what is in it."""
         return {path: hash for path, hash in self.kept().items() if path.endswith(".jsonl")}
@@ -75,6 +87,10 @@ def _said(messages: list[dict[str, Any]]) -> Iterator[Any]:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for block in blocks:
             yield message["role"], {k: v for k, v in block.items() if k != "cache_control"}
+
+
+def results(request: dict[str, Any]) -> list[Any]:
+    return [block for _, block in said(request) if block["type"] == "tool_result"]
 
 
 def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: Path) -> None:
@@ -156,3 +172,38 @@ def test_a_call_that_was_killed_is_answered_once_and_truly(tmp_path: Path) -> No
     (truth,) = (each for each in results if each["tool_use_id"] == "toolu_2")
     assert truth["is_error"]
     assert "unknown" in json.dumps(truth)
+
+
+def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    stage.is_known_to_its_user()
+    script = [
+        Reply("I write.", (bash("echo b > made.txt", "toolu_1"),)),
+        Reply("It is done."),
+        Reply("It goes on."),
+    ]
+    assert CLAUDE is not None
+    command = [CLAUDE, "--dangerously-skip-permissions"]
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        with stage.screen([*command, "do it"], url) as screen:
+            screen.wait_for("It is done.")
+            stage.wait_until(lambda: ("Stop", None) in stage.checkpoints())
+        (line,) = stage.hardsave("timelines")
+        boundaries = [
+            each
+            for each in stage.hardsave("log", "--timeline", line["name"])
+            if each["metadata"].get("tool") == "Bash"
+        ]
+        assert len(boundaries) == 2  # after the call, and after all of its answer
+        for checkpoint in boundaries:
+            back = stage.hardsave("rewind", checkpoint["id"], "--yes")["conversation"]
+            assert back["why"] == ""  # no call without a result
+            with stage.screen([*command, "--resume", back["session"], "go on"], url) as screen:
+                screen.wait_for("It goes on.")
+        asked = [each.body for each in model.requests if each.body.get("tools")]
+    then = next(said(each) for each in asked if results(each))
+    for now in [said(each) for each in asked if results(each)][-2:]:
+        assert now[: len(then)] == then
+        assert "go on" in json.dumps(now[-1])

@@ -12,6 +12,7 @@ from hardsave.adapters import codex_trust
 from hardsave.adapters.settings import places
 from hardsave.runtime.scripted import Call, Reply, Script, ScriptedModel
 from tests.integration.adapters.stage import HARDSAVE, UNTIL_SAVED, Stage
+from tests.integration.cli.screen import Screen
 
 CODEX = os.environ.get("HARDSAVE_TEST_CODEX") or shutil.which("codex")
 pytestmark = pytest.mark.skipif(CODEX is None, reason="Codex is not installed")
@@ -61,6 +62,8 @@ class CodexStage(Stage):
             f'model = "{self.model}"\nmodel_provider = "local"\n'
             f'[model_providers.local]\nname = "local"\nbase_url = "{url}"\n'
             'wire_api = "responses"\nrequest_max_retries = 0\nstream_max_retries = 0\n'
+            f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
+            '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'  # as if declined
         )
         for place in places(self.hooks.read_text()) if trusted else ():
             text += f'[hooks.state."{codex_trust.key(str(self.hooks), place)}"]\n'
@@ -336,3 +339,42 @@ def test_a_transcript_that_is_not_as_known_is_refused_and_files_come_back(tmp_pa
     assert "the conversation was left as it is" in done.stderr
     assert stage.files() == {"edited.txt": "one\n"}
     assert stage.kept() == before
+
+
+def test_at_a_terminal_its_user_trusts_the_hooks_and_goes_back(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply("I write.", (shell("echo b > made.txt", "c1"),)), Reply("Done.")]
+    assert CODEX is not None
+    command = [CODEX, "--dangerously-bypass-approvals-and-sandbox"]
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url, trusted=False)
+        with stage.screen([*command, "do it"], {}) as screen:
+            screen.wait_for("Hooks need review")
+            screen.type("2")  # trust all
+            screen.type("\r")
+            screen.wait_for("Done.")
+            _quit(screen)
+        assert {each["what"]: each for each in stage.hardsave("doctor")}["Codex"]["level"] == "ok"
+        saved = stage.checkpoints()["PostToolUse", "c1"]
+        back = stage.hardsave("rewind", saved["id"], "--yes")["conversation"]
+        with stage.screen([*command, "resume", back["session"], "go on"], {}) as screen:
+            screen.wait_for("Done.")
+            _quit(screen)
+        told = [each.body for each in model.requests]
+    (then,) = (each for each in told if _is_main(each, saved["metadata"]["session"], 1))
+    (now,) = (each for each in told if _is_main(each, back["session"], 1))
+    assert check_goes_on(then, now) == []
+
+
+def _quit(screen: Screen) -> None:
+    screen.type("/quit")
+    screen.wait_for("/quit")
+    screen.type("\r")
+    assert screen.ended() == 0
+
+
+def _is_main(request: dict[str, Any], session: str, calls: int) -> bool:
+    """At a terminal Codex also asks for a title."""
+    results = sum(item["type"] == "function_call_output" for item in request["input"])
+    return (request["prompt_cache_key"], results) == (session, calls)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -20,6 +20,17 @@ _LAUNCH = (
 )
 LEAVES = b"\x1b[?1049l"  # the other screen
 SECONDS = 60  # a bound for a machine that is busy; nothing takes that long
+
+
+class _Terminal(pyte.Screen):
+    """Answers what programs ask a terminal: where the cursor is, what it can do."""
+
+    def __init__(self, width: int, height: int, *, answer: Callable[[str], None]) -> None:
+        super().__init__(width, height)
+        self._answer = answer
+
+    def write_process_input(self, data: str) -> None:
+        self._answer(data)
 
 
 class Screen:
@@ -35,7 +46,7 @@ class Screen:
         height: int = 30,
     ) -> None:
         self._master, slave = os.openpty()
-        self.screen = pyte.Screen(width, height)
+        self.screen = _Terminal(width, height, answer=self.type)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
         self._set_size(width, height)
