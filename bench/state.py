@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench import crowd, hooks, reading, start, tasks, workspace, writing
+from bench import agent, crowd, hooks, reading, start, tasks, workspace, writing
 from bench.report import Row
 from bench.setting import Setting
 
@@ -22,6 +22,7 @@ SECTIONS: dict[str, Section] = {
     "steps": tasks.steps,
     "restart": tasks.restart,
     "claims": tasks.claims,
+    "agent": agent.turns,
     "files": workspace.small,
     "many-files": workspace.large,
     "hook": hooks.hook,
