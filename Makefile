@@ -15,7 +15,7 @@ READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: $(READY)/core ## agents that are killed, and go on
+run: $(READY)/test ## agents that are killed, and go on
 	@$(BIN)/hardsave demo
 
 test: $(READY)/test ## all tests but the torture; ARGS="-k name" goes to pytest

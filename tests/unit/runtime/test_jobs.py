@@ -533,3 +533,23 @@ def test_a_job_goes_on_with_the_model_that_it_had(office: Office) -> None:
     office.jobs.resume("fix")
     office.work(models={"other": other})
     assert office.jobs.get("fix").model == "other"
+
+
+def test_every_save_of_a_job_belongs_to_its_attempt_and_a_lost_one_saves_nothing(
+    office: Office,
+) -> None:
+    office.failed(2, retries=1)
+    saved = list(office.vault.timeline("fix").checkpoints())[::-1]
+    assert {(cp.task, cp.attempt) for cp in saved} == {("fix", 1), ("fix", 2)}
+    office.jobs.add("lost", "x")
+    seen: list[int] = []
+
+    def steal(checkpoint: hardsave.Checkpoint) -> None:
+        if checkpoint.timeline == "lost" and checkpoint.description == "response 1":
+            office.vault.tasks.cancel("lost")
+            seen.append(len(office.vault.timeline("lost")))
+
+    office.vault.on("checkpoint_saved", steal)
+    office.work()
+    assert seen == [len(office.vault.timeline("lost"))]
+    assert office.vault.tasks.get("lost").error == "cancelled"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.cli.demo import crash, files, work
+from hardsave.cli.demo import crash, files, job, work
 from hardsave.cli.demo.stage import Stage
 
 
@@ -18,6 +18,7 @@ class Scene(NamedTuple):
 SCENES = {
     "crash": Scene("An agent that is killed, and goes on", crash.play),
     "work": Scene("Tasks that survive their server", work.play),
+    "job": Scene("A job that is killed, and resumed elsewhere", job.play),
     "files": Scene("A workspace that is deleted, and comes back", files.play),
 }
 
