@@ -57,14 +57,18 @@ class Went(NamedTuple):
             return f"does not go on: {self.answer}"
         said = []
         if self.asked_again:
-            said.append(f"{self.asked_again} answers asked for again")
+            said.append(f"{_count(self.asked_again, 'answer')} asked for again")
         if self.done_again:
             said.append("done again: " + ", ".join(self.done_again))
         if self.missing:
             said.append("never done: " + ", ".join(self.missing))
         if self.broken:
-            said.append(f"{self.broken} requests that a model refuses")
+            said.append(f"{_count(self.broken, 'request')} that a model refuses")
         return "; ".join(said) or "nothing"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def script(moment: str) -> Script:

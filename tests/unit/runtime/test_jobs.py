@@ -1,20 +1,27 @@
 """Jobs, with models in this process: how they stand, what resumes them, what ends them."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.runtime.jobs import Job, Jobs, is_job
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.worker import Worker
+from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
 from hardsave.stores.memory import MemoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -553,3 +560,75 @@ def test_every_save_of_a_job_belongs_to_its_attempt_and_a_lost_one_saves_nothing
     office.work()
     assert seen == [len(office.vault.timeline("lost"))]
     assert office.vault.tasks.get("lost").error == "cancelled"
+
+
+# A model that is no help, a ledger that cannot be written, a worker that has to stop
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [(Fault(200, "<html>busy</html>"), ""), (Fault(401), "401"), (Silence(), "")],
+)
+def test_a_model_that_answers_garbage_or_never_fails_the_job_and_loses_nothing(
+    office: Office, step: Any, says: str
+) -> None:
+    call = Reply("", (Call("note", {"text": "hello"}),))
+    with ScriptedModel([call, [step, Reply("done")]]) as model:
+        nothing_kept = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0))
+        client = AsyncOpenAI(
+            base_url=model.openai_url, api_key="none", max_retries=0, http_client=nothing_kept
+        )
+        agent: Agent[None, Any] = Agent(
+            OpenAIChatModel("scripted", provider=OpenAIProvider(openai_client=client))
+        )
+        agent.tool_plain(office.note)
+        office.add()
+        office.work({"default": agent}, model_settings={"timeout": 0.5})
+        job = office.jobs.get("fix")
+        assert (job.state, job.turns) == ("failed", 1)
+        assert job.error
+        assert says in job.error
+        office.jobs.resume("fix")
+        office.work({"default": agent})
+    assert office.jobs.get("fix").output == "done"
+    assert office.noted == ["hello"]
+
+
+def test_progress_that_cannot_be_written_stops_no_job(
+    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*args: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(hardsave.Attempt, "progress", full)
+    office.add()
+    office.work()
+    assert office.jobs.get("fix").state == "succeeded"
+    assert "the disk is full" in caplog.text
+
+
+def test_a_worker_that_is_stopped_hands_its_job_back(office: Office) -> None:
+    begun = threading.Event()
+
+    async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return office._say(messages, info)
+        begun.set()
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    agent: Agent[None, Any] = Agent(FunctionModel(hang))
+    agent.tool_plain(office.note)
+    office.add()
+    worker = Worker(office.jobs, {"default": agent})
+    thread = threading.Thread(target=worker.run, kwargs={"grace_seconds": 0.1})
+    thread.start()
+    assert begun.wait(30)
+    worker.stop()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert office.jobs.get("fix").state == "queued"
+    assert office.vault.tasks.get("fix").attempts == 0
+    office.work()
+    assert office.jobs.get("fix").output == "done"
+    assert office.noted == ["turn 1", "turn 2"]

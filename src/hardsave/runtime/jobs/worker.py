@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from hardsave.errors import HardsaveError, LeaseLost, Misuse
+from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime import loop
@@ -31,6 +32,7 @@ from hardsave.runtime.jobs.spec import JobId, Spec
 from hardsave.runtime.jobs.standing import Job
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks.attempt import Attempt
+from hardsave.tasks.executor import GRACE_SECONDS, Runner
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.vault.vault import Vault
@@ -60,20 +62,24 @@ class Worker:
         models: Mapping[str, Model] | None = None,
         unknown: "UnknownPolicy | Mapping[str, UnknownPolicy] | None" = None,
         allow_private_callbacks: bool = False,
+        model_settings: ModelSettings | None = None,
         model_retry: Retry = RETRY,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """An agent is one of Pydantic AI, or a function that makes one for a job. `models` are
-        those that jobs may name, and that a resumed one goes on with."""
+        those that jobs may name, and that a resumed one goes on with. A model that may never
+        answer wants `model_settings={"timeout": seconds}`."""
         self._jobs = jobs
         self._agents = dict(agents)
         self._deps = deps
         self._models = dict(models or {})
         self._unknown = unknown
         self._allow_private = allow_private_callbacks
+        self._model_settings = model_settings
         self._model_retry = model_retry
         self._sleep = sleep
         self._events: asyncio.AbstractEventLoop | None = None
+        self._runner: Runner | None = None
 
     @property
     def _vault(self) -> Vault:
@@ -88,11 +94,13 @@ class Worker:
         retry: Retry = BACKOFF,
         lease_seconds: float = 30.0,
         take_over: bool = False,
+        grace_seconds: float = GRACE_SECONDS,
         told: Callable[[Job], object] | None = None,
     ) -> None:
         """Run jobs as they come; ends as a runner of tasks does. `retry` says how long failed ones
         wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
+        self._runner = runner
         with _event_loop() as self._events, runner:
             for task in runner.report.interrupted:
                 if is_job(task):
@@ -102,9 +110,16 @@ class Worker:
                 concurrency=concurrency,
                 until_idle=until_idle,
                 retry=replace(retry, never=(*retry.never, OutOfTurns)),
+                grace_seconds=grace_seconds,
                 wants=is_job,
                 ended=lambda attempt: self._ended(attempt, told),
             )
+
+    def stop(self) -> None:
+        """Begin nothing more. What is under way has its time of grace to end, and is handed back
+        after that: it goes on from its last save, and the attempt does not count."""
+        if self._runner is not None:
+            self._runner.stop()
 
     # One job
 
@@ -156,9 +171,10 @@ class Worker:
             models=self._models,
             unknown=self._unknown,
             approvals=words,
-            turns=lambda turn: attempt.progress(min(turn, spec.max_turns), spec.max_turns),
+            turns=lambda turn: _progressed(attempt, turn, spec.max_turns),
             usage_limits=UsageLimits(request_limit=spec.max_turns),
             data={specs.KEY: specs.to_plain(spec, id)},
+            model_settings=self._model_settings,
             retry=self._model_retry,
             sleep=self._sleep,
         )
@@ -240,6 +256,14 @@ class Worker:
             if job.spec.callback is not None and job.state in ("succeeded", "failed"):
                 told = callback.message(job, datetime.now(UTC).isoformat(timespec="seconds"))
                 callback.tell(job.spec.callback, told, allow_private=self._allow_private)
+
+
+def _progressed(attempt: Attempt, turn: int, most: int) -> None:
+    """A ledger that cannot be written stops no agent; one that has given the job away does."""
+    try:
+        attempt.progress(min(turn, most), most)
+    except Unavailable as error:
+        log(__name__).warning("the progress of job %r is not on record: %s", attempt.id, error)
 
 
 @contextlib.contextmanager
