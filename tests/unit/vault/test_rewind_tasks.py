@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Conflict, LeaseLost, Misuse
-from hardsave.objects.records import TaskRecord
+from hardsave.objects.records import LogRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.attempt import working
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.desk import Desk
+from tests.unit.vault.stage import Watched
 
 
 def do(vault: Vault, name: str, line: Timeline, **about: Any) -> str:
@@ -170,6 +171,22 @@ def test_files_state_and_tasks_go_back_together(desk: Desk) -> None:
     desk.line.undo()
     assert desk.read("a.txt") == "after"
     assert states(desk.vault) == {"edit": "completed"}
+
+
+def test_head_files_and_tasks_are_one_commit(desk: Desk, store: Watched) -> None:
+    desk.write(a_txt="before")
+    first = desk.save(0)
+    desk.vault.tasks.add("edit")
+    with desk.vault.tasks.attempt("edit"):
+        desk.write(a_txt="after")
+        desk.save(1)
+    for act in (lambda: desk.line.rewind(first, tasks=True), desk.line.undo, desk.line.redo):
+        store.batches.clear()
+        act()
+        moving = [batch for batch in store.batches if batch.work.moves]
+        logged = [batch for batch in store.batches if isinstance(batch.event, LogRecord)]
+        assert moving == logged
+        assert len(logged) == 1
 
 
 def test_tasks_go_back_even_if_all_else_is_there_already(desk: Desk) -> None:
