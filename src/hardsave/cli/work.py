@@ -105,4 +105,6 @@ def happened(history: Sequence[Happening]) -> Iterator[Text]:
 def _said(key: str, value: object) -> str:
     if key == "again_at" and isinstance(value, int):
         return f"again at {moments.local(moment(value))}"
+    if key == "was" and isinstance(value, list):  # what an undo needs to know
+        return f"was {value[0]}"
     return f"{key} {words.line(str(data.json_ready(value)), 100)}"
