@@ -5,7 +5,7 @@ being told so. A thread that it starts by itself belongs to nobody.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import NamedTuple, Protocol
 
@@ -50,4 +50,5 @@ def working(attempt: Work) -> Iterator[None]:
     try:
         yield
     finally:
-        _current.reset(token)
+        with suppress(ValueError):  # left in another context, which never knew of it
+            _current.reset(token)

@@ -312,3 +312,20 @@ def test_tasks_that_hold_a_text_are_forgotten(path: Path) -> None:
         assert vault.purge(text=third).tasks == 1
         assert vault.verify().faults == ()
     assert found(path.parent, SECRETS) == set()
+
+
+def test_the_id_of_a_task_is_purged_from_its_checkpoints_and_from_the_log_too(path: Path) -> None:
+    secret = SECRETS[0]
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        first = line.save({"n": 0}).id
+        vault.tasks.add(f"use {secret}")
+        with vault.tasks.attempt(f"use {secret}"):
+            saved = line.save({"n": 1}).id
+        line.rewind(first, tasks=True)
+        backed_up(path)
+        assert vault.purge(text=secret).tasks == 1
+        assert vault.get(saved).task == "use [purged]"
+        assert vault.get(saved).read("n") == 1
+        assert vault.verify().faults == ()
+    assert found(path.parent, [secret]) == set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextvars import copy_context
 
 import pytest
 
@@ -118,3 +119,12 @@ def test_a_thread_of_its_own_belongs_to_nobody(vault: Vault, line: Timeline) -> 
         thread.start()
         thread.join()
     assert line.get().task is None
+
+
+def test_a_block_may_end_in_another_context_than_it_began_in(vault: Vault, line: Timeline) -> None:
+    vault.tasks.add("t1")
+    attempt = vault.tasks.claim("t1")
+    copy_context().run(attempt.__enter__)
+    assert line.save({}).task is None
+    attempt.__exit__(None, None, None)
+    assert vault.tasks.get("t1").state == "completed"
