@@ -25,6 +25,7 @@ LIBRARIES = (
     "langgraph",
     "langgraph-checkpoint",
     "langgraph-checkpoint-sqlite",
+    "stepback",
     "dbos",
 )
 IN_MEMORY = {"tmpfs", "ramfs"}

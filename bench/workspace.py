@@ -2,7 +2,8 @@
 
 A shadow git is what most rivals use: a repository elsewhere with the workspace as its work
 tree, and `add -A`, `write-tree`, `commit-tree` for every snapshot. Both sides do all of their
-work: ours reads git's position, ignore rules, secrets and caps, and syncs.
+work: ours reads git's position, ignore rules, secrets and caps, and syncs. One such rival,
+stepback, and restic, if it is installed, stand beside them.
 """
 
 import shutil
@@ -19,9 +20,10 @@ import hardsave
 from bench import report
 from bench.machine import ROOT, check
 from bench.report import Row, at_least, at_most
+from bench.rivals import Restic, Rival, Shadow, Stepback, has_restic
 from bench.setting import Setting
 from bench.stopwatch import timed
-from bench.trees import GIT, Tree, allocated, run
+from bench.trees import Tree, allocated
 
 ROUNDS = 3
 EDITED = 10
@@ -38,27 +40,6 @@ def small(setting: Setting) -> list[Row]:
 
 def large(setting: Setting) -> list[Row]:
     return _measured(setting, setting.choose(60_000, 3_000), "large")
-
-
-class Shadow:
-    """A shadow git repository of a workspace."""
-
-    def __init__(self, place: Path, work: Path) -> None:
-        self.path = place
-        self._work = work
-        self._where = {"GIT_DIR": str(place), "GIT_WORK_TREE": str(work)}
-        run(["git", "init", "-q"], work, self._where)
-
-    def snapshot(self) -> str:
-        run(["git", "add", "-A"], self._work, self._where)
-        tree = run(["git", "write-tree"], self._work, self._where).strip()
-        words = ["commit-tree", tree, "-m", "snapshot"]
-        return run([*GIT, *words], self._work, self._where).strip()
-
-    def restore(self, commit: str) -> None:
-        self.snapshot()  # what is there is saved first, as ours is
-        run(["git", "read-tree", commit], self._work, self._where)
-        run(["git", "checkout-index", "-a", "-f"], self._work, self._where)
 
 
 class Ours:
@@ -116,6 +97,7 @@ def _measured(setting: Setting, count: int, size: str) -> list[Row]:
     rows += _restored(ours, shadow, tree, label)
     if size == "small":
         rows += _steps(setting, ours, tree, label)
+        rows += _beside_others(place, ours, tree, label)
     ours.vault.close()
     shutil.rmtree(place)
     return rows
@@ -137,6 +119,7 @@ def _first(place: Path, tree: Tree, label: str) -> list[Row]:
 
 
 _BEST = "best of three, in turns"
+_BEST_OF_TEN = "best of ten, in turns"
 
 
 def _disk(place: Path, ours: Ours, shadow: Shadow, label: str) -> list[Row]:
@@ -153,23 +136,38 @@ def _again(ours: Ours, shadow: Shadow, tree: Tree, label: str, limits: Any) -> l
     for name, edits in (("still", 0), ("edited", EDITED)):
         resident, fresh = limits[name]
         said = "no change" if not edits else f"{edits} changed"
-
-        def take(call: Callable[[], float], edits: int = edits) -> float:
-            if edits:
-                tree.edit(edits)
-                time.sleep(0.03)
-            return call()
-
-        for call in (ours.snapshot, shadow.snapshot):  # both know the present
-            call()
-        mine = min(take(lambda: timed(ours.snapshot)[0]) for _ in range(ROUNDS))
+        change = partial(_edit, tree, edits)
+        mine, theirs = _in_turns(ours, shadow, change)
+        new: list[float] = []
+        for _ in range(ROUNDS):
+            change()
+            new.append(ours.in_new_process())
         shadow.snapshot()
-        theirs = min(take(lambda: timed(shadow.snapshot)[0]) for _ in range(ROUNDS))
-        ours.snapshot()
-        new = min(take(ours.in_new_process) for _ in range(ROUNDS))
         rows.append(_share(f"{said}, {label}, resident", mine, theirs, resident))
-        rows.append(_share(f"{said}, {label}, new process", new, theirs, fresh))
+        rows.append(_share(f"{said}, {label}, new process", min(new), theirs, fresh))
     return rows
+
+
+def _edit(tree: Tree, edits: int) -> None:
+    if edits:
+        tree.edit(edits)
+        time.sleep(0.03)  # stamps of this very moment prove nothing
+
+
+def _in_turns(
+    ours: Ours, rival: Rival, change: Callable[[], object], rounds: int = ROUNDS
+) -> tuple[float, float]:
+    """The best of some rounds each. Before its turn, everybody knows all but its own change."""
+    found: dict[int, list[float]] = {0: [], 1: []}
+    sides: list[Rival] = [ours, rival]
+    for side in sides:
+        side.snapshot()
+    for _ in range(rounds):
+        for number, side in enumerate(sides):
+            change()
+            found[number].append(timed(side.snapshot)[0])
+            sides[1 - number].snapshot()
+    return min(found[0]), min(found[1])
 
 
 def _share(figure: str, mine: float, theirs: float, limit: float) -> Row:
@@ -178,22 +176,30 @@ def _share(figure: str, mine: float, theirs: float, limit: float) -> Row:
 
 
 def _watched(ours: Ours, shadow: Shadow, tree: Tree, label: str) -> list[Row]:
-    def edited(call: Callable[[], object]) -> float:
-        tree.edit(EDITED)
-        time.sleep(0.03)
-        return timed(call)[0]
-
-    still = min(timed(shadow.snapshot)[0] for _ in range(ROUNDS))
-    changed = min(edited(shadow.snapshot) for _ in range(ROUNDS))
     with ours.workspace.watch():
         ours.snapshot()
-        ours.snapshot()
-        mine = min(timed(ours.snapshot)[0] for _ in range(10))
-        some = min(edited(ours.snapshot) for _ in range(ROUNDS))
+        still = _in_turns(ours, shadow, partial(_edit, tree, 0), 10)
+        some = _in_turns(ours, shadow, partial(_edit, tree, EDITED))
     return [
-        report.ratio(f"no change, {label}, watched", mine, still, at_least(50), note=_BEST),
-        report.ratio(f"10 changed, {label}, watched", some, changed, at_least(15), note=_BEST),
+        report.ratio(f"no change, {label}, watched", *still, at_least(50), note=_BEST_OF_TEN),
+        report.ratio(f"10 changed, {label}, watched", *some, at_least(15), note=_BEST),
     ]
+
+
+def _beside_others(place: Path, ours: Ours, tree: Tree, label: str) -> list[Row]:
+    """No targets: what others of the trade need for the same."""
+    rivals: dict[str, Callable[[], Rival]] = {"stepback": partial(Stepback, tree.root)}
+    if has_restic():
+        rivals["restic"] = partial(Restic, place / "restic", tree.root)
+    rows: list[Row] = []
+    for name, make in rivals.items():
+        rival = make()
+        first, _ = timed(rival.snapshot)
+        rows.append(Row(f"first snapshot, {label}, {name}", "", report.duration(first)))
+        for edits, said in ((0, "no change"), (EDITED, "10 changed")):
+            times = _in_turns(ours, rival, partial(_edit, tree, edits))
+            rows.append(report.ratio(f"{said}, {label}, {name}", *times, note=_BEST))
+    return rows
 
 
 def _restored(ours: Ours, shadow: Shadow, tree: Tree, label: str) -> list[Row]:
