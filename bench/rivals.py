@@ -36,7 +36,7 @@ class Shadow:
 
 
 class Stepback:
-    """https://github.com/Archerkattri/stepback: git's objects, in the workspace's own repository."""
+    """https://github.com/Archerkattri/stepback: git's objects in the workspace's repository."""
 
     def __init__(self, work: Path) -> None:
         from stepback import Engine
