@@ -8,6 +8,7 @@ captured can be restored.
 import re
 from collections.abc import Iterable
 from fnmatch import translate
+from functools import cache, cached_property
 
 TEMPORARY_PREFIX = b".hardsave-tmp-"
 """Files that a restore has not put in their place yet. Never captured."""
@@ -15,17 +16,7 @@ TEMPORARY_PREFIX = b".hardsave-tmp-"
 IGNORE_FILES = (b".gitignore", b".hardsaveignore")
 
 # Code points that HFS+ leaves out when it compares names: `.g<U+200C>it` is `.git` there.
-_UNSEEN = b"(?:%s)*" % b"|".join(
-    chr(point).encode()
-    for point in (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF)
-)
-# NTFS leaves out spaces and dots at the end, calls `.git` also `git~1`, and takes what
-# follows a colon for a stream of the same file.
-_GITS_OWN = re.compile(
-    rb"(?:%b|git~[0-9]+)[ .]*(?::.*)?\Z"
-    % (_UNSEEN + _UNSEEN.join((rb"\.", b"g", b"i", b"t")) + _UNSEEN),
-    re.IGNORECASE | re.DOTALL,
-)
+_UNSEEN = (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF)
 
 # As whole names; a star stands for anything.
 _SECRETS = (
@@ -49,18 +40,31 @@ def _any_of(patterns: Iterable[bytes]) -> re.Pattern[bytes]:
     return re.compile("|".join(translated or ["(?!)"]).encode("latin-1"), re.DOTALL)
 
 
-_IS_SECRET = _any_of([pattern.encode() for pattern in _SECRETS])
-_IS_TEMPLATE = _any_of([pattern.encode() for pattern in _TEMPLATES])
+@cache  # compiled by the first who asks: a capture that finds no change does not
+def _gits_own() -> re.Pattern[bytes]:
+    """NTFS leaves out spaces and dots at the end, calls `.git` also `git~1`, and takes what
+    follows a colon for a stream of the same file."""
+    unseen = b"(?:%s)*" % b"|".join(chr(point).encode() for point in _UNSEEN)
+    letters = unseen + unseen.join((rb"\.", b"g", b"i", b"t")) + unseen
+    return re.compile(rb"(?:%b|git~[0-9]+)[ .]*(?::.*)?\Z" % letters, re.IGNORECASE | re.DOTALL)
+
+
+@cache
+def _secrets() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """What looks secret, and what of it is not."""
+    secrets, templates = [[each.encode() for each in some] for some in (_SECRETS, _TEMPLATES)]
+    return _any_of(secrets), _any_of(templates)
 
 
 def is_gits_own(name: bytes) -> bool:
     """Whether git, on some system, would take this for its own directory."""
-    return _GITS_OWN.match(name) is not None
+    return _gits_own().match(name) is not None
 
 
 def looks_secret(name: bytes) -> bool:
+    secret, template = _secrets()
     lower = name.lower()
-    return _IS_SECRET.match(lower) is not None and _IS_TEMPLATE.match(lower) is None
+    return secret.match(lower) is not None and template.match(lower) is None
 
 
 def fault(name: bytes) -> str | None:
@@ -79,7 +83,10 @@ class Chosen:
 
     def __init__(self, patterns: Iterable[bytes] = ()) -> None:
         self.patterns = tuple(sorted(set(patterns)))
-        self._pattern = _any_of(self.patterns)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        return _any_of(self.patterns)
 
     def holds(self, path: bytes) -> bool:
         name = path.rpartition(b"/")[2]

@@ -66,7 +66,7 @@ class Policy:
             return "git's own"
         if name.startswith(names.TEMPORARY_PREFIX):
             return "left by a restore that was interrupted"
-        if any(path.startswith(each) for each in self.own):
+        if self.own and path.startswith(self.own):
             return "a file of the store"
         if not stat.S_ISREG(mode):
             return None if stat.S_ISDIR(mode) or stat.S_ISLNK(mode) else _kind(mode)
