@@ -11,7 +11,7 @@ DIRECTORY = 3
 
 # What is kept of a mode. Bits that hand on the owner's rights are not: a restored file, or
 # one from somebody else's store, must not run as its owner.
-_FILE_BITS = 0o777
+FILE_BITS = 0o777
 _DIRECTORY_BITS = 0o3777
 
 
@@ -36,11 +36,11 @@ def kept_mode(mode: int) -> int:
     """The part of `st_mode` that a snapshot keeps."""
     if stat.S_ISLNK(mode):
         return 0
-    return mode & (_DIRECTORY_BITS if stat.S_ISDIR(mode) else _FILE_BITS)
+    return mode & (_DIRECTORY_BITS if stat.S_ISDIR(mode) else FILE_BITS)
 
 
 def is_kept_mode(type: int, mode: int) -> bool:
-    bits = {FILE: _FILE_BITS, DIRECTORY: _DIRECTORY_BITS, SYMLINK: 0}[type]
+    bits = {FILE: FILE_BITS, DIRECTORY: _DIRECTORY_BITS, SYMLINK: 0}[type]
     return not mode & ~bits
 
 

@@ -140,9 +140,10 @@ def bytes_of(keys: bytes, files: int) -> int:
     return sum(array("Q", keys[: files * KEY_BYTES])[:: KEY_BYTES // 8])
 
 
-def size_and_mode(keys: bytes, at: int) -> tuple[int, int]:
-    size, _, _, _, mode = _KEY.unpack_from(keys, at * KEY_BYTES)
-    return size, mode
+def sizes_and_modes(keys: bytes, files: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Of the files whose stamps stand first in `keys`."""
+    values, width = array("Q", keys[: files * KEY_BYTES]), KEY_BYTES // 8
+    return values[::width], values[width - 1 :: width]
 
 
 def has_unproven(keys: bytes, files: int) -> bool:

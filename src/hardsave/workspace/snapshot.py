@@ -15,7 +15,15 @@ from hardsave.workspace import directory, names
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Memory, by_directory
 from hardsave.workspace.directory import Named
-from hardsave.workspace.entries import DIRECTORY, FILE, Entry, NotCaptured, joined, kept_mode
+from hardsave.workspace.entries import (
+    DIRECTORY,
+    FILE,
+    FILE_BITS,
+    Entry,
+    NotCaptured,
+    joined,
+    kept_mode,
+)
 from hardsave.workspace.files import Files, Read, read_before
 from hardsave.workspace.found import (
     Found,
@@ -23,7 +31,7 @@ from hardsave.workspace.found import (
     Scan,
     bytes_of,
     has_unproven,
-    size_and_mode,
+    sizes_and_modes,
     words,
 )
 
@@ -243,15 +251,15 @@ class _Capture:
         """A run without symlinks. There may be many entries in it, and few have changed: so
         none becomes an object of Python's."""
         rows, refs = [], []
+        sizes, file_modes = sizes_and_modes(folder.keys, len(folder.files))
         for name in some:
             if name in modes:
                 rows.append(directory.row(DIRECTORY, kept_mode(modes[name]), 0))
                 refs.append(self._tree(joined(path, name)) or NO_HASH)
             else:
                 at = numbers[name]
-                size, mode = size_and_mode(folder.keys, at)
-                rows.append(directory.row(FILE, kept_mode(mode), size))
-                refs.append(folder.file_hash(at))
+                rows.append(directory.row(FILE, file_modes[at] & FILE_BITS, sizes[at]))
+                refs.append(folder.hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES])
         return directory.write_rows(some, rows, refs, self._batches.add)
 
     # Any other
