@@ -20,10 +20,10 @@ import hardsave
 from bench import report
 from bench.machine import check
 from bench.report import Row, at_most
+from bench.rivals import Shadow
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.trees import Tree
-from bench.workspace import Shadow
 
 CALLS = 20
 WARM = 2  # calls before those that count
