@@ -208,7 +208,7 @@ class Timeline:
             dry_run=dry_run,
         )
         if done.moved or ((done.files or done.tasks) and not dry_run):
-            await self._pool.tell("rewound" if done.moved else "restored", done)
+            await self._pool.tell("rewound" if done.moved else "checkpoint_restored", done)
         return done
 
     def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":

@@ -90,7 +90,7 @@ class Workspace:
             self._sync.restore, ref, paths=paths, scope=scope, git=git, dry_run=dry_run
         )
         if done.files and not dry_run:
-            await self._pool.tell("restored", done)
+            await self._pool.tell("checkpoint_restored", done)
         return done
 
     async def fork(

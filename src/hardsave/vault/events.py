@@ -12,7 +12,7 @@ EventName = Literal[
     "save_failed",
     "forked",
     "rewound",
-    "restored",
+    "checkpoint_restored",
     "undone",
     "redone",
     "cleared",

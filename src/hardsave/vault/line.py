@@ -292,7 +292,7 @@ class Timeline:
             if not dry_run:
                 self._saving.look()
         if done.moved or ((done.files or done.tasks) and not dry_run):
-            self._context.events.tell("rewound" if done.moved else "restored", done)
+            self._context.events.tell("rewound" if done.moved else "checkpoint_restored", done)
         return done
 
     def _how(

@@ -287,13 +287,13 @@ def test_restore_brings_files_and_moves_nothing(desk: Desk) -> None:
 
 def test_a_rewind_tells_its_handlers_what_it_did(desk: Desk) -> None:
     heard: list[object] = []
-    for event in ("rewound", "restored"):
+    for event in ("rewound", "checkpoint_restored"):
         desk.vault.on(event, lambda done, event=event: heard.append(event))
     one, _ = two_steps(desk)
     desk.line.rewind(one, dry_run=True)
     desk.line.rewind(one, paths=["a.txt"])
     desk.line.rewind(one)
-    assert heard == ["restored", "rewound"]
+    assert heard == ["checkpoint_restored", "rewound"]
 
 
 def test_a_handle_can_go_on_saving_after_a_rewind(desk: Desk) -> None:
