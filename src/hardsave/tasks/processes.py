@@ -4,7 +4,6 @@ Elsewhere than on Linux nothing is known of other processes, and their leases al
 """
 
 import os
-import socket
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +34,11 @@ def host() -> str:
         known = _MACHINE.read_text().strip()
     except OSError:
         known = ""
-    return known or socket.gethostname()
+    if known:
+        return known
+    import socket  # which takes a while, and most machines have an id
+
+    return socket.gethostname()
 
 
 def _space() -> int:
