@@ -1,6 +1,7 @@
 """Both halves of the handover, over real sockets, with a desk that does what a test says."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -264,6 +265,27 @@ def test_another_user_is_not_heard(path: Path, desk: Desk) -> None:
     )
     assert done.stdout == b"b''\n"
     assert desk.requests == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_what_another_user_serves_is_not_relied_on() -> None:
+    """Somebody who can put a socket where ours was gets no transcript."""
+    script = (
+        "import os, socket, sys, tempfile\n"
+        "os.setuid(65534)\n"
+        "path = tempfile.mkdtemp() + '/s.sock'\n"
+        "listening = socket.socket(socket.AF_UNIX); listening.bind(path); listening.listen()\n"
+        "os.chmod(path, 0o777); print(path, flush=True)\n"
+        "talk, _ = listening.accept(); print(talk.recv(100), flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd="/"
+    ) as other:
+        assert other.stdout is not None
+        path = Path(other.stdout.readline().strip())
+        assert not asked(path)
+        assert other.stdout.readline() == "b''\n"
+    shutil.rmtree(path.parent)
 
 
 def test_sockets_of_residents_that_are_gone_are_removed(tmp_path: Path, desk: Desk) -> None:
