@@ -49,7 +49,7 @@ HEARD = frozenset(
         "context_compaction",
     }
 )
-OLDEST = (0, 166)  # of these on, and of this major version, sessions are written as known here
+OLDEST = (0, 160)  # from here on, up to the next first number, sessions are written as known
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
 _TALK = frozenset({"AgentMessage", "Reasoning", "UserMessage"})
 

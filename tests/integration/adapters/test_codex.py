@@ -87,8 +87,12 @@ def shell(command: str, id: str) -> Call:
 
 def asked_with(request: dict[str, Any]) -> dict[str, Any]:
     """A request without the ids that Codex makes out of the session's."""
-    first, *others = request["input"]
-    known = [{key: value for key, value in first.items() if key != "id"}, *others]
+    known = [
+        {key: value for key, value in item.items() if key != "id"}
+        if item.get("role") == "developer"
+        else item
+        for item in request["input"]
+    ]
     return {
         **{k: v for k, v in request.items() if k not in ("client_metadata", "prompt_cache_key")},
         "input": known,

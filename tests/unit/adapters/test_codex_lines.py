@@ -112,7 +112,7 @@ def test_a_call_behind_which_a_turn_has_ended_is_left_to_codex() -> None:
         '{"type":"event_msg","payload":{}}',
         '{"type":"session_meta","ordinal":0,"payload":{}}',
         '{"type":"response_item","ordinal":1,"payload":{"type":"brand_new_call"}}',
-        changed(PLAIN[0], cli_version="0.165.9"),
+        changed(PLAIN[0], cli_version="0.159.3"),
         changed(PLAIN[0], cli_version="1.0.0"),
         changed(PLAIN[0], cli_version="mine"),
         changed(PLAIN[0], history_mode="legacy"),
