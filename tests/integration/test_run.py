@@ -139,7 +139,8 @@ def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
 
 def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
     agent = stage.start("echo work > f; sleep 600")
-    stage.wait_for((stage.work / "f").exists)
+    written = stage.work / "f"
+    stage.wait_for(lambda: written.exists() and written.read_text() == "work\n")
     agent.kill()
     assert agent.wait(timeout=LIMIT) == -signal.SIGKILL
     stage.wait_for_the_end()
