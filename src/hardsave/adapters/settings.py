@@ -18,16 +18,24 @@ _OURS = re.compile(
 
 
 def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
-    """These settings with our hooks, once each, behind everybody else's.
+    """These settings with our hooks, once each: where they are already, or behind everybody else's.
 
-    The events come with the seconds that the agent shall wait.
+    The events come with the seconds that the agent shall wait. Nobody's hook gets another place:
+    Codex knows by its place what it may run.
     """
-    settings = _without(_parsed(text))
-    hooks = settings.setdefault("hooks", {})
-    for event, seconds in events.items():
-        own = {"type": "command", "command": command, "timeout": seconds}
-        hooks.setdefault(event, []).append({"matcher": "*", "hooks": [own]})
-    return _as_before(text, settings)
+    settings = _parsed(text)
+    hooks = settings.get("hooks", {})
+    own = {
+        event: {"type": "command", "command": command, "timeout": seconds}
+        for event, seconds in events.items()
+    }
+    after = {
+        event: _with(groups, own[event]) if event in own else _others(groups)
+        for event, groups in hooks.items()
+    }
+    kept = {event: groups for event, groups in after.items() if groups or not hooks[event]}
+    added = {event: _with([], hook) for event, hook in own.items() if event not in hooks}
+    return _as_before(text, {**settings, "hooks": {**kept, **added}})
 
 
 def without_hooks(text: str) -> str:
@@ -88,16 +96,28 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def _without(settings: dict[str, Any]) -> dict[str, Any]:
     hooks = settings.get("hooks", {})
-    left = {
-        event: [kept for group in groups if (kept := _other(group)) is not None]
-        for event, groups in hooks.items()
-    }
+    left = {event: _others(groups) for event, groups in hooks.items()}
     # What we have emptied goes; what was empty before stays as it was.
     left = {event: groups for event, groups in left.items() if groups or not hooks[event]}
     after = {**settings, "hooks": left}
     if not left and hooks:
         del after["hooks"]
     return after if "hooks" in settings else settings.copy()
+
+
+def _with(groups: Sequence[Any], own: Mapping[str, Any]) -> list[Any]:
+    at = next((at for at, group in enumerate(groups) if _has_ours(group)), None)
+    if at is None:
+        return [*groups, {"matcher": "*", "hooks": [own]}]
+    hooks = groups[at]["hooks"]
+    first = next(at for at, hook in enumerate(hooks) if _is_ours(hook))
+    rest = [hook for hook in hooks[first + 1 :] if not _is_ours(hook)]
+    renewed = {**groups[at], "hooks": [*hooks[:first], own, *rest]}
+    return [*groups[:at], renewed, *_others(groups[at + 1 :])]
+
+
+def _others(groups: Sequence[Any]) -> list[Any]:
+    return [kept for group in groups if (kept := _other(group)) is not None]
 
 
 def _other(group: Any) -> Any:

@@ -33,7 +33,20 @@ def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None
 
 def test_installing_twice_installs_once_and_takes_the_new_command() -> None:
     again = with_hooks(with_hooks("{}", "/old/bin/hardsave-hook", CODEX.hooks), COMMAND, HOOKS)
-    assert again == with_hooks("{}", COMMAND, HOOKS)
+    assert json.loads(again) == json.loads(with_hooks("{}", COMMAND, HOOKS))
+    assert with_hooks(again, COMMAND, HOOKS) == again
+
+
+def test_nobodys_hook_gets_another_place_when_ours_are_renewed() -> None:
+    first = json.loads(
+        with_hooks(json.dumps({"hooks": {"Stop": [THEIRS]}}), "hardsave-hook", HOOKS)
+    )
+    twice = first["hooks"]["Stop"][1]
+    first["hooks"]["Stop"] += [THEIRS, {**twice, "hooks": [*twice["hooks"], *THEIRS["hooks"]]}]
+    after = json.loads(with_hooks(json.dumps(first), COMMAND, HOOKS))["hooks"]["Stop"]
+    assert (after[0], after[2]) == (THEIRS, THEIRS)
+    assert after[1]["hooks"][0]["command"] == COMMAND
+    assert after[3:] == [{"matcher": "*", "hooks": THEIRS["hooks"]}]
 
 
 def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
