@@ -35,7 +35,7 @@ def as_data(job: "Job") -> dict[str, Any]:
         "can_resume": job.can_resume,
         "why_not": job.why_not,
         "checkpoint": job.checkpoint,
-        "error": job.error,
+        "failure": job.error,
         "question": job.question,
         "output": data.json_ready(job.output),
         "resumed_from": None if spec.resumed is None else spec.resumed.from_job,

@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "stats": Entry("stats", "Show how much is stored, and where."),
     },
     "Agents at work": {
+        "submit": Entry("jobs", "Queue a job for an agent, in this workspace."),
         "checkpoints": Entry("jobs", "List the jobs of agents, and what can be resumed."),
         "inspect": Entry(
             "jobs", "Show one job: how far it is, what was said, which tools it called."

@@ -165,3 +165,14 @@ def test_a_workflow_is_checked_without_agents(run: Run, office: Path) -> None:
     assert wrong.code == Exit.USAGE
     assert "flow.yaml:2" in wrong.err
     assert run("workflow", "run", "flow.yaml", "--input", "x").code == Exit.USAGE
+
+
+def test_a_job_is_queued_and_run_in_this_workspace(run: Run, office: Path) -> None:
+    words = ("submit", "fresh", "--prompt", "Do it", "--max-turns", "5", "--json")
+    job = run(*words).data
+    assert (job["state"], job["workspace"], job["max_turns"]) == ("queued", str(office), 5)
+    assert run(*words).data["state"] == "queued"  # once more changes nothing
+    assert run("submit", "fresh", "--prompt", "Something else").code == Exit.CONFLICT
+    assert run("submit", "x", "--prompt", "Do", "--callback", "file:///x").code == Exit.USAGE
+    run(*WORK)
+    assert run("inspect", "fresh", "--json").data["output"] == "all done"

@@ -51,6 +51,7 @@ ARGUMENTS = {
     "tasks retry": ["t1"],
     "tasks cancel": ["t1"],
     "tasks answer": ["t1", "yes"],
+    "submit": ["fresh", "--prompt", "Do"],
     "inspect": ["fix"],
     "resume": ["fix"],
     "approve": ["asks"],
@@ -71,6 +72,7 @@ MAKING = {
     "tasks add",
     "workflow",
     "tasks settings",
+    "submit",
 }  # a store, or without one
 WITH_JOBS = {"checkpoints", "inspect", "resume", "approve", "deny", "worker", "workflow"}
 ASKING: dict[str, list[str]] = {

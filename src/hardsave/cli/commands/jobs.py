@@ -1,4 +1,4 @@
-"""`hardsave checkpoints`, `inspect`, `resume`, `approve`, `deny` and `worker`: agents at work."""
+"""Agents at work: `submit`, `checkpoints`, `inspect`, `resume`, `approve`, `deny`, `worker`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,42 @@ def checkpoints(session: Session, every: bool, in_numbers: bool) -> None:
     )
     if not found:
         session.out.say("no job is open" + ("" if every else "; --all shows those that are over"))
+
+
+@command(
+    "submit",
+    examples="""
+        hardsave submit fix-1 --prompt "Fix the failing test"
+        hardsave submit fix-1 --prompt "Fix it" --agent coder --max-turns 80 --retries 2
+    """,
+)
+@click.argument("job")
+@click.option("--prompt", required=True, help="What its agent is asked to do.")
+@click.option("--agent", default="default", show_default=True, help="Its name with the worker.")
+@click.option("--max-turns", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--retries", type=click.IntRange(0, 99), default=0, show_default=True)
+@click.option("--callback", metavar="URL", help="Told once when it is over.")
+def submit(
+    session: Session, job: str, prompt: str, agent: str, max_turns: int, retries: int, callback: str
+) -> None:
+    """Queue a job for an agent, in this workspace.
+
+    A worker takes it up: 'hardsave worker', or one of your own. One that is queued already is
+    left as it is.
+    """
+    session.creates = True
+    added = _jobs(session).add(
+        job,
+        prompt,
+        agent=agent,
+        workspace=session.directory,
+        max_turns=max_turns,
+        retries=retries,
+        callback=callback,
+    )
+    session.out.result(
+        lambda: jobs.as_data(added), lambda: [f"{words.shown(added.id)}: {added.state}"]
+    )
 
 
 @command(
@@ -219,6 +255,7 @@ def worker(
 
 
 COMMANDS = {
+    "submit": submit,
     "checkpoints": checkpoints,
     "inspect": inspect,
     "resume": resume,
