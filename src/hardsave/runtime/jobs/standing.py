@@ -179,7 +179,7 @@ def _why_not(state: State, found: Saved | None, expired: datetime | None) -> str
     if state in _BUSY:
         return _BUSY[state]
     if found is None:
-        return "nothing was saved of it"
+        return "nothing was saved of it; tasks.retry() lets it run again from the beginning"
     if expired is not None:
         return f"what was saved of it was kept until {expired:%Y-%m-%d %H:%M} UTC"
     return None
