@@ -18,6 +18,7 @@ setting that is silently ignored is worse than none.
 """
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,9 +95,11 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
 
 
 def content(path: Path) -> bytes | None:
-    """A file's bytes; None if there is none."""
+    """A file's bytes; None if there is none. Anything may lie there: nothing is waited for."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Misuse(f"{path} cannot be read: it is no file")
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -105,6 +108,10 @@ def content(path: Path) -> bytes | None:
     if len(data) > MAX_BYTES:
         raise Misuse(f"{path} is longer than {MAX_BYTES // 1024} KiB")
     return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def read(data: bytes | str, name: str) -> Found:
@@ -117,6 +124,8 @@ def read(data: bytes | str, name: str) -> Found:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"
         raise Misuse(f"{name}{line}: this is not YAML: {error}") from error
+    except RecursionError as error:
+        raise Misuse(f"{name}: this is nested too deeply") from error
     found: Found = {}
     if top is not None:
         _read_section(top, (), name, found)

@@ -93,7 +93,7 @@ class RecoveryReport:
 
     def __str__(self) -> str:
         if self.was_clean:
-            return f"clean start: {self.incomplete_count} tasks to do, {self.failed_count} failed"
+            return f"clean start: {self._left()}, {self.failed_count} failed"
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterable[str]:
@@ -110,9 +110,12 @@ class RecoveryReport:
         if len(self.interrupted) > MOST_SHOWN:
             yield f"  and {len(self.interrupted) - MOST_SHOWN} more"
         yield (
-            f"  {self.incomplete_count} tasks to do, {self.failed_count} failed, "
+            f"  {self._left()}, {self.failed_count} failed, "
             f"{self.iterations} iterations so far; work goes on, nothing to do by hand"
         )
+
+    def _left(self) -> str:
+        return f"{self.incomplete_count} task{'' if self.incomplete_count == 1 else 's'} to do"
 
 
 def _moment(at: datetime | None) -> str:

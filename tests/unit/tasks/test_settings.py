@@ -1,5 +1,6 @@
 """What a project's hardsave.yaml may say, and what is refused."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,17 @@ def test_a_file_that_cannot_be_read_is_an_error_not_a_default(tmp_path: Path) ->
     (tmp_path / config.PROJECT_FILE).write_bytes(b"#" * (MAX_BYTES + 1))
     with pytest.raises(Misuse, match="longer than"):
         settings.of_project(tmp_path, {})
+
+
+def test_a_file_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / config.PROJECT_FILE)
+    with pytest.raises(Misuse, match="it is no file"):
+        settings.of_project(tmp_path, {})
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(Misuse, match="nested too deeply"):
+        read("tasks: " + "[" * 100_000, "f")
 
 
 def test_a_vault_heeds_the_file_of_its_project(
