@@ -17,6 +17,8 @@ from hardsave.config.file import Found, content, read
 from hardsave.config.places import PROJECT_FILE, data_directory, project_key
 from hardsave.logs import log
 
+_reported: set[str] = set()  # once a process is enough
+
 
 class ProjectFile(NamedTuple):
     """A project's file, as it lies there now."""
@@ -55,7 +57,8 @@ def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Fou
         return {}
     trusted = bool(file.risky) and is_trusted(file, environment, platform)
     counts, held_back = honoured(file, is_trusted=trusted)
-    for said in held_back.values():
+    for said in [each for each in held_back.values() if each.where not in _reported]:
+        _reported.add(said.where)
         log(__name__).warning(
             "%s is left out: this file came with the project. 'hardsave trust' shows it, and lets "
             "it count",

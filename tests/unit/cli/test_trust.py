@@ -110,3 +110,12 @@ def test_a_damaged_record_trusts_nothing(record: bytes, project: Path, elsewhere
     assert trust.is_trusted(file, os.environ, sys.platform)
     trust._record(file, os.environ, sys.platform).write_bytes(record)
     assert not trust.is_trusted(file, os.environ, sys.platform)
+
+
+def test_what_is_left_out_is_said_once(
+    project: Path, elsewhere: Path, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        run("save")
+        run("log")
+    assert caplog.text.count("store is left out") == 1
