@@ -4,6 +4,7 @@ Exit codes: 0 measured, 1 a target was missed and --strict given, 2 something br
 """
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,7 @@ FAILURES = (machine.Broken, hardsave.HardsaveError, OSError, subprocess.Subproce
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # new processes find compiled modules
     try:
         with machine.workplace(options.directory, allow_tmpfs=options.allow_tmpfs) as place:
             facts = machine.facts(place, _command(options))

@@ -45,8 +45,8 @@ class Talk:
             self._say("hello, " * 100)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """As an agent has it; and compiled modules are kept, as in every installation."""
-        dropped = ("HARDSAVE_", "CLAUDE_", "PYTHONDONTWRITEBYTECODE")
+        """As an agent has it."""
+        dropped = ("HARDSAVE_", "CLAUDE_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
         return {**kept, "HARDSAVE_STORE": self.url, "HARDSAVE_TIMELINE": TIMELINE, **more}
 
