@@ -63,6 +63,7 @@ class CodexStage(Stage):
             f'[model_providers.local]\nname = "local"\nbase_url = "{url}"\n'
             'wire_api = "responses"\nrequest_max_retries = 0\nstream_max_retries = 0\n'
             f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
+            "[features]\ndaemon_auto_start = false\n"  # at a terminal it would leave one behind
             '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'  # as if declined
         )
         for place in places(self.hooks.read_text()) if trusted else ():
@@ -361,7 +362,7 @@ def test_at_a_terminal_its_user_trusts_the_hooks_and_goes_back(tmp_path: Path) -
             _quit(screen)
         assert {each["what"]: each for each in stage.hardsave("doctor")}["Codex"]["level"] == "ok"
         saved = stage.checkpoints()["PostToolUse", "c1"]
-        back = stage.hardsave("rewind", saved["id"], "--yes")["conversation"]
+        back = stage.rewind(saved)
         with stage.screen([*command, "resume", back["session"], "go on"], {}) as screen:
             screen.wait_for("Done.")
             _quit(screen)
