@@ -86,14 +86,16 @@ def _end_of_line(text: bytes, at: int) -> int:
 # Reading files
 
 
-def read(path: Path, *, home: Path, depth: int = 0) -> Iterator[Setting]:
-    """The settings of a user's own file, with those that it includes. None if it is not there."""
+def read(path: Path, *, home: Path, seen: list[Path], depth: int = 0) -> Iterator[Setting]:
+    """The settings of a user's own file, with those that it includes. None if it is not there.
+    `seen` gets the files that were asked for."""
+    seen.append(path)
     for setting in parse(content(path)):
         yield setting
         if setting.key == b"include.path" and setting.value and depth < _DEEPEST_INCLUDE:
             included = expanded(setting.value, home=home, beside=path)
             if included is not None:
-                yield from read(included, home=home, depth=depth + 1)
+                yield from read(included, home=home, seen=seen, depth=depth + 1)
 
 
 def expanded(value: bytes, *, home: Path, beside: Path | None = None) -> Path | None:

@@ -2,8 +2,7 @@
 
 A process that stays looks at the same repository again and again. So a look is kept together
 with the stamps of everything that it depends on; while these are as they were, nothing is
-read. Stamps as young as the clock is coarse prove nothing, and neither does a look at a
-repository in the middle of something: then the next one reads it all again.
+read. A repository in the middle of something is read every time.
 """
 
 import os
@@ -13,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.workspace import git, gitrefs, policy
+from hardsave.workspace import git, gitrefs, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitdir import GITFILE, SMALL, GitDirectory, NoGitDirectory, opened
 from hardsave.workspace.gitprogress import DIRECTORIES, NotCaptured
 from hardsave.workspace.reading import read_beneath
+from hardsave.workspace.stamps import Stamp
 
 
 class Repository(NamedTuple):
@@ -35,18 +35,7 @@ class Look(NamedTuple):
     top: Path
     branches: tuple[str, ...]
     found: Repository
-    stamps: tuple["Stamp", ...] = ()  # none: it is good for this once
-
-
-class Stamp(NamedTuple):
-    """How a file or a directory looked from outside; all zero if there was none."""
-
-    path: bytes
-    size: int = 0
-    mtime_ns: int = 0
-    ctime_ns: int = 0
-    inode: int = 0
-    mode: int = 0
+    stamps: tuple[Stamp, ...] = ()  # none: it is good for this once
 
 
 def look(
@@ -62,7 +51,7 @@ def look(
     An index whose hash is `known_index` was sound before: it is taken apart if somebody asks.
     """
     named = tuple(branches)
-    if last is not None and last.stamps and last[:2] == (top, named) and _is_same(last.stamps):
+    if last is not None and last[:2] == (top, named) and stamps.are_same(last.stamps):
         return last
     start_ns = clock()
     with opened(top) as directory:
@@ -93,31 +82,15 @@ def _tracked(
 # What a look depends on
 
 
-def _is_same(stamps: Iterable[Stamp]) -> bool:
-    return all(_stamp(each.path) == each for each in stamps)
-
-
-def _stamp(path: bytes) -> Stamp:
-    try:
-        at = os.lstat(path)
-    except OSError:
-        return Stamp(path)
-    return Stamp(path, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
-
-
 def _stamps(
     directory: GitDirectory, top: Path, found: Repository, start_ns: int
 ) -> tuple[Stamp, ...]:
-    """Taken after everything was read: what changed since then is too young to be relied on."""
     position = found.position
     if position is None or position.refs or position.not_captured or _is_busy(directory):
         return ()
     if position.ref is not None and _leads_elsewhere(directory, position.ref):
         return ()
-    stamps = tuple(_stamp(path) for path in _paths(directory, top, position))
-    if any(policy.may_change_unseen(each.mtime_ns, each.ctime_ns, start_ns) for each in stamps):
-        return ()
-    return stamps
+    return stamps.taken(_paths(directory, top, position), start_ns)
 
 
 def _is_busy(directory: GitDirectory) -> bool:

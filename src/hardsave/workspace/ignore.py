@@ -229,18 +229,19 @@ def _digest_of(lines: Iterable[_Line]) -> bytes:
 # The user's own excludes file
 
 
-def global_excludes(environ: Mapping[str, str], home: Path) -> bytes:
+def global_excludes(environ: Mapping[str, str], home: Path, seen: list[Path]) -> bytes:
     """The content of the excludes file that the user's git configuration names.
 
     Without such a setting, of `git/ignore` in the user's configuration directory. Empty if
-    there is none. Only files are read: git is not asked.
+    there is none. Only files are read: git is not asked. `seen` gets those that were asked for.
     """
     configured = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     chosen = environ.get("GIT_CONFIG_GLOBAL")
     files = [configured / "config", home / ".gitconfig"] if chosen is None else [Path(chosen)]
-    settings = [pair for file in files for pair in gitconfig.read(file, home=home)]
+    settings = [pair for file in files for pair in gitconfig.read(file, home=home, seen=seen)]
     named = gitconfig.last(settings, b"core.excludesfile")
-    if named is None:
-        return gitconfig.content(configured / "ignore")
-    path = gitconfig.expanded(named, home=home)
-    return gitconfig.content(path) if path is not None else b""
+    path = configured / "ignore" if named is None else gitconfig.expanded(named, home=home)
+    if path is None:
+        return b""
+    seen.append(path)
+    return gitconfig.content(path)

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
@@ -46,13 +47,13 @@ def scan(
     cache is looked at closely. The outcome is the same. The paths that git has `tracked` are
     asked for if need be; whoever names a `tracked_key` has the same ones whenever it is the same.
     """
-    real = os.path.realpath(os.fsencode(root))
+    path = os.fsencode(root)
     if not sure:
-        _refuse(real)
+        _refuse(path, os.path.expanduser(b"~"))
     try:
-        beneath = Beneath(real)
+        beneath = Beneath(path)
     except OSError as error:
-        raise Misuse(f"the workspace {os.fsdecode(real)!r} cannot be opened: {error}") from error
+        raise Misuse(f"the workspace {os.fsdecode(path)!r} cannot be opened: {error}") from error
     key = digest(b"\0".join(sorted(tracked()))) if tracked_key is None else tracked_key
     with beneath:
         return _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed, key))
@@ -99,5 +100,6 @@ def _glance(given: Given, top: os.stat_result) -> Changed | None:
     return changed if 4 * len(changed.directories) < count + _FEW else None
 
 
-def _refuse(root: bytes) -> None:
-    policy.refuse_what_is_too_wide(root, os.path.realpath(os.path.expanduser(b"~")))
+@lru_cache(maxsize=64)  # a process that stays asks again and again
+def _refuse(root: bytes, home: bytes) -> None:
+    policy.refuse_what_is_too_wide(os.path.realpath(root), os.path.realpath(home))

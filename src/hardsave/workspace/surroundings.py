@@ -6,19 +6,22 @@ nothing would be captured, and nobody meant that.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.workspace import gitlook, ignore
+from hardsave.workspace import gitlook, ignore, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitlook import Look
 from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.policy import RootRules, Rules
 from hardsave.workspace.reading import read_path
+from hardsave.workspace.stamps import Stamp
 
 _IGNORE_FILE = 4 << 20
+_ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
 
 
 class Surroundings(NamedTuple):
@@ -29,7 +32,8 @@ class Surroundings(NamedTuple):
     position: GitPosition | None
     is_top: bool  # whether the workspace is where the repository begins
     problem: str  # why git's index could not be read; empty if it could
-    repository: Look | None = None  # to begin the next look with
+    excludes: "Excludes | None" = None  # to begin the next look with
+    repository: Look | None = None
 
     @property
     def tracked(self) -> frozenset[bytes]:
@@ -43,6 +47,14 @@ class Surroundings(NamedTuple):
         if self.position.index is None:
             return None
         return self.position.index_hash if not self.problem else b"!" + self.position.index_hash
+
+
+class Excludes(NamedTuple):
+    """The user's own excludes, for all repositories, and what they depend on."""
+
+    environment: tuple[str | None, ...]
+    content: bytes
+    stamps: tuple[Stamp, ...]
 
 
 def look(
@@ -59,29 +71,47 @@ def look(
     read again; nor is an index with the key `known_index`, until somebody asks.
     """
     top = _top(root)
-    excludes = [ignore.global_excludes(os.environ, Path.home())]
+    mine = _excludes(None if last is None else last.excludes)
     if top is None:
-        return Surroundings(_rules(excludes), frozenset, None, is_top=False, problem="")
-    names = [os.fsencode(name) for name in root.relative_to(top).parts]
+        rules = _rules([mine.content])
+        return Surroundings(rules, frozenset, None, is_top=False, problem="", excludes=mine)
     before = None if last is None else last.repository
     repository = gitlook.look(top, branches, before, known_index=known_index)
+    is_same = last is not None and repository is before
+    if last is not None and is_same and last.is_top and mine is last.excludes:
+        return last
     found = repository.found
-    above = _above(top, names, [*excludes, found.exclude])
+    names = [os.fsencode(name) for name in root.relative_to(top).parts]
+    above = _above(top, names, [mine.content, found.exclude])
     return Surroundings(
-        rules=above or _rules(excludes),
+        rules=above or _rules([mine.content]),
         paths=last.paths
-        if last is not None and before is repository
+        if last is not None and is_same
         else cache(partial(_below, found.tracked, b"/".join([*names, b""]))),
         position=found.position,
         is_top=not names,
         problem=found.problem,
+        excludes=mine,
         repository=repository,
     )
 
 
+def _excludes(last: Excludes | None) -> Excludes:
+    environment = tuple(map(os.environ.get, _ENVIRONMENT))
+    if last is not None and last.environment == environment and stamps.are_same(last.stamps):
+        return last
+    start_ns = time.time_ns()
+    seen: list[Path] = []
+    content = ignore.global_excludes(os.environ, Path.home(), seen)
+    taken = stamps.taken(map(os.fsencode, seen), start_ns, follows=True)
+    return Excludes(environment, content, taken)
+
+
 def _top(root: Path) -> Path | None:
     """Where the repository begins that holds this directory."""
-    for folder in (root, *root.parents):
+    if os.path.lexists(os.path.join(root, ".git")):
+        return root
+    for folder in root.parents:
         if os.path.lexists(folder / ".git"):
             return folder
     return None

@@ -50,7 +50,9 @@ def test_a_file_that_includes_another_is_read_with_it(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "config").write_text("[a]\nb = 2\n[include]\npath = config\n")
     (tmp_path / "home").write_text("[a]\nb = 3\n")
-    values = [value for key, value in read(tmp_path / "config", home=tmp_path) if key == b"a.b"]
+    values = [
+        value for key, value in read(tmp_path / "config", home=tmp_path, seen=[]) if key == b"a.b"
+    ]
     assert set(values) == {b"1", b"2", b"3"}  # and the one that includes itself comes to an end
     assert values[-2:] == [b"3", b"1"]
 
@@ -67,45 +69,45 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_without_a_setting_the_default_file_counts(home: Path) -> None:
-    assert global_excludes({}, home) == b"by default\n"
-    assert global_excludes({"XDG_CONFIG_HOME": ""}, home) == b"by default\n"
-    assert global_excludes({"XDG_CONFIG_HOME": str(home / "nowhere")}, home) == b""
+    assert global_excludes({}, home, []) == b"by default\n"
+    assert global_excludes({"XDG_CONFIG_HOME": ""}, home, []) == b"by default\n"
+    assert global_excludes({"XDG_CONFIG_HOME": str(home / "nowhere")}, home, []) == b""
     elsewhere = {"XDG_CONFIG_HOME": str(home / ".config")}
-    assert global_excludes(elsewhere, home / "nowhere") == b"by default\n"
+    assert global_excludes(elsewhere, home / "nowhere", []) == b"by default\n"
 
 
 @pytest.mark.parametrize("value", ["~/excludes", "{home}/excludes", '"{home}/excludes" ; comment'])
 def test_the_setting_names_another(home: Path, value: str) -> None:
     (home / ".gitconfig").write_text(f"[core]\nexcludesfile = {value.format(home=home)}\n")
-    assert global_excludes({}, home) == b"chosen\n"
+    assert global_excludes({}, home, []) == b"chosen\n"
 
 
 @pytest.mark.parametrize("value", ["", "~/nowhere", "~nobody/x", "excludes", "~/.config"])
 def test_a_setting_that_leads_nowhere_means_no_excludes(home: Path, value: str) -> None:
     (home / ".gitconfig").write_text(f"[core]\nexcludesFile = {value}\n")
-    assert global_excludes({}, home) == b""
+    assert global_excludes({}, home, []) == b""
 
 
 def test_the_file_in_the_home_directory_decides_over_the_other(home: Path) -> None:
     (home / ".config" / "git" / "config").write_text("[core]\nexcludesfile = ~/excludes\n")
-    assert global_excludes({}, home) == b"chosen\n"
+    assert global_excludes({}, home, []) == b"chosen\n"
     (home / ".gitconfig").write_text("[core]\nexcludesfile = ~/other\n")
-    assert global_excludes({}, home) == b""
+    assert global_excludes({}, home, []) == b""
 
 
 def test_one_file_for_all_may_be_named_by_the_environment(home: Path) -> None:
     (home / ".gitconfig").write_text("[core]\nexcludesfile = ~/other\n")
     (home / "config").write_text("[core]\nexcludesfile = ~/excludes\n")
-    assert global_excludes({"GIT_CONFIG_GLOBAL": str(home / "config")}, home) == b"chosen\n"
+    assert global_excludes({"GIT_CONFIG_GLOBAL": str(home / "config")}, home, []) == b"chosen\n"
 
 
 def test_a_pipe_or_a_file_without_permission_keeps_nobody_waiting(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.mkfifo(home / ".gitconfig")
-    assert global_excludes({}, home) == b"by default\n"
+    assert global_excludes({}, home, []) == b"by default\n"
     (home / ".config" / "git" / "ignore").unlink()
     (home / ".config" / "git" / "ignore").symlink_to("ignore")
     with caplog.at_level(logging.WARNING):
-        assert global_excludes({}, home) == b""
+        assert global_excludes({}, home, []) == b""
     assert "left out of the ignore rules" in caplog.text

@@ -114,6 +114,47 @@ def test_a_linked_worktree_and_a_broken_pointer(repository: Path, tmp_path: Path
     assert surroundings.look(tmp_path / "broken").tracked == frozenset()
 
 
+@pytest.fixture
+def settled(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Surroundings:
+    """A first look, whose stamps count as proof however young they are."""
+    monkeypatch.setattr("hardsave.workspace.policy.may_change_unseen", lambda *_: False)
+    put(tmp_path / "home/.gitconfig", "[include]\n path = more\n")
+    put(tmp_path / "home/more", "[core]\n excludesFile = ~/mine\n")
+    put(tmp_path / "home/mine", "*.mine\n")
+    return surroundings.look(repository)
+
+
+def test_what_is_as_it_was_is_not_looked_at_again(settled: Surroundings, repository: Path) -> None:
+    assert surroundings.look(repository, last=settled) is settled
+
+
+@pytest.mark.parametrize("file", [".gitconfig", "more", "mine"])
+def test_the_users_excludes_are_read_again_when_any_of_their_files_changed(
+    settled: Surroundings, repository: Path, tmp_path: Path, file: str
+) -> None:
+    texts = {".gitconfig": "", "more": "[core]\n excludesFile = ~/other\n", "mine": "*.other\n"}
+    put(tmp_path / "home" / file, texts[file])
+    found = surroundings.look(repository, last=settled)
+    assert not top_rules(found).match(b"x.mine", False)
+    assert top_rules(settled).match(b"x.mine", False)
+
+
+def test_another_home_has_other_excludes(
+    settled: Surroundings, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    found = surroundings.look(repository, last=settled)
+    assert not top_rules(found).match(b"x.mine", False)
+
+
+def test_a_repository_that_comes_or_goes_is_found(settled: Surroundings, repository: Path) -> None:
+    os.rename(repository / ".git", repository / "aside")
+    gone = surroundings.look(repository, last=settled)
+    assert gone.position is None
+    os.rename(repository / "aside", repository / ".git")
+    assert surroundings.look(repository, last=gone).position is not None
+
+
 def test_nothing_is_run_and_nothing_is_written(repository: Path, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     for key in (
