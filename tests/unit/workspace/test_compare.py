@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace import compare
+from hardsave.objects import envelope
+from hardsave.workspace import compare, directory
 from hardsave.workspace.compare import Diff
 from tests.unit.workspace.room import Room
 
@@ -74,3 +75,32 @@ def test_only_differing_subtrees_are_read(room: Room) -> None:
     room.fetched = 0
     assert compare.diff(first, second, room.fetch).changed == (b"7/deep/file",)
     assert room.fetched <= 2 + 2 * 2 * 3  # roots; three directories of both, looked at twice
+
+
+def test_a_directory_that_is_cut_otherwise_is_the_same(room: Room) -> None:
+    """As an earlier version wrote it: up to 1,024 entries in one object."""
+    for number in range(300):
+        (room.root / f"{number:03}").write_bytes(b"%d" % number)
+    now = room.snapshot().root
+    top = directory.read_snapshot(now, room.fetch).top
+    assert envelope.unseal(room.objects[top]).kind == envelope.DIRECTORY_NODE
+    ((_, entries),) = directory.read_apart([(None, top)], room.fetch)
+    whole = directory.write_run(entries, room.objects.__setitem__)
+    before = directory.write_snapshot(directory.Snapshot(whole), room.objects.__setitem__)
+    assert compare.diff(before, now, room.fetch) == Diff((), (), ())
+    assert directory.find(whole, b"007", room.fetch) == directory.find(top, b"007", room.fetch)
+    (room.root / "007").write_bytes(b"other")
+    assert compare.diff(before, room.snapshot().root, room.fetch).changed == (b"007",)
+
+
+def test_a_change_among_many_names_rewrites_little(room: Room) -> None:
+    for number in range(1_000):
+        (room.root / f"{number:04}").write_bytes(b"")
+    room.now_ns = 10**9
+    first = room.snapshot()
+    room.put_bytes = 0
+    (room.root / "0500").write_bytes(b"changed")
+    second = room.snapshot()
+    assert compare.diff(first.root, second.root, room.fetch).changed == (b"0500",)
+    assert room.put_bytes < 6_000  # one run, and the list of about sixty
+    assert second.root == room.anew().root
