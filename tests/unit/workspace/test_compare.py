@@ -66,9 +66,9 @@ def test_a_directory_whose_mode_changed_is_changed_and_what_is_in_it_is_not(room
 
 
 def test_only_differing_subtrees_are_read(room: Room) -> None:
-    for directory in range(50):
-        (room.root / f"{directory}/deep").mkdir(parents=True)
-        (room.root / f"{directory}/deep/file").write_bytes(b"%d" % directory)
+    for number in range(50):
+        (room.root / f"{number}/deep").mkdir(parents=True)
+        (room.root / f"{number}/deep/file").write_bytes(b"%d" % number)
     first = room.snapshot().root
     (room.root / "7/deep/file").write_bytes(b"other")
     second = room.snapshot().root
