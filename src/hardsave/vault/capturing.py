@@ -163,9 +163,9 @@ class _Gathered:
 
     def settle(self) -> None:
         """What went ahead has arrived, or its error is raised here."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            ahead.wait()
+        if self._ahead is not None:
+            self._ahead.wait()  # whoever is interrupted here still has to give it up
+            self._ahead = None
 
     def give_up(self) -> None:
         """Whatever becomes of it, nothing of it is under way after this."""

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.vault.ahead import Ahead
 from hardsave.vault.vault import Vault
 from hardsave.workspace import snapshot as snapshots
 from tests.unit.vault.desk import Desk, put, refusal
@@ -94,6 +97,33 @@ def test_what_cannot_be_stored_ahead_fails_the_save(
     assert desk.line.head is None
     assert len(names(desk.line.save({"turn": 2}, workspace=desk.work))) == 50
     assert desk.vault.verify().faults == ()
+
+
+def test_nothing_is_stored_behind_the_back_of_a_save_that_was_interrupted(
+    desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots._Batches, "__init__", _small_batches)
+    for number in range(50):
+        put(desk.work, f"file-{number}", f"{number} " * 3_000)
+    real, under_way = store.put, threading.Event()
+
+    def slow(*given: Any, **pin: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            under_way.set()
+            time.sleep(0.05)
+        real(*given, **pin)
+
+    def interrupted(ahead: Ahead) -> None:
+        under_way.wait()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put", slow)
+        patch.setattr(Ahead, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            desk.save(1)
+    assert not [each for each in threading.enumerate() if isinstance(each, Ahead)]
+    assert not store._tenant(None).pins
 
 
 def _small_batches(self: Any, put: Any, limit: int) -> None:
