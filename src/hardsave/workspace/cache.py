@@ -29,7 +29,9 @@ NO_STAMP = bytes(24)
 """The stamp of a directory that has to be listed again, whatever its stamp will be."""
 
 
-_NO_ROOT = bytes(HASH_BYTES)
+NO_HASH = bytes(HASH_BYTES)
+"""In the place of a content, for a symlink."""
+
 _LENGTHS = struct.Struct("<7I")  # of names, and of keys of rules, in a packed directory
 _TREE_AT = _LENGTHS.size + 24  # behind the stamp
 _NAMES_AT = _TREE_AT + HASH_BYTES
@@ -99,7 +101,7 @@ class Cache(NamedTuple):
 
     folders: Mapping[bytes, Folder]
     packed: Mapping[bytes, bytes]
-    root: Hash = _NO_ROOT  # of the snapshot that it goes with
+    root: Hash = NO_HASH  # of the snapshot that it goes with
     memory: Memory | None = None
     capture: tuple[Hash, ...] = ()  # that was committed with it, and what it refers to
 

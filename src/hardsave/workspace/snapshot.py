@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
-from hardsave.workspace import directory, names
+from hardsave.workspace import directory
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Memory, by_directory
+from hardsave.workspace.cache import NO_HASH, NO_STAMP, Cache, Folder, Memory, by_directory
 from hardsave.workspace.directory import Named
 from hardsave.workspace.entries import (
     DIRECTORY,
@@ -34,9 +34,15 @@ from hardsave.workspace.found import (
     sizes_and_modes,
     words,
 )
+from hardsave.workspace.remembered import (
+    Fresh,
+    as_found,
+    has_other_rules,
+    has_same_entries,
+    with_read,
+)
 
 BATCH_BYTES = 4 << 20
-NO_HASH = bytes(HASH_BYTES)
 
 Put = Callable[[Mapping[Hash, bytes]], object]
 
@@ -97,7 +103,7 @@ class _Capture:
         self._batches = batches
         self._reader = Files(beneath, batches.add, start_ns=scan.start_ns, clock=clock)
         self._trees: dict[bytes, Hash] = {}
-        self._rebuilt: set[bytes] = set()  # directories with another tree than last time
+        self._rebuilt: dict[bytes, set[bytes]] = {}  # what has another tree now, by what is above
         self._folders: dict[bytes, Folder] = {}
         self._packed: dict[bytes, bytes] = {}
         self._unproven: set[bytes] = set()  # directories to look at again in any case
@@ -175,28 +181,32 @@ class _Capture:
         return [group for group in groups if len(group) > 1]
 
     def _directory(self, found: Found) -> None:
-        below = {name: joined(found.path, name) for name in found.directories}
-        captured = [name for name, path in below.items() if self._tree(path) is not None]
-        known = found.known
-        is_whole = len(captured) == len(below)
-        if known is None or not is_whole:
+        known, rebuilt = found.known, self._rebuilt.get(found.path, set())
+        captured = self._captured(found)
+        if known is None or len(captured) != len(found.directories):
             self._write(found, captured, self._fresh(found))
             return
-        rebuilt = [name for name, path in below.items() if path in self._rebuilt]
         if found.is_as_known and not rebuilt:
             self._trees[found.path] = known.tree
             self._keep(found, known)
             return
         fresh = self._fresh(found)
-        if _has_same_entries(found, known, fresh):
+        if has_same_entries(found, known, fresh):
             self._rewrite(found, known, fresh, rebuilt)
         else:
             self._write(found, captured, fresh)
 
+    def _captured(self, found: Found) -> Sequence[bytes]:
+        """The directories in it that are captured: those that could be listed."""
+        known, scan = found.known, self._scan
+        if scan.is_narrow and not scan.gone and known and found.directories is known.directories:
+            return found.directories
+        return [x for x in found.directories if self._tree(joined(found.path, x)) is not None]
+
     def _keep(self, found: Found, known: Folder) -> None:
         """What the cache has as bytes stays bytes, unless the way to it was another one."""
         path = found.path
-        folder = _as_found(known, found)
+        folder = as_found(known, found)
         packed = self._scan.cache.packed.get(path)
         if folder.stamp == NO_STAMP:
             self._unproven.add(path)
@@ -205,7 +215,7 @@ class _Capture:
         else:
             self._packed[path] = packed
 
-    def _fresh(self, found: Found) -> "Fresh":
+    def _fresh(self, found: Found) -> Fresh:
         """The files that changed, as they are now; None for those that are not captured."""
         known = found.known
         fresh: Fresh = {}
@@ -222,12 +232,12 @@ class _Capture:
 
     # A directory that has the names that it had
 
-    def _rewrite(self, found: Found, known: Folder, fresh: "Fresh", rebuilt: list[bytes]) -> None:
+    def _rewrite(self, found: Found, known: Folder, fresh: Fresh, rebuilt: set[bytes]) -> None:
         """Make the runs that hold what changed. All else stands in the runs that there were."""
-        folder = _with(_as_found(known, found), found.keys, fresh)
+        folder = with_read(as_found(known, found), found.keys, fresh)
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
         before = zip(found.directories, known.directory_modes(), strict=True)
-        differing = {found.files[at] for at in fresh} | {*rebuilt}
+        differing = {found.files[at] for at in fresh} | rebuilt
         differing |= {name for name, mode in before if mode != modes[name]}
         numbers = {name: at for at, name in enumerate(found.files)}
         listed = sorted([*found.files, *found.directories])
@@ -264,7 +274,7 @@ class _Capture:
 
     # Any other
 
-    def _write(self, found: Found, below: list[bytes], fresh: "Fresh") -> None:
+    def _write(self, found: Found, below: Sequence[bytes], fresh: Fresh) -> None:
         """Make the tree of a directory from all that is in it."""
         files = self._files(found, fresh)
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
@@ -273,7 +283,7 @@ class _Capture:
         entries.sort()
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
         folder = Folder(
-            found.stamp if is_whole and not _has_other_rules(found, files) else NO_STAMP,
+            found.stamp if is_whole and not has_other_rules(found, files) else NO_STAMP,
             found.inherited,
             found.rules_key,
             NO_HASH,
@@ -290,7 +300,7 @@ class _Capture:
         runs = [self._run(entries[a:b]) for a, b in pairwise([*starts, len(entries)])]
         self._list(found, folder, [entries[start][0] for start in starts if entries], runs)
 
-    def _files(self, found: Found, fresh: "Fresh") -> dict[bytes, Read]:
+    def _files(self, found: Found, fresh: Fresh) -> dict[bytes, Read]:
         """All of them, by name, but those that are not captured after all."""
         known = found.known
         numbers = {name: at for at, name in enumerate(known.files)} if known else {}
@@ -327,56 +337,10 @@ class _Capture:
         tree = directory.write_list(firsts, runs, self._batches.add)
         self._trees[found.path] = tree
         if found.known is None or found.known.tree != tree:
-            self._rebuilt.add(found.path)
+            above, _, name = found.path.rpartition(b"/")
+            self._rebuilt.setdefault(above, set()).add(name)
         self._folders[found.path] = folder._replace(tree=tree, runs=b"".join(runs))
         self._total += bytes_of(folder.keys, len(folder.files))
         self._total -= bytes_of(found.keys, len(found.files))
         if folder.stamp == NO_STAMP or has_unproven(folder.keys, len(folder.files)):
             self._unproven.add(found.path)
-
-
-Fresh = dict[int, Read | None]
-"""Files of a directory that were read, by number; None: not captured after all."""
-
-
-def _has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
-    """Whether nothing came or went, and all that is needed to write its runs is known: a cache
-    does not know where symlinks lead, and rules are looked at more closely."""
-    return (
-        bool(known.runs)
-        and tuple(found.files) == known.files
-        and tuple(found.directories) == known.directories
-        and not any(read is None or read.entry.hash is None for read in fresh.values())
-        and not any(found.files[at] in names.IGNORE_FILES for at in fresh)
-        and NO_HASH not in known.hashes
-    )
-
-
-def _with(folder: Folder, keys: bytes, fresh: Fresh) -> Folder:
-    """A directory as it is remembered, with these stamps and with what was read just now."""
-    stamps, hashes = bytearray(keys), bytearray(folder.hashes)
-    for at, read in fresh.items():
-        assert read is not None, "then it would have other names"
-        stamps[at * KEY_BYTES : (at + 1) * KEY_BYTES] = read.key.packed()
-        hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES] = read.entry.hash or NO_HASH
-    return folder._replace(keys=bytes(stamps), hashes=bytes(hashes))
-
-
-def _as_found(known: Folder, found: Found) -> Folder:
-    """A directory with the same content, perhaps by other stamps or rules, or with other names
-    that are left out."""
-    now = (found.stamp, found.inherited, found.rules_key)
-    aside = (tuple(found.ignored), tuple(found.exempt), tuple(found.left_out))
-    if now == known[:3] and aside == known[6:9]:
-        return known
-    return Folder(*now, *known[3:6], *aside, *known[9:])
-
-
-def _has_other_rules(found: Found, files: Mapping[bytes, Read]) -> bool:
-    """Whether an ignore file is not the one any more that the scan went by. If its stamps are
-    too young to tell, they prove nothing to the next scan either."""
-    return any(
-        read.key.ctime_ns and read.key != found.key(at)
-        for at, name in enumerate(found.files)
-        if name in names.IGNORE_FILES and (read := files.get(name)) is not None
-    )
