@@ -104,7 +104,7 @@ class Taking:
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
-        address = capture.write_stored(Capture(taken.root, missed, git), made.__setitem__)
+        address = capture.write(Capture(taken.root, missed, git), made.__setitem__)
         own, known = _fresh(address, made, last)
         objects = {**gathered.last, **own}
         return Taken(

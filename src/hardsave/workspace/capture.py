@@ -64,15 +64,7 @@ class Capture(NamedTuple):
 # Writing
 
 
-def write(
-    snapshot: Hash, not_captured: Sequence[NotCaptured], position: GitPosition | None, put: Put
-) -> Hash:
-    """Store a capture; the contents of git's files come before it."""
-    git = None if position is None else write_git(position, put)
-    return write_stored(Capture(snapshot, tuple(not_captured), git), put)
-
-
-def write_stored(capture: Capture, put: Put) -> Hash:
+def write(capture: Capture, put: Put) -> Hash:
     """Store a capture; what it refers to is stored already."""
     git = capture.git
     files = [] if git is None else [git.index, git.shared_index, *git.files]

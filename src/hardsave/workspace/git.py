@@ -164,30 +164,11 @@ class Tracked(NamedTuple):
     problem: str = ""
 
 
-def tracked(root: Path) -> frozenset[bytes] | None:
-    """The paths in the index of the repository at `root`.
+def tracked_in(directory: GitDirectory, index: bytes | None = None) -> Tracked:
+    """The paths in the index of a repository, which may have been read already.
 
     A path that ends with a slash stands for all that is below it, outside a sparse checkout.
-    None: there is no repository, or its index cannot be read; `tracked_or_why` tells which.
     """
-    found = tracked_or_why(root)
-    return None if found is None or found.problem else found.paths
-
-
-def tracked_or_why(root: Path) -> Tracked | None:
-    """The same, with the reason if the index cannot be read; None if there is no repository."""
-    with opened(root) as directory:
-        match directory:
-            case None:
-                return None
-            case NoGitDirectory(problem):
-                return Tracked(frozenset(), problem)
-            case GitDirectory():
-                return tracked_in(directory)
-
-
-def tracked_in(directory: GitDirectory, index: bytes | None = None) -> Tracked:
-    """The same, of a repository that is open, and whose `index` may have been read already."""
 
     def base(name: str) -> bytes:
         path = (_SHARED_INDEX + name).encode()
@@ -226,14 +207,8 @@ def paths_in(index: bytes, hash_name: str) -> frozenset[bytes]:
     return gitindex.paths(index, hash_name=hash_name, base=base)
 
 
-def info_exclude(root: Path) -> bytes:
-    """The content of the repository's own excludes file, which all its worktrees share."""
-    with opened(root) as directory:
-        return exclude_in(directory, root) if isinstance(directory, GitDirectory) else b""
-
-
 def exclude_in(directory: GitDirectory, root: Path) -> bytes:
-    """The same, of a repository that is open."""
+    """The content of a repository's own excludes file, which all its worktrees share."""
     data, problem = read_beneath(directory.common, b"info/exclude", limit=_EXCLUDE)
     if problem:
         log(__name__).warning(

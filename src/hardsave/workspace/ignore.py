@@ -1,7 +1,7 @@
 """Which files a workspace ignores: git's rules, exactly, and `.hardsaveignore` like them.
 
 Two things are left to the walk: it does not enter a directory that is ignored, so nothing
-below one can be included again; and what git tracks is never ignored (see `git.tracked`).
+below one can be included again; and what git tracks is never ignored (see `git.tracked_in`).
 
 The rules of a directory are those of the directory above, one name further along (see
 `globs`). So a match compares one name, and most directories of a tree share one `Rules`.

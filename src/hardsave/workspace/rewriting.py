@@ -49,7 +49,7 @@ class Rewriting:
                 None if was.git is None else self._git(was.git),
             )
             same = now == was
-            self._captures[address] = address if same else capture.write_stored(now, self._put)
+            self._captures[address] = address if same else capture.write(now, self._put)
         return self._captures[address]
 
     # Snapshots and directories

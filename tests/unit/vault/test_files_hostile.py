@@ -19,12 +19,13 @@ from hardsave.objects.envelope import (
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.memory import MemoryStore
 from hardsave.vault.vault import Vault
-from hardsave.workspace import capture, content, directory
+from hardsave.workspace import content, directory
 from hardsave.workspace.directory import Snapshot
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry
 from tests.unit.vault.forge import ENCODE, STATE, Forgery, checkpoint
 from tests.unit.vault.stage import Clock
 from tests.unit.vault.test_transfer_hostile import look, refused
+from tests.unit.workspace import pieces
 from tests.unit.workspace.room import picture
 
 CAPTURED = ENCODE([[], None])
@@ -61,7 +62,7 @@ class Forge:
         return directory.write(entries, self.add)
 
     def captured(self, top: Hash, links: tuple[tuple[bytes, ...], ...] = ()) -> Hash:
-        return capture.write(
+        return pieces.written(
             directory.write_snapshot(Snapshot(top, links), self.add), (), None, self.add
         )
 

@@ -16,6 +16,7 @@ from hardsave.workspace.ignore import Rules, root_rules
 from hardsave.workspace.plan import plan
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import snapshot
+from tests.unit.workspace import pieces
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import Room
 
@@ -68,11 +69,11 @@ class GitRoom(Room):
         assert self.carry_out(made).conflicts == ()
 
     def rules(self, patterns: Sequence[bytes]) -> Rules:
-        return root_rules(exclude_files=[git.info_exclude(self.root)], patterns=patterns)
+        return root_rules(exclude_files=[pieces.info_exclude(self.root)], patterns=patterns)
 
     @property
     def tracked(self) -> frozenset[bytes]:
-        return git.tracked(self.root) or frozenset()
+        return pieces.tracked(self.root) or frozenset()
 
 
 def tracked(position: GitPosition) -> frozenset[bytes]:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace import directory, git
+from hardsave.workspace import directory
 from hardsave.workspace.compare import differences
 from hardsave.workspace.ignore import Rules, root_rules
 from hardsave.workspace.plan import plan
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import snapshot
+from tests.unit.workspace import pieces
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import Room, picture
 
@@ -36,12 +37,12 @@ class GitRoom(Room):
         assert self.carry_out(made).conflicts == ()
 
     def rules(self, patterns: Sequence[bytes]) -> Rules:
-        exclude = git.info_exclude(self.root)
+        exclude = pieces.info_exclude(self.root)
         return root_rules(exclude_files=[exclude], patterns=patterns)
 
     @property
     def tracked(self) -> frozenset[bytes]:
-        return git.tracked(self.root) or frozenset()
+        return pieces.tracked(self.root) or frozenset()
 
     def files(self, root: bytes) -> set[bytes]:
         top = directory.read_snapshot(root, self.fetch).top

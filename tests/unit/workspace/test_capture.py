@@ -16,6 +16,7 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitprogress import GitFile
 from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
+from tests.unit.workspace import pieces
 
 ENCODE = Codec(Types(), verbatim=True).encode
 
@@ -77,7 +78,7 @@ def test_what_was_written_comes_back(
 ) -> None:
     shelf = Shelf()
     root = directory.write_empty(shelf.put)
-    address = capture.write(root, missed, position, shelf.put)
+    address = pieces.written(root, missed, position, shelf.put)
     found = capture.read(address, shelf.fetch)
     assert (found.snapshot, found.not_captured) == (root, missed)
     if position is None:
@@ -85,14 +86,14 @@ def test_what_was_written_comes_back(
     else:
         assert found.git is not None
         assert capture.position(found.git, shelf.fetch) == position
-    assert capture.write_stored(found, shelf.put) == address
+    assert capture.write(found, shelf.put) == address
 
 
 def test_large_files_of_git_are_kept_in_parts(shelf: Shelf) -> None:
     data = b"i" * (3 * content.PART_BYTES + 7)
     position = at(ref=None, index=data)
     root = directory.write_empty(shelf.put)
-    git = capture.read(capture.write(root, (), position, shelf.put), shelf.fetch).git
+    git = capture.read(pieces.written(root, (), position, shelf.put), shelf.fetch).git
     assert git is not None
     assert git.index is not None
     assert git.index.size == len(data)
@@ -103,15 +104,15 @@ def test_the_branch_is_called_by_its_short_name(shelf: Shelf) -> None:
     root = directory.write_empty(shelf.put)
     for ref, branch in (("refs/heads/a/b", "a/b"), (None, None)):
         position = at(ref=ref, index=None)
-        git = capture.read(capture.write(root, (), position, shelf.put), shelf.fetch).git
+        git = capture.read(pieces.written(root, (), position, shelf.put), shelf.fetch).git
         assert git is not None
         assert git.branch == branch
 
 
 def test_the_same_files_have_one_snapshot_whatever_goes_with_them(shelf: Shelf) -> None:
     root = directory.write_empty(shelf.put)
-    one = capture.write(root, (), None, shelf.put)
-    two = capture.write(root, (NotCaptured(b"x", "why"),), None, shelf.put)
+    one = pieces.written(root, (), None, shelf.put)
+    two = pieces.written(root, (NotCaptured(b"x", "why"),), None, shelf.put)
     assert one != two
     assert capture.read(one, shelf.fetch).snapshot == capture.read(two, shelf.fetch).snapshot
 
@@ -172,6 +173,6 @@ def test_an_index_that_cannot_be_read_tracks_nothing(shelf: Shelf) -> None:
     root = directory.write_empty(shelf.put)
     for index in (None, b"rubbish"):
         position = at(ref=None, index=index)
-        git = capture.read(capture.write(root, (), position, shelf.put), shelf.fetch).git
+        git = capture.read(pieces.written(root, (), position, shelf.put), shelf.fetch).git
         assert capture.tracked(git, shelf.fetch) == frozenset()
     assert capture.tracked(None, shelf.fetch) == frozenset()

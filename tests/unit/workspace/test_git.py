@@ -9,8 +9,10 @@ from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
 from hardsave.objects.types import Types
 from hardsave.workspace import capture
-from hardsave.workspace.git import GitPosition, info_exclude, position, tracked
+from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile, NotCaptured
+from tests.unit.workspace import pieces
+from tests.unit.workspace.pieces import info_exclude, tracked
 from tests.unit.workspace.repository import Repository
 
 
@@ -259,7 +261,7 @@ def test_a_position_is_kept_whole_by_a_capture(conflict: Repository) -> None:
     conflict.git("rebase", "side", codes=(1,))
     found = position(conflict.root, also=["refs/heads/none"])
     objects: dict[bytes, bytes] = {}
-    address = capture.write(digest(b"a snapshot"), (), found, objects.__setitem__)
+    address = pieces.written(digest(b"a snapshot"), (), found, objects.__setitem__)
 
     def fetch(wanted: Collection[bytes]) -> Mapping[bytes, bytes]:
         return {one: objects[one] for one in wanted}

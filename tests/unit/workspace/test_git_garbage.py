@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardsave.workspace import gitprogress
-from hardsave.workspace.git import GitPosition, info_exclude, position, tracked, tracked_or_why
+from hardsave.workspace.git import GitPosition, position
 from tests.unit.objects.strategies import examples
+from tests.unit.workspace.pieces import info_exclude, tracked, tracked_or_why
 from tests.unit.workspace.repository import Repository
 
 COMMIT = "1" * 40

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardsave.workspace import gitindex
-from hardsave.workspace.git import position, tracked, tracked_or_why
+from hardsave.workspace.git import position
 from hardsave.workspace.gitindex import BadIndex
 from tests.unit.objects.strategies import examples
+from tests.unit.workspace.pieces import tracked, tracked_or_why
 from tests.unit.workspace.repository import Repository
 
 EMPTY_BLOB = {"sha1": "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}

@@ -10,6 +10,7 @@ import pytest
 
 from hardsave.workspace import git, gitlook
 from hardsave.workspace.gitlook import Look
+from tests.unit.workspace import pieces
 from tests.unit.workspace.repository import Repository
 
 
@@ -31,9 +32,9 @@ def seen(root: Path, last: Look | None = None) -> Look:
 
 def assert_is_true(found: Look) -> None:
     assert found.found.position == git.position(found.top)
-    tracked = git.tracked_or_why(found.top)
+    tracked = pieces.tracked_or_why(found.top)
     assert tracked is None or (found.found.tracked(), found.found.problem) == tracked
-    assert found.found.exclude == git.info_exclude(found.top)
+    assert found.found.exclude == pieces.info_exclude(found.top)
 
 
 def test_a_repository_that_is_as_it_was_is_not_read_again(repository: Repository) -> None:

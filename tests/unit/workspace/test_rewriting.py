@@ -16,6 +16,7 @@ from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitprogress import GitFile
 from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
 from hardsave.workspace.rewriting import Rewriting
+from tests.unit.workspace import pieces
 from tests.unit.workspace.room import Room
 
 OLD, NEW = b"sesame", b"[purged]"
@@ -43,7 +44,7 @@ class Shelf:
 
     def captured(self, *missed: NotCaptured, git: GitPosition | None = None) -> Hash:
         root = self.room.snapshot().root
-        return capture.write(root, missed, git, self.room.objects.__setitem__)
+        return pieces.written(root, missed, git, self.room.objects.__setitem__)
 
     def without(self, address: Hash) -> capture.Capture:
         """The capture without the text; no object that it leads to has it."""

@@ -10,7 +10,8 @@ from hardsave.objects import envelope
 from hardsave.objects.envelope import CAPTURE, CONTENT, DIRECTORY_NODE, PARTS, SNAPSHOT
 from hardsave.objects.hashing import digest
 from hardsave.objects.sound import Standing, standing
-from hardsave.workspace import capture, content, sound
+from hardsave.workspace import content, sound
+from tests.unit.workspace import pieces
 from tests.unit.workspace.room import Room
 
 
@@ -27,7 +28,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
         file = room.root / f"many/{number}"
         file.parent.mkdir(exist_ok=True)
         file.touch()
-    capture.write(room.snapshot().root, (), None, room.objects.__setitem__)
+    pieces.written(room.snapshot().root, (), None, room.objects.__setitem__)
     return room
 
 

@@ -1,0 +1,43 @@
+"""Single pieces of what a capture does, for tests that look at them alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hardsave.objects.hashing import Hash
+from hardsave.workspace import capture
+from hardsave.workspace.capture import Capture
+from hardsave.workspace.content import Put
+from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.git import GitPosition, Tracked, exclude_in, tracked_in
+from hardsave.workspace.gitdir import GitDirectory, NoGitDirectory, opened
+
+
+def tracked(root: Path) -> frozenset[bytes] | None:
+    """The paths in an index; None if there is no repository, or its index cannot be read."""
+    found = tracked_or_why(root)
+    return None if found is None or found.problem else found.paths
+
+
+def tracked_or_why(root: Path) -> Tracked | None:
+    """The same, with the reason; None if there is no repository."""
+    with opened(root) as directory:
+        match directory:
+            case None:
+                return None
+            case NoGitDirectory(problem):
+                return Tracked(frozenset(), problem)
+            case GitDirectory():
+                return tracked_in(directory)
+
+
+def info_exclude(root: Path) -> bytes:
+    with opened(root) as directory:
+        return exclude_in(directory, root) if isinstance(directory, GitDirectory) else b""
+
+
+def written(
+    snapshot: Hash, not_captured: Sequence[NotCaptured], position: GitPosition | None, put: Put
+) -> Hash:
+    """Store a capture; the contents of git's files come before it."""
+    git = None if position is None else capture.write_git(position, put)
+    return capture.write(Capture(snapshot, tuple(not_captured), git), put)
