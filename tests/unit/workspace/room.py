@@ -12,7 +12,7 @@ from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.workspace import cache as caches
 from hardsave.workspace import checkout
-from hardsave.workspace.cache import Cache, Folder
+from hardsave.workspace.cache import NO_STAMP, Cache, Folder
 from hardsave.workspace.changed import Changed
 from hardsave.workspace.found import Scan
 from hardsave.workspace.plan import Plan, plan
@@ -44,6 +44,9 @@ class Names:
 
     def match(self, name: bytes, is_dir: bool) -> bool:
         return name in self.ignored or (is_dir and name + b"/" in self.ignored)
+
+
+Folders = dict[bytes, Folder | None]
 
 
 class Room:
@@ -180,10 +183,22 @@ class WatchedRoom(Room):
     def kept(self, cache: Cache) -> Cache:
         return cache
 
-    def folders(self, made: Snapshot) -> dict[bytes, Folder | None]:
-        """The cache that comes with a snapshot, without what only says how old it is."""
-        paths = {*made.cache.folders, *made.cache.packed}
-        return {path: made.cache.get(path) for path in paths}
+
+def folders(made: Snapshot) -> Folders:
+    """The cache that comes with a snapshot, without what only says how old it is."""
+    return {path: made.cache.get(path) for path in made.cache.paths()}
+
+
+def agree(made: Folders, later: Folders) -> bool:
+    """Whether two scans have seen the same. The earlier may have come too soon after a change
+    to rely on a directory's stamp, where the later one can."""
+    if made.keys() != later.keys():
+        return False
+    return all(one == later[path] or _unstamped(later[path]) == one for path, one in made.items())
+
+
+def _unstamped(folder: Folder | None) -> Folder | None:
+    return None if folder is None else folder._replace(stamp=NO_STAMP)
 
 
 def _with_objects(root: Path, objects: dict[Hash, bytes]) -> Room:
