@@ -192,7 +192,8 @@ def test_a_commit_that_fails_leaves_it_open_which_way_it_went(desk: Desk, store:
 def test_threads_that_save_and_rewind_one_workspace_take_turns(desk: Desk) -> None:
     desk.write(a_txt="0")
     desk.save(0)
-    for name in ("ada", "bob"):  # whoever has never saved is not known to be there
+    for name in ("ada", "bob"):  # what is not saved yet belongs to whoever is first to save it
+        put(desk.work, f"{name}/file", "begun")
         desk.save(0, desk.vault.timeline(name))
     errors: list[BaseException] = []
 
