@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_BYTES = 256 * 1024
+MAX_VALUE = 4096  # characters: the longest path there is
 
 
 class Said(NamedTuple):
@@ -165,14 +166,20 @@ def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
     import yaml
 
     value: Any = None
-    if isinstance(node, yaml.ScalarNode):
+    if isinstance(node, yaml.ScalarNode) and len(node.value) <= MAX_VALUE:
         try:
             value = yaml.constructor.SafeConstructor().construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            raise Misuse(f"{where}: {error}") from error
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+            # A tag that does not fit its text raises what it likes: `!!bool maybe`, `!!int ""`.
+            raise Misuse(f"{where}: {node.value[:40]!r} is no {node.tag[:40]!r}") from error
     wanted = key.objection(value)
     if wanted:
-        raise Misuse(f"{where} is {wanted}, not {getattr(node, 'value', None)!r}")
+        raise Misuse(f"{where} is {wanted}, not {_briefly(node)}")
     if key.setting in found:
         raise Misuse(f"{where} says again what another key has said")
     found[key.setting] = Said(value, where, key.needs_trust)
+
+
+def _briefly(node: "yaml.Node") -> str:
+    text = str(getattr(node, "value", None))
+    return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
