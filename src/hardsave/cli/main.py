@@ -178,7 +178,9 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
     if "--json" in before_other_commands:
         print(json.dumps(as_data(exit, message), indent=2), flush=True)
     else:
-        print(f"hardsave: {message}", file=sys.stderr)
+        from hardsave.cli import words  # what somebody else wrote may stand in a message
+
+        print(words.passage(f"hardsave: {message}"), file=sys.stderr)
     return exit
 
 

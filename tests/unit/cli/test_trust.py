@@ -119,3 +119,11 @@ def test_what_is_left_out_is_said_once(
         run("save")
         run("log")
     assert caplog.text.count("store is left out") == 1
+
+
+def test_what_a_project_s_file_says_does_not_drive_the_terminal(project: Path, run: Run) -> None:
+    (project / config.PROJECT_FILE).write_text('"\\e]0;mine\\a": 1\n')
+    done = run("tasks", "settings")
+    assert done.code == 2
+    assert r"\x1b]0;mine\x07 is not a setting" in done.err
+    assert "\x1b" not in done.err
