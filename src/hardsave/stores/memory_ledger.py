@@ -102,8 +102,8 @@ class MemoryLedger:
 
     def _release(self, name: str) -> None:
         for task in [task for task in self._tasks.values() if task.waits_for == name]:
-            free = task._replace(waits_for=None, due=task.not_before)
-            self._tasks[task.name] = self._waiting(free)
+            due = task.not_before if task.question is None else None
+            self._tasks[task.name] = self._waiting(task._replace(waits_for=None, due=due))
 
     def _hold_up(self, name: str) -> None:
         for task in list(self._tasks.values()):

@@ -62,6 +62,7 @@ def claimed(task: TaskRecord, owner: Id, now: int, *, force: bool = False) -> Ta
         attempts=task.attempts + 1,
         owner=owner,
         due=0,
+        waits_for=None,
         started_at=now,
         ended_at=None,
         question=None,
@@ -193,7 +194,10 @@ def reinstated(task: TaskRecord, memo: Memo) -> TaskRecord:
     back = task._replace(epoch=task.epoch + 1, ended_at=memo.ended_at)
     if memo.state == "in_progress":
         return back._replace(state="pending", due=0, attempts=max(0, task.attempts - 1))
-    return back._replace(state=memo.state, due=memo.due, question=memo.question)
+    due = memo.due
+    if due is None and memo.question is None:
+        due = task.not_before  # it waited for a task: whether it still has to, the store knows
+    return back._replace(state=memo.state, due=due, question=memo.question)
 
 
 def _ended(task: TaskRecord, now: int) -> TaskRecord:

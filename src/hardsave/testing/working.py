@@ -286,6 +286,12 @@ class Working:
         move(store, two, "two done", state="completed", epoch=2)
         assert store.task(None, "three") == three._replace(waits_for=None, due=7)
 
+    def test_what_has_asked_something_waits_for_the_answer_too(self, store: Store) -> None:
+        one = add(store, a_task("one"))
+        two = add(store, a_task("two", after=("one",), question=b"?", not_before=7))
+        move(store, one, "one done", state="completed", epoch=1)
+        assert store.task(None, "two") == two._replace(waits_for=None, due=None)
+
     def test_what_is_completed_already_is_not_waited_for(self, store: Store) -> None:
         add(store, a_task("one", state="completed"))
         assert add(store, a_task("two", after=("one",))).due == 0

@@ -149,7 +149,7 @@ def rolled_back(context: Context, tasks: Iterable[TaskRecord], operation: Id) ->
 
 def turned(context: Context, marks: Iterable[TaskMark], kind: str, operation: Id) -> Work:
     """Brings tasks back where they stood (undo), or rolls them back again (redo). One that was
-    started over or forgotten since is left as it is."""
+    started over, forgotten or rolled back by itself since is left as it is."""
     standing = [(mark, context.store.task(context.user, mark.task)) for mark in marks]
     there = [task for mark, task in standing if task and task.generation == mark.generation]
     if kind == "redo":
@@ -158,15 +158,17 @@ def turned(context: Context, marks: Iterable[TaskMark], kind: str, operation: Id
         )
     moves, entries = [], []
     for task in there:
-        if task.state == "rolled_back":
-            become = states.reinstated(task, _memo(context, task))
+        memo = _memo(context, task) if task.state == "rolled_back" else None
+        if memo is not None:
+            become = states.reinstated(task, memo)
             moves.append(TaskMove(task.epoch, become))
             about = {"operation": "op_" + operation.hex()}
             entries.append(desk(context).entry("reinstated", become, about))
     return Work(moves=moves, entries=entries) if moves else NO_WORK
 
 
-def _memo(context: Context, task: TaskRecord) -> states.Memo:
+def _memo(context: Context, task: TaskRecord) -> states.Memo | None:
+    """What it was before an operation rolled it back; None if that was `tasks.roll_back`."""
     last: EntryRecord | None = None
     number = 0
     while rows := context.store.entries(context.user, task.name, number, _PAGE):
@@ -174,4 +176,5 @@ def _memo(context: Context, task: TaskRecord) -> states.Memo:
         number = rows[-1].number
     if last is None:
         raise Corrupt(f"nothing says what task {task.name!r} was before it was rolled back")
-    return states.Memo(*context.objects.codec.decode(last.data)["was"])
+    was = context.objects.codec.decode(last.data).get("was")
+    return None if was is None else states.Memo(*was)

@@ -181,6 +181,16 @@ def test_a_task_runs_after_those_it_needs(room: Room) -> None:
     assert ran.calls == ["design", "build", "test"]
 
 
+def test_what_is_begun_all_the_same_waits_for_nothing_any_more(room: Room) -> None:
+    room.tasks.add("design")
+    room.tasks.add("build", after=["design"])
+    with room.tasks.attempt("build", force=True) as build:
+        with room.tasks.attempt("design"):
+            pass
+        build.fail("too early")
+    assert room.tasks.get("build").waits_for is None
+
+
 def test_a_task_that_failed_holds_up_those_that_need_it(room: Room) -> None:
     room.tasks.add("design")
     room.tasks.add("build", after=["design"])

@@ -157,6 +157,37 @@ def test_whoever_waits_for_it_waits_again(vault: Vault, line: Timeline) -> None:
         pass
 
 
+def test_one_that_somebody_rolled_back_since_is_left_alone_by_undo(
+    vault: Vault, line: Timeline
+) -> None:
+    first = line.save({}).id
+    do(vault, "late", line)
+    line.rewind(first, tasks=True)
+    line.undo()
+    vault.tasks.roll_back("late")
+    line.redo()
+    line.undo()
+    assert states(vault) == {"late": "rolled_back"}
+    assert line.load() == {"by": "late"}
+
+
+def test_one_that_waited_comes_back_to_work_if_what_it_waited_for_is_done_by_then(
+    vault: Vault, line: Timeline
+) -> None:
+    do(vault, "one", vault.timeline("other"))
+    first = line.save({}).id
+    vault.tasks.add("two", after=["one"])
+    with vault.tasks.attempt("two") as attempt:
+        line.save({"half": True})
+        attempt.fail("not yet")
+    vault.tasks.roll_back("one")
+    line.rewind(first, tasks=True)
+    do(vault, "one", vault.timeline("other"))
+    line.undo()
+    with vault.tasks.attempt("two"):
+        pass
+
+
 def test_files_state_and_tasks_go_back_together(desk: Desk) -> None:
     desk.write(a_txt="before")
     first = desk.save(0)

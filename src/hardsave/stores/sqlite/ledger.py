@@ -257,7 +257,8 @@ def _release(connection: apsw.Connection, user: int, name: str) -> None:
     rows: list[Any] = connection.execute(_WAITING, (user, name)).fetchall()
     for id, *row in rows:
         task = task_of(tuple(row))
-        free = _waiting(connection, user, task._replace(waits_for=None, due=task.not_before))
+        due = task.not_before if task.question is None else None  # an answer is waited for, too
+        free = _waiting(connection, user, task._replace(waits_for=None, due=due))
         sql = "UPDATE tasks SET waits_for = ?, due = ? WHERE id = ?"
         connection.execute(sql, (free.waits_for, free.due, id))
         note(connection, "tasks", [id])
