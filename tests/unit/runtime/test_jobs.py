@@ -172,6 +172,36 @@ def test_of_two_who_resume_one_wins(office: Office, monkeypatch: pytest.MonkeyPa
     assert office.vault.tasks.stats().total == 2
 
 
+def test_a_fork_of_a_job_is_not_that_job(office: Office) -> None:
+    office.failed(2)
+    office.vault.timeline("fix").fork(name="trial")
+    assert [job.id for job in office.jobs.find()] == ["fix"]
+    assert not office.jobs.can_resume("trial")
+    with pytest.raises(NotFound, match="no job 'trial'"):
+        office.jobs.delete("trial")
+    assert office.jobs.get("fix").can_resume
+
+
+def test_a_job_goes_on_from_no_checkpoint_of_another(office: Office) -> None:
+    office.failed(2)
+    office.jobs.add("other", "Write a poem")
+    office.work()
+    head = office.vault.timeline("fix").head
+    with pytest.raises(Misuse, match="'other:1' is no checkpoint of job 'fix'"):
+        office.jobs.resume("fix", from_ref="other:1")
+    assert office.vault.timeline("fix").head == head
+    assert office.jobs.get("fix").state == "failed"
+
+
+def test_turns_that_were_taken_back_may_be_used_again(office: Office) -> None:
+    office.last = 5
+    office.failed(4)
+    first = next(
+        each for each in office.vault.timeline("fix").checkpoints() if each.read("turn") == 1
+    )
+    assert office.jobs.resume("fix", from_ref=first.id, max_turns=3).turns == 1
+
+
 def test_a_job_whose_task_is_gone_is_resumed_from_what_was_saved(office: Office) -> None:
     office.failed(2, about={"issue": 7})
     store = office.vault._context.store

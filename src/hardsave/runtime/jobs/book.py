@@ -165,9 +165,10 @@ class Jobs:
         if job.why_not is not None:
             wrong = NotFound if job.state in ("failed", "rolled_back", "forgotten") else Conflict
             raise wrong(f"job {job.id!r} cannot be resumed: {job.why_not}")
+        used = job.turns if from_ref is None else self._turns_at(job, from_ref)
         spec = replace(
             job.spec,
-            max_turns=specs.more_turns(job.spec, job.turns, max_turns),
+            max_turns=specs.more_turns(job.spec, used, max_turns),
             callback=job.spec.callback if callback is None else callback,
             resumed=Resumed(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
             restore_from=None,
@@ -178,6 +179,13 @@ class Jobs:
         next_id = specs.parse(job.id).next
         self._queue(spec, next_id, job.text, 0)
         return self.get(job.lineage)
+
+    def _turns_at(self, job: Job, ref: str) -> int:
+        """How many turns a checkpoint of a job has seen."""
+        found = standing.saved(self.vault.timeline(job.lineage).get(ref))
+        if found is None or found.spec.lineage != job.lineage:
+            raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
+        return found.turns
 
     def approve(self, id: str) -> Job:
         """Let the call be made that a job has asked about."""
@@ -227,12 +235,18 @@ class Jobs:
 
     def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
         """The latest task of a lineage, and its newest checkpoint."""
-        found = standing.saved(self.vault.timeline(id.lineage).head)
+        found = self._saved(id.lineage)
         at = JobId(id.lineage) if found is None else found.id
         task = self._task(at)
         while (following := self._task(at.next)) is not None:
             task, at = following, at.next
         return task, found
+
+    def _saved(self, lineage: str) -> Saved | None:
+        """What the timeline of a job says. A fork, or one that was taken to a checkpoint of
+        another job, tells of that one, and is no job."""
+        found = standing.saved(self.vault.timeline(lineage).head)
+        return found if found is not None and found.spec.lineage == lineage else None
 
     def _task(self, id: JobId) -> Task | None:
         try:
@@ -248,7 +262,7 @@ class Jobs:
             known.update(specs.parse(task.id).lineage for task in page if is_job(task))
             after = page[-1].id
         for line in self.vault.timelines():
-            if line.name not in known and standing.saved(line.head) is not None:
+            if line.name not in known and self._saved(line.name) is not None:
                 known.add(line.name)
         yield from sorted(known)
 
