@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -19,6 +19,7 @@ import hardsave
 from hardsave.runtime.jobs import Jobs, callback
 from hardsave.runtime.jobs.callback import CallbackFailed, is_public, send
 from hardsave.runtime.jobs.worker import Worker
+from hardsave.stores.ledger import TaskQuery
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
 
@@ -249,6 +250,29 @@ def test_failure_is_told_once_and_only_when_it_is_final(
     assert told["error"] == told["message"] == "OSError: it is broken"
     assert (told["status"], told["success"]) == ("failed", False)
     assert vault.tasks.get("fix").attempts == 3
+
+
+def test_a_worker_that_finds_another_dead_while_it_runs_tells_of_its_jobs(
+    vault: hardsave.Vault, listener: Listener
+) -> None:
+    def wait(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        Jobs(vault).add("fix", "Fix", callback=listener.url)
+        vault.tasks.claim("fix")
+        store = vault._context.store
+        owner = store.tasks(None, TaskQuery(9, state="in_progress"))[-1].owner
+        assert owner is not None
+        store.let_go(None, owner)  # as whoever held it would be gone
+        deadline = time.monotonic() + 30
+        while not listener.got:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return ModelResponse(parts=[TextPart("waited")])
+
+    Jobs(vault).add("long", "Wait")
+    work(vault, Agent(FunctionModel(wait)))
+    [(_, _, told)] = listener.got
+    assert (told["jobId"], told["status"]) == ("fix", "failed")
+    assert "its process died" in told["error"]
 
 
 def test_a_resumption_may_tell_somebody_else(vault: hardsave.Vault, listener: Listener) -> None:

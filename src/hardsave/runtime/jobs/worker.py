@@ -35,6 +35,7 @@ from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.executor import GRACE_SECONDS, Runner
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.task import Task
 from hardsave.vault.vault import Vault
 
 T = TypeVar("T")
@@ -101,10 +102,7 @@ class Worker:
         wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         self._runner = runner
-        with _event_loop() as self._events, runner:
-            for task in runner.report.interrupted:
-                if is_job(task):
-                    self._tell(task.id)
+        with _event_loop() as self._events, self._telling_of_the_dead(), runner:
             runner.run(
                 self._work,
                 concurrency=concurrency,
@@ -219,6 +217,20 @@ class Worker:
                     raise LeaseLost(f"job {attempt.id!r} is not this worker's any more") from None
 
     # The end
+
+    @contextlib.contextmanager
+    def _telling_of_the_dead(self) -> Iterator[None]:
+        """A job whose worker died is over when that is found out: at the start, or at any time."""
+
+        def tell(task: Task) -> None:
+            if is_job(task) and task.state == "failed":
+                self._tell(task.id)
+
+        off = self._vault.on("task_interrupted", tell)
+        try:
+            yield
+        finally:
+            off()
 
     def _ended(self, attempt: Attempt, told: Callable[[Job], object] | None) -> None:
         """Its end is on record; with attempts left it is not the end."""
