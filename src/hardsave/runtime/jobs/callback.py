@@ -92,10 +92,13 @@ def is_public(address: str) -> bool:
             return is_public(str(inner))
         if found in _NAT64:
             return is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF)))
+        if found not in _INTERNET:
+            return False
     return found.is_global and not found.is_multicast
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_INTERNET = ipaddress.IPv6Network("2000::/3")  # all that was ever given out to anybody
 
 
 def resolved(host: str, port: int) -> list[str]:
