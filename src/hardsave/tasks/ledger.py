@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.executor import Runner
     from hardsave.tasks.recovery import RecoveryReport
 
+_MOST = 2**63 - 1  # of a number in a row
 _TRIES = 100  # of a write that others were faster with
 _PAGE = 500
 _KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries
@@ -90,6 +91,9 @@ class Tasks:
     ) -> TaskRecord:
         names.check("the id of a task", id)
         names.check_text("the text of a task", text)
+        names.check_text("the key of a task", "" if key is None else key)
+        if not -_MOST <= priority <= _MOST:
+            raise Misuse(f"priority is between {-_MOST} and {_MOST}, not {priority!r}")
         if not 1 <= max_attempts <= 100:
             raise Misuse(f"max_attempts is between 1 and 100, not {max_attempts!r}")
         needed = tuple(dict.fromkeys(after))
@@ -416,5 +420,7 @@ def _may_try_again(task: TaskRecord) -> bool:
 
 
 def _micros(moment: datetime) -> int:
-    """A time without a zone is taken to be local."""
+    """A time without a zone is taken to be local; one before 1970 has come like any other."""
+    if moment.year < 1971:
+        return 0
     return int(moment.astimezone().timestamp() * 1_000_000)

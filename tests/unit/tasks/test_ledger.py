@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,21 @@ def test_a_new_task_is_pending_and_was_never_tried(room: Room) -> None:
     assert (task.state, task.attempts, task.max_attempts) == ("pending", 0, 3)
     assert (task.text, task.priority, task.metadata) == ("do it", 2, {"by": "me"})
     assert room.kinds("t1") == ["added"]
+
+
+@pytest.mark.parametrize("year", [1, 1969, 1970])
+def test_a_moment_long_ago_has_come(room: Room, year: int) -> None:
+    room.tasks.add("t1", not_before=datetime(year, 1, 1))  # noqa: DTZ001 # as people write it
+    ran = Counter()
+    room.run(lambda attempt: ran(attempt.id))
+    assert ran.calls == ["t1"]
+
+
+@pytest.mark.parametrize("about", [{"priority": 2**63}, {"priority": -(2**70)}, {"key": "\udcff"}])
+def test_what_no_store_can_keep_is_refused(room: Room, about: dict[str, Any]) -> None:
+    with pytest.raises(Misuse):
+        room.tasks.add("t1", **about)
+    assert room.tasks.find() == []
 
 
 def test_the_same_id_again_changes_nothing(room: Room) -> None:
