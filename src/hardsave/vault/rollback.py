@@ -65,14 +65,19 @@ def after(context: Context, timeline: str, target: CheckpointRecord) -> list[Tas
 def _saved_since(
     context: Context, timeline: str, target: CheckpointRecord
 ) -> Iterator[CheckpointRecord]:
-    """Hidden ones too: what was saved is not undone by deleting the checkpoint of it."""
+    """Hidden ones too: what was saved is not undone by deleting the checkpoint of it.
+
+    On its own timeline a checkpoint's place is its number there: its commit is a late one if it
+    was brought back by an import.
+    """
+    is_own = target.timeline == timeline
     query = Query(timeline, _PAGE, hidden=True)
     while rows := context.store.checkpoints(context.user, query):
         for row in rows:
-            if row.number > target.number:
-                yield row
-        if rows[-1].number <= target.number:
-            return
+            is_after = row.seq > target.seq if is_own else row.number > target.number
+            if not is_after:
+                return
+            yield row
         query = query._replace(before_seq=rows[-1].seq)
 
 

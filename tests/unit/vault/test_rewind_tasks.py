@@ -1,5 +1,6 @@
 """A rewind may take tasks back; undo and redo turn that around. The ledger forgets nothing."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hardsave.objects.records import LogRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.attempt import working
+from hardsave.timeline.policy import Policy
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.desk import Desk
@@ -49,6 +51,20 @@ def test_tasks_that_saved_after_the_target_are_rolled_back_and_no_others(
     assert (late.id, late.text, late.state) == ("late", "do late", "completed")
     assert late.effects == ("mail#1", "pay#1")
     assert line.load() == {"by": "early"}
+
+
+def test_a_target_that_was_imported_again_is_where_it_was(
+    vault: Vault, line: Timeline, tmp_path: Path
+) -> None:
+    line.save({})
+    do(vault, "early", line)
+    target = line.get().id
+    vault.export_file(tmp_path / "copy")
+    do(vault, "late", line)
+    vault.apply(vault.plan_retention(Policy(max_per_timeline=1)))
+    vault.import_file(tmp_path / "copy")
+    line.rewind(target, tasks=True)
+    assert states(vault) == {"early": "completed", "late": "rolled_back"}
 
 
 def test_without_being_asked_it_leaves_tasks_alone(vault: Vault, line: Timeline) -> None:
