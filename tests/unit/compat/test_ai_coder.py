@@ -173,6 +173,16 @@ def test_a_job_may_be_called_anything(manager: CheckpointManager, job_id: str) -
 # How long
 
 
+def test_what_others_save_beside_them_is_no_checkpoint(
+    manager: CheckpointManager, vault: hardsave.Vault
+) -> None:
+    save(manager, made())
+    vault.timeline("ai-coder/notes").save({"by": "hand"})
+    vault.timeline("ai-coder/123").fork(name="ai-coder/trial")
+    assert active(manager) == ["123"]
+    assert load(manager, "notes") is None
+
+
 def test_it_is_kept_for_seven_days_from_the_last_save(
     manager: CheckpointManager, clock: Clock
 ) -> None:

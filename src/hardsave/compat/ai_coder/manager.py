@@ -119,14 +119,17 @@ class CheckpointManager:
             _log.exception("job %r: checkpoint not saved; the agent goes on", checkpoint.job_id)
 
     def _load(self, job_id: str) -> AgentCheckpoint | None:
-        head = self._line(job_id).head
-        if head is None or self._is_late(head):
-            return None
-        data = self._migrated(job_id, head.read())
+        head = self._live(self._line(job_id))
+        data = None if head is None else self._migrated(job_id, head.read())
         return None if data is None else AgentCheckpoint.from_dict(data)
 
-    def _is_late(self, head: hardsave.Checkpoint) -> bool:
-        return self._now() >= datetime.fromisoformat(head.metadata["last_updated"]) + self._ttl
+    def _live(self, line: hardsave.Timeline) -> hardsave.Checkpoint | None:
+        """Its latest checkpoint, if a manager has saved it and its time has not passed."""
+        head = line.head
+        saved = None if head is None else head.metadata.get("last_updated")
+        if saved is None or self._now() >= datetime.fromisoformat(saved) + self._ttl:
+            return None
+        return head
 
     def _migrated(self, job_id: str, data: dict[str, Any]) -> dict[str, Any] | None:
         while data.get("version") != VERSION:
@@ -160,9 +163,13 @@ class CheckpointManager:
 
     def _active(self) -> list[str]:
         lines = [line for line in self._vault.timelines() if line.name.startswith(_PREFIX)]
-        heads = [head for line in lines if (head := line.head) is not None]
-        live = [(head.created_at, head.read()) for head in heads if not self._is_late(head)]
-        found = [(at, str(data["jobId"])) for at, data in live if self._is_known(data)]
+        live = [(line.name, head) for line in lines if (head := self._live(line)) is not None]
+        read = [(name, head.created_at, head.read()) for name, head in live]
+        found = [
+            (at, str(data["jobId"]))
+            for name, at, data in read
+            if self._is_known(data) and self._line(str(data["jobId"])).name == name  # no fork
+        ]
         return [job for _, job in sorted(found, reverse=True)]
 
     def _is_known(self, data: dict[str, Any]) -> bool:
