@@ -19,6 +19,8 @@ from hardsave.config.places import (
     store_folder,
     user_file,
 )
+from hardsave.errors import Misuse
+from hardsave.logs import log
 
 if TYPE_CHECKING:
     from hardsave.config.file import Found
@@ -40,6 +42,8 @@ __all__ = [
 
 STORE_VARIABLE = "HARDSAVE_STORE"
 
+_reported: set[Path] = set()  # once a process is enough
+
 
 def store_url(environment: Mapping[str, str], directory: Path) -> str:
     """The store to use when none was named."""
@@ -53,26 +57,52 @@ def named_store(environment: Mapping[str, str], directory: Path) -> str | None:
     """The store that the environment names, or else a configuration file, as a URL."""
     chosen = environment.get(STORE_VARIABLE)
     if not chosen:
-        root = project_root(directory)
-        said = [found["store"] for found in files(environment, root) if "store" in found]
+        counting = _readable(environment, project_root(directory))
+        said = [found["store"] for found in counting if "store" in found]
         chosen = said[-1].value if said else None
     if not chosen:
         return None
     return chosen if "://" in chosen else file_url(Path(chosen))
 
 
+def _readable(environment: Mapping[str, str], project: Path) -> "list[Found]":
+    """The same as `files` for whoever only asks where to save. A project's file that cannot be
+    read was never trusted, so its store would not count: it must not keep anybody from saving,
+    whoever wrote it, an agent at work included."""
+    user = _of_user(environment, sys.platform)
+    try:
+        return user + _of_project(environment, project, sys.platform)
+    except Misuse:
+        path = project / PROJECT_FILE
+        if path not in _reported:
+            _reported.add(path)
+            log(__name__).warning(
+                "%s cannot be read, and is left out: where things are saved does not depend on it. "
+                "'hardsave trust' tells what is wrong with it",
+                path,
+            )
+        return user
+
+
 def files(
     environment: Mapping[str, str], project: Path, platform: str = sys.platform
 ) -> "list[Found]":
     """What counts of the user's file and of the project's, which is the more specific one."""
+    return _of_user(environment, platform) + _of_project(environment, project, platform)
+
+
+def _of_user(environment: Mapping[str, str], platform: str) -> "list[Found]":
     user = user_file(environment, platform)
-    found: list[Found] = []
-    if os.path.exists(user):
-        from hardsave.config.file import content, read  # few have such files
+    if not os.path.exists(user):
+        return []
+    from hardsave.config.file import content, read  # few have such files
 
-        found.append(read(content(user) or b"", str(user)))
-    if os.path.lexists(project / PROJECT_FILE):
-        from hardsave.config.trust import of_project
+    return [read(content(user) or b"", str(user))]
 
-        found.append(of_project(project, environment, platform))
-    return found
+
+def _of_project(environment: Mapping[str, str], project: Path, platform: str) -> "list[Found]":
+    if not os.path.lexists(project / PROJECT_FILE):
+        return []
+    from hardsave.config.trust import of_project
+
+    return [of_project(project, environment, platform)]

@@ -127,3 +127,17 @@ def test_what_a_project_s_file_says_does_not_drive_the_terminal(project: Path, r
     assert done.code == 2
     assert r"\x1b]0;mine\x07 is not a setting" in done.err
     assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize("text", ["::: [", "stroe: x", "store: 3"])
+def test_a_project_s_file_that_cannot_be_read_keeps_nobody_from_saving(
+    project: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("main").save(1)
+    (project / config.PROJECT_FILE).write_text(text)
+    with caplog.at_level(logging.WARNING), hardsave.open() as vault:
+        assert vault.timeline("main").save(2).seq == 2
+        with pytest.raises(hardsave.Misuse, match=r"hardsave\.yaml:"):
+            _ = vault.tasks
+    assert "where things are saved does not depend on it" in caplog.text
