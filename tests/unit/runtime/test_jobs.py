@@ -172,6 +172,14 @@ def test_of_two_who_resume_one_wins(office: Office, monkeypatch: pytest.MonkeyPa
     assert office.vault.tasks.stats().total == 2
 
 
+def test_a_job_that_was_taken_back_has_no_output(office: Office) -> None:
+    office.add()
+    office.work()
+    office.vault.timeline("fix").rewind("fix:1", tasks=True)
+    job = office.jobs.get("fix")
+    assert (job.state, job.output, job.can_resume) == ("rolled_back", None, True)
+
+
 def test_a_fork_of_a_job_is_not_that_job(office: Office) -> None:
     office.failed(2)
     office.vault.timeline("fix").fork(name="trial")

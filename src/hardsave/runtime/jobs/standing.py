@@ -171,7 +171,7 @@ def _error(task: Task | None, found: Saved | None) -> str | None:
 
 def _output(task: Task | None, found: Saved | None) -> Any:
     if task is not None:
-        return task.result
+        return task.result if task.state == "completed" else None
     return found.output if found is not None and found.status == "completed" else None
 
 
