@@ -297,7 +297,8 @@ def _hide_all(context: Context, name: str, kind: str, *, is_deleted: bool) -> in
 def _operate(
     context: Context, name: str, kind: str, decide: Decide, id: Id | None = None
 ) -> Move | None:
-    """Do what `decide` says to the timeline as it stands; None if it stays where it is."""
+    """Do what `decide` says to the timeline as it stands; None if it stays where it is. Refused,
+    like a save, to an attempt that has lost its task."""
     id = id or context.new_id()
     for _ in range(_ATTEMPTS):
         standing = context.store.timeline(context.user, name)
@@ -312,6 +313,7 @@ def _operate(
         effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
         effects = effects._replace(tasks=rollback.marks(plan.tasks))
         work = rollback.rolled_back(context, plan.tasks, id)
+        work = work._replace(fences=rollback.fences(context))
         data = operations.encode(context.objects.verbatim.codec, effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)
         changes = Changes(hide=plan.hide, keeps=plan.keeps)
@@ -320,6 +322,8 @@ def _operate(
         except CheckpointGone as error:
             raise NotFound(f"{error}; choose another checkpoint") from error
         except LeaseLost:
+            if rollback.is_lost(context):
+                raise
             continue  # somebody has claimed or ended one of the tasks: look again
         except Conflict:
             if position(context.store.timeline(context.user, name)) == position(standing):

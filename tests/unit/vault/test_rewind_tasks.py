@@ -146,6 +146,19 @@ def test_one_in_progress_is_stopped_and_an_undo_puts_it_back_to_work(
         pass
 
 
+def test_an_attempt_that_has_lost_its_task_moves_no_timeline(vault: Vault, line: Timeline) -> None:
+    first = line.save({}).id
+    vault.tasks.add("lost")
+    attempt = vault.tasks.claim("lost")
+    with working(attempt):
+        head = line.save({"half": True}).id
+        vault.tasks.cancel("lost")
+        for operation in (lambda: line.rewind(first), line.clear, line.delete):
+            with pytest.raises(LeaseLost):
+                operation()
+    assert line.get().id == head
+
+
 def test_a_question_comes_back_with_its_task(vault: Vault, line: Timeline) -> None:
     first = line.save({}).id
     vault.tasks.add("asks")
