@@ -54,7 +54,7 @@ class Files:
         except OSError as error:
             self._not_readable(path, error)
             return None
-        return Read(Entry(SYMLINK, 0, len(target), None, target), key)
+        return Read(Entry(SYMLINK, 0, len(target), None, target), self._proven(key))
 
     def _file(self, path: bytes, last: Read | None) -> Read | None:
         """A file that holds still; else what it last held, and a word about it."""
@@ -94,9 +94,12 @@ class Files:
             return None, None
         if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, now) and address != previous:
             return None, address
-        if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, self._start_ns):
-            key = key.unproven()
-        return Read(Entry(FILE, kept_mode(key.mode), size, address), key), address
+        return Read(Entry(FILE, kept_mode(key.mode), size, address), self._proven(key)), address
+
+    def _proven(self, key: Key) -> Key:
+        """Stamps as they are remembered: those that are too young to tell match nothing."""
+        unseen = policy.may_change_unseen(key.mtime_ns, key.ctime_ns, self._start_ns)
+        return key.unproven() if unseen else key
 
     def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:
         """Hand out the content's objects, except a small one that is stored already."""

@@ -385,6 +385,22 @@ def test_an_edit_within_the_clocks_granularity_is_found(room: Room) -> None:
     assert made.root == room.anew().root
 
 
+def test_a_symlink_that_leads_elsewhere_within_the_clocks_granularity_is_read_again(
+    room: Room,
+) -> None:
+    """One that was removed and made again may have the inode that it had."""
+    link = room.root / "link"
+    link.symlink_to("one")
+    keep_young(room)
+    first = room.snapshot()
+    room.frozen[os.fsencode(link)] = link.lstat()
+    link.unlink()
+    link.symlink_to("two")
+    made = room.snapshot()
+    assert made.root != first.root
+    assert made.root == room.anew().root
+
+
 def test_a_name_added_within_the_clocks_granularity_is_found(room: Room) -> None:
     write(room, "sub/a")
     keep_young(room)
