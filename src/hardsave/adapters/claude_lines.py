@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
+from hardsave.adapters.lines import MALFORMED, UNSAVED, Ending, Line, Open, Unknown, replaced
 
 TYPES = frozenset(
     {
@@ -40,10 +40,10 @@ _SHARED = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 def parsed(text: str, session: str) -> Line:
     try:
         line = json.loads(text)
-    except ValueError as error:
+    except MALFORMED as error:
         raise Unknown(f"a line is not JSON: {error}") from error
-    if not isinstance(line, dict) or line.get("type") not in TYPES:
-        kind = line.get("type") if isinstance(line, dict) else type(line).__name__
+    kind = line.get("type") if isinstance(line, dict) else type(line).__name__
+    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
         raise Unknown(f"lines of type {kind!r} are not known")
     if line.get("sessionId", session) != session:
         raise Unknown(f"a line is of another session, {line['sessionId']!r}")
@@ -131,7 +131,7 @@ def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
 def _message(line: bytes) -> dict[str, Any] | None:
     try:
         told = json.loads(line)
-    except ValueError:
+    except MALFORMED:
         return None
     if not isinstance(told, dict) or told.get("type") not in ("user", "assistant"):
         return None

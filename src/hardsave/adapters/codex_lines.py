@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown
+from hardsave.adapters.lines import MALFORMED, UNSAVED, Ending, Line, Open, Unknown
 
 TYPES = frozenset(
     {
@@ -57,10 +57,10 @@ _TALK = frozenset({"AgentMessage", "Reasoning", "UserMessage"})
 def parsed(text: str, session: str) -> Line:
     try:
         line = json.loads(text)
-    except ValueError as error:
+    except MALFORMED as error:
         raise Unknown(f"a line is not JSON: {error}") from error
     kind = line.get("type") if isinstance(line, dict) else type(line).__name__
-    if not isinstance(line, dict) or kind not in TYPES:
+    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
         raise Unknown(f"lines of type {kind!r} are not known")
     payload, ordinal = line.get("payload"), line.get("ordinal")
     if not isinstance(payload, dict) or not isinstance(ordinal, int):
@@ -95,7 +95,7 @@ def results(line: Line) -> Iterator[str]:
 
 def done(line: Line) -> str | None:
     item = _completed(line)
-    if item is None or item.get("type") in _TALK:
+    if item is None or str(item.get("type")) in _TALK:
         return None
     return str(item.get("id"))
 
@@ -103,7 +103,7 @@ def done(line: Line) -> str | None:
 def is_past(line: Line) -> bool:
     """A turn that has ended, or begun: Codex itself tells the model that a call was aborted."""
     is_event = line["type"] == "event_msg"
-    return line["payload"].get("type") in _PAST if is_event else line["type"] == "compacted"
+    return str(line["payload"].get("type")) in _PAST if is_event else line["type"] == "compacted"
 
 
 def is_said(line: Line) -> bool:
@@ -167,7 +167,7 @@ def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
 def _told(text: bytes) -> dict[str, Any] | None:
     try:
         line = json.loads(text)
-    except ValueError:
+    except MALFORMED:
         return None
     if not isinstance(line, dict) or not isinstance(line.get("payload"), dict):
         return None

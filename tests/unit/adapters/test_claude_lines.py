@@ -17,6 +17,8 @@ def test_lines_of_this_session_are_known() -> None:
     [
         "nonsense",
         "[]",
+        '{"type":[]}',
+        '{"type":"user","message":' + "[" * 100_000 + "]" * 100_000 + "}",
         line("brand-new-type"),
         said("user", "hi", version="3.0.0"),
         said("user", "hi", sessionId="another"),
@@ -78,3 +80,8 @@ def test_messages_are_what_was_said_and_all_else_stays_a_line() -> None:
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": []},
     ]
+
+
+def test_a_line_that_is_too_deep_to_be_read_is_no_message() -> None:
+    deep = b'{"type":"user","message":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert len(messages([deep, said("user", "hi").encode()])) == 1

@@ -107,6 +107,8 @@ def test_a_call_behind_which_a_turn_has_ended_is_left_to_codex() -> None:
     [
         "nonsense",
         "[]",
+        "[" * 100_000 + "]" * 100_000,
+        '{"type":[],"ordinal":1,"payload":{}}',
         '{"type":"brand_new","ordinal":1,"payload":{}}',
         '{"type":"event_msg","ordinal":1}',
         '{"type":"event_msg","payload":{}}',
@@ -169,8 +171,11 @@ def test_only_the_first_line_of_a_copy_is_another_one() -> None:
 # For people
 
 
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
 def test_messages_are_what_was_said_by_user_model_and_tools() -> None:
-    found = messages([text.encode() for text in PLAIN] + [b"nonsense", b"[]", b'{"type": 1}'])
+    found = messages([text.encode() for text in PLAIN] + [b"nonsense", b"[]", b'{"type": 1}', DEEP])
     assert [each["role"] for each in found] == [
         *("user", "assistant", "assistant", "tool", "assistant", "tool"),
         *("assistant", "assistant", "tool", "tool", "assistant"),
