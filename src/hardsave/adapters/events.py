@@ -57,10 +57,13 @@ class Event(NamedTuple):
 
 def parse(data: bytes) -> Event:
     """What stands on a hook's standard input; ValueError if it is nothing that we know."""
-    told = json.loads(data)
+    try:
+        told = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is too deep to be read") from error
     if not isinstance(told, dict):
         raise ValueError(f"a hook is told an object, not {type(told).__name__}")
-    session, name = _text(told, "session_id"), _text(told, "hook_event_name")
+    session, name = _words(told, "session_id"), _words(told, "hook_event_name")
     if not session or not name:
         raise ValueError("a hook is told session_id and hook_event_name")
     return Event(
@@ -69,25 +72,31 @@ def parse(data: bytes) -> Event:
         transcript=_text(told, "transcript_path"),
         directory=_text(told, "cwd"),
         tools=tuple(_tools(told)),
-        tool_use_id=_text(told, "tool_use_id"),
-        prompt=_text(told, "prompt") or "",
-        subagent=_text(told, "agent_id"),
+        tool_use_id=_words(told, "tool_use_id"),
+        prompt=_words(told, "prompt") or "",
+        subagent=_words(told, "agent_id"),
     )
 
 
 def _tools(told: Mapping[str, Any]) -> Iterator[str]:
-    if name := _text(told, "tool_name"):
+    if name := _words(told, "tool_name"):
         yield name
     calls = told.get("tool_calls")
     if isinstance(calls, Sequence) and not isinstance(calls, str):
         for call in calls:
-            if isinstance(call, Mapping) and (name := _text(call, "tool_name")):
+            if isinstance(call, Mapping) and (name := _words(call, "tool_name")):
                 yield name
 
 
 def _text(told: Mapping[str, Any], key: str) -> str | None:
     found = told.get(key)
     return found if isinstance(found, str) and found else None
+
+
+def _words(told: Mapping[str, Any], key: str) -> str | None:
+    """A text that can be stored: whoever cuts an emoji in two leaves half of it, which cannot."""
+    found = _text(told, key)
+    return None if found is None else found.encode(errors="replace").decode()
 
 
 def timeline(prefix: str, session: str) -> str:

@@ -52,8 +52,23 @@ def test_a_prompt_is_described_in_one_line() -> None:
     assert len(found.description) == 200
 
 
+def test_half_an_emoji_does_not_keep_a_hook_from_saving() -> None:
+    found = parse(told(hook_event_name="UserPromptSubmit", prompt="cut \ud83d"))
+    assert found.description == "before: cut ?"
+    found = parse(told(tool_name="t\ud83d", tool_use_id="c\ud83d", session_id="s\ud83d"))
+    assert str(found).isascii()
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b"\xff", b'{"session_id": 1, "hook_event_name": "Stop"}']
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"session_id": 1, "hook_event_name": "Stop"}',
+        b"[" * 100_000 + b"]" * 100_000,
+    ],
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 # of any kind: json has its own
