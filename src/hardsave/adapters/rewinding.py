@@ -4,6 +4,7 @@ The original is only read. The copy has an id of its own; it appears whole or no
 """
 
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from hardsave.adapters.agents import Agent
 from hardsave.adapters.lines import Cut, Ending, Moment, Unknown
 from hardsave.adapters.resumption import Resumption
 from hardsave.adapters.transcripts import Mark, beginning, is_at, read, to_bytes, to_lines
+
+_SESSION = re.compile(r"[0-9A-Za-z][-.\w]*")  # it becomes a part of paths
 
 
 class Home(Protocol):
@@ -70,12 +73,14 @@ def resume(
         ending = Ending(new, f"{timeline} rewound", moment, make_id)
         copy = [agent.lines.copied(text, source.session, new) for text in found.lines]
         copy += agent.lines.ended(copy, found.waiting, ending)
+        home.take_along(folder, source.session, new)
+        path = home.beside(source.path, new, folder, now)
+        _write(path, to_bytes(text.encode() for text in copy))
+        spool.remember_timeline(environment, new, timeline)
     except Unknown as error:
         return Resumption(agent.name, None, why=str(error))
-    home.take_along(folder, source.session, new)
-    path = home.beside(source.path, new, folder, now)
-    _write(path, to_bytes(text.encode() for text in copy))
-    spool.remember_timeline(environment, new, timeline)
+    except OSError as error:
+        return Resumption(agent.name, None, why=f"a transcript could not be written: {error}")
     return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found))
 
 
@@ -85,6 +90,8 @@ def _source(told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool)
     offset, digest = told.get("offset"), told.get("sha256")
     if not isinstance(session, str) or not isinstance(path, str) or not isinstance(offset, int):
         raise Unknown("the checkpoint does not say where its transcript is")
+    if not _SESSION.fullmatch(session):
+        raise Unknown(f"{session!r} is no id of a session")
     moment = Moment(_id(told, "pending"), _id(told, "upcoming"), is_past)
     real = home.original(path, session, folder)
     return _Source(session, real, Mark(offset, str(digest)), moment)

@@ -1,10 +1,12 @@
 """Rewinding a conversation: what is written, and when nothing is."""
 
+import errno
 import json
 import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -137,3 +139,22 @@ def test_what_is_not_as_known_is_refused_and_nothing_is_written(
     assert found.command is None
     assert found.why
     assert others(room) == []
+
+
+def test_a_session_that_is_called_like_a_directory_is_refused(room: Path, tmp_path: Path) -> None:
+    """What goes along is copied by that name: it would be all that Claude Code keeps."""
+    (tmp_path / "claude" / "file-history").mkdir()
+    hello = HELLO.replace("s-1", "..")
+    given = state(room / "...jsonl", hello)
+    given["transcript"]["session"] = ".."
+    found = resumed(given)
+    assert (found.command, others(room)) == (None, [])
+    assert list((tmp_path / "claude" / "file-history").iterdir()) == []
+
+
+def test_where_nothing_can_be_written_that_is_said(room: Path) -> None:
+    path = written(room, HELLO)
+    with mock.patch.object(os, "link", side_effect=OSError(errno.EROFS, "read-only")):
+        found = resumed(state(path, HELLO))
+    assert (found.command, others(room)) == (None, [])
+    assert "read-only" in found.why
