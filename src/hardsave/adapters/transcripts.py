@@ -5,10 +5,13 @@ a mark names a beginning of the file by its length and its hash: whoever finds t
 later has found the same moment.
 """
 
+import errno
+import os
+import stat
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 _CHUNK = 1 << 20
 
@@ -36,7 +39,7 @@ class Reading(NamedTuple):
 def read(path: Path, known: Mark = EMPTY) -> Reading:
     """The whole lines of a transcript after the part that is known; no file is an empty one."""
     try:
-        file = path.open("rb")
+        file = _opened(path)
     except FileNotFoundError:
         return Reading(EMPTY, [], goes_on=known == EMPTY)
     with file:
@@ -57,9 +60,18 @@ def read(path: Path, known: Mark = EMPTY) -> Reading:
 
 def beginning(path: Path, mark: Mark) -> bytes | None:
     """The part of a transcript that a mark names; None if it begins otherwise by now."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         data = file.read(mark.offset)
     return data if is_at(data, mark) else None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file, and nothing that would have to be waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def is_at(data: bytes, mark: Mark) -> bool:

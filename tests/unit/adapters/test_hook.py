@@ -97,6 +97,13 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
     assert spool.missed(place(project)) == []
 
 
+def test_a_transcript_that_never_ends_is_not_waited_for(project: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not hook.work(told(tmp_path / "pipe"), os.environ)
+    (note,) = spool.missed(place(project))
+    assert "not a file" in note.about["why"]
+
+
 def test_what_is_no_hook_is_noted(project: Path) -> None:
     hook.work(b"nonsense", os.environ)
     (note,) = spool.missed(place(project))
