@@ -16,11 +16,11 @@ def main() -> int:
     """Take one call of a hook, of the agent that the first argument names. Always 0."""
     try:
         data = sys.stdin.buffer.read(handover.LARGEST_INPUT)
-        id, at = handover.new_id(), time.time_ns()
+        id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
         if not _handed_over(id, at, data):
             from hardsave.adapters import hook
 
-            hook.alone(data, sys.argv[1:], id, at)
+            hook.alone(data, sys.argv[1:], id, at, seconds=end - time.monotonic())
     except Exception:  # noqa: BLE001, S110 # no process to be had, half an installation: there is
         pass  # nobody to tell, and the agent must go on
     return 0

@@ -10,7 +10,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
@@ -45,10 +45,10 @@ class Called(NamedTuple):
         return cls(Path(here()), time.time_ns(), new_id())
 
 
-def alone(data: bytes, words: Sequence[str], id: str, at: int) -> None:
+def alone(data: bytes, words: Sequence[str], id: str, at: int, *, seconds: float) -> None:
     """Do it without a resident; return when it is done, or when its time is over."""
     called = Called(Path(here()), at, id)
-    detached(lambda: _limited(data, agent_of(words), called), seconds=BUDGET_SECONDS)
+    detached(lambda: _limited(data, agent_of(words), called), seconds=max(seconds, 0))
 
 
 def agent_of(words: Sequence[str]) -> Agent:
@@ -123,13 +123,16 @@ def work(
     place = spool.folder(environment, project)
     note = _begun(place, called, event.metadata(agent.name))
 
+    is_made = False
+
     def save_it() -> None:
+        nonlocal is_made
         with opened(project) as vault:
-            save(vault, agent, event, project, place, environment, called.id)
+            is_made = save(vault, agent, event, project, place, environment, called.id)
 
     why = _tried(save_it)
     late = time.time() - called.at / 1e9
-    if why is None and late > BUDGET_SECONDS:
+    if is_made and late > BUDGET_SECONDS:
         why = f"saved {late:.0f} s late: its files may be of a later moment"
     if why is None:
         spool.end(note)
@@ -163,21 +166,31 @@ def save(
     place: Path,
     environment: Mapping[str, str],
     id: str,
-) -> None:
-    """One checkpoint: the files, the transcript so far, and what was missed before."""
+) -> bool:
+    """One checkpoint: the files, the transcript so far, and what was missed before.
+
+    False if somebody else has made it already, who took up the same call.
+    """
+    if _is_there(vault, id):
+        return False
     name = _timeline(agent, event, environment)
     notes = spool.missed(place)
     unsaved = [note for note in notes if not _is_in(vault, note)]
     about = event.metadata(agent.name) | _missed(unsaved)
-    for attempt in range(_ATTEMPTS):
-        try:
-            _put(vault.timeline(name, once=id), agent, event, project, about)
-            break
-        except Conflict:
-            if attempt == _ATTEMPTS - 1:
-                raise
+    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
+    if made.metadata.get("missed") != about.get("missed"):
+        return False  # another was quicker, and knew of other notes
     for note in notes:
         spool.end(note)
+    return True
+
+
+def _persistently(put: Callable[[], hardsave.Checkpoint]) -> hardsave.Checkpoint:
+    """However often somebody else moves the head first, within reason."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(Conflict):
+            return put()
+    return put()
 
 
 def _is_in(vault: hardsave.Vault, note: spool.Note) -> bool:
@@ -185,6 +198,10 @@ def _is_in(vault: hardsave.Vault, note: spool.Note) -> bool:
     id = note.about.get("checkpoint")
     if note.about.get("why") is not None or not isinstance(id, str):
         return False
+    return _is_there(vault, id)
+
+
+def _is_there(vault: hardsave.Vault, id: str) -> bool:
     try:
         return vault.get(id).id == id
     except HardsaveError:
@@ -211,7 +228,7 @@ def _told(note: spool.Note) -> dict[str, Any]:
 
 def _put(
     line: hardsave.Timeline, agent: Agent, event: Event, project: Path, about: dict[str, Any]
-) -> None:
+) -> hardsave.Checkpoint:
     """Add what is new of the transcript to what the head has; all of it if that is another's."""
     how: dict[str, Any] = {
         "status": event.status,
@@ -222,8 +239,7 @@ def _put(
     known = _known(line.head, event)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:
-        line.snapshot(**how)  # the conversation stays as the session's last hook has left it
-        return
+        return line.snapshot(**how)  # the conversation stays as the last hook has left it
     found = read(Path(event.transcript), known or EMPTY)
     transcript = {
         "agent": agent.name,
@@ -240,9 +256,8 @@ def _put(
         "lines": found.lines,
     }
     if known is not None and found.goes_on:
-        line.append(new, **how)
-    else:
-        line.save(new, **how)
+        return line.append(new, **how)
+    return line.save(new, **how)
 
 
 def _known(head: hardsave.Checkpoint | None, event: Event) -> Mark | None:

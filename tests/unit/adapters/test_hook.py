@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.adapters import hook, spool
+from hardsave.adapters import entry, hook, spool
+from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
 
 SESSION = "claude-s-1"
@@ -104,6 +106,19 @@ def test_a_transcript_that_never_ends_is_not_waited_for(project: Path, tmp_path:
     assert "not a file" in note.about["why"]
 
 
+def test_a_call_that_another_has_seen_to_ends_no_notes_and_is_not_late(
+    project: Path, transcript: Path
+) -> None:
+    """As a resident that was stopped does it, after the hook has saved by itself."""
+    called = hook.Called(project, time.time_ns() - 60 * 10**9, "chk_" + "0" * 24)
+    with hardsave.open() as vault:
+        vault.timeline(SESSION, once=called.id).save({})
+    spool.fail(spool.begin(place(project), "1", {"hook": "Stop"}), "a full disk")
+    assert hook.work(told(transcript), os.environ, called=called)
+    (note,) = spool.missed(place(project))
+    assert note.about["why"] == "a full disk"
+
+
 def test_what_is_no_hook_is_noted(project: Path) -> None:
     hook.work(b"nonsense", os.environ)
     (note,) = spool.missed(place(project))
@@ -136,8 +151,12 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) -> None:
+    def dies() -> bool:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
     def job() -> None:
-        hook.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # in the child alone
+        hook.save = lambda *_: dies()  # in the child alone
         hook.work(told(transcript), os.environ)
 
     assert hook.detached(job, seconds=30)
@@ -151,3 +170,20 @@ def test_the_program_is_silent_and_ends_with_0(project: Path, data: bytes) -> No
     command = [sys.executable, "-P", "-m", "hardsave.adapters.entry"]
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def takes_its_time(*_: object) -> bool:
+        now[0] += handover.BUDGET_SECONDS - 1
+        return False
+
+    now, given = [100.0], []
+    monkeypatch.setattr(handover, "hand_over", takes_its_time)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(hook, "detached", lambda job, *, seconds: given.append(seconds))
+    monkeypatch.setenv(handover.VARIABLE, str(tmp_path / "socket"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    assert entry.main() == 0
+    assert given == [pytest.approx(1)]
