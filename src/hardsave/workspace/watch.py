@@ -20,7 +20,8 @@ scan.
 What no event tells, because there is none for it: writes through a shared mapping, before the file
 is closed; writes through another name of a file, in a place that is not watched, if the file had
 no other name when it was last looked at. For that, everything is named every `full_seconds`,
-and `wait` returns then, too.
+and `wait` returns then, too. A further write to a page of a mapping that is not written back yet
+changes no stamp either: no look at stamps finds it.
 """
 
 import itertools
