@@ -118,6 +118,8 @@ class Reception:
                 self._free.release()
                 if not self._is_closing:
                     log(__name__).exception("no hook is heard any more: each saves by itself")
+                    self._path.unlink(missing_ok=True)  # so that nobody waits for an answer
+                    self._listening.close()
                 return
             threading.Thread(target=self._hear, args=(talk,), daemon=True).start()
 

@@ -1,5 +1,6 @@
 """Both halves of the handover, over real sockets, with a desk that does what a test says."""
 
+import errno
 import os
 import shutil
 import socket
@@ -312,3 +313,20 @@ def test_a_hook_that_hands_over_loads_next_to_nothing() -> None:
     )
     ours = "hardsave hardsave.adapters hardsave.adapters.entry hardsave.runtime"
     assert done.stdout.split() == ["_socket", *ours.split(), "hardsave.runtime.handover"]
+
+
+def test_where_nobody_can_be_heard_any_more_nobody_waits(
+    tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with no descriptor left: the socket would take calls that nobody answers."""
+
+    def fails(_: socket.socket) -> tuple[socket.socket, object]:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(socket.socket, "accept", fails)
+    path = reception.new_path(tmp_path / "store.db-run-")
+    here = Reception(path, desk)
+    while path.exists():
+        time.sleep(0.01)
+    assert not asked(path)
+    here.close()
