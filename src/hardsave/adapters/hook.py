@@ -240,7 +240,12 @@ def _put(
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:
         return line.snapshot(**how)  # the conversation stays as the last hook has left it
-    found = read(Path(event.transcript), known or EMPTY)
+    try:
+        found = read(Path(event.transcript), known or EMPTY)
+    except OSError as error:
+        line.snapshot(**how)
+        why = f"the transcript cannot be read, so only files were saved: {error}"
+        raise Unavailable(why) from error
     transcript = {
         "agent": agent.name,
         "session": event.session,

@@ -99,11 +99,22 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
     assert spool.missed(place(project)) == []
 
 
-def test_a_transcript_that_never_ends_is_not_waited_for(project: Path, tmp_path: Path) -> None:
+def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
+    project: Path, transcript: Path, tmp_path: Path
+) -> None:
+    hook.work(told(transcript), os.environ)
+    (project / "new.txt").write_text("precious")
     os.mkfifo(tmp_path / "pipe")
     assert not hook.work(told(tmp_path / "pipe"), os.environ)
     (note,) = spool.missed(place(project))
+    assert "only files were saved" in note.about["why"]
     assert "not a file" in note.about["why"]
+    with hardsave.open() as vault:
+        head = vault.timeline(SESSION).head
+        assert head is not None
+        assert head.snapshot is not None
+        assert head.snapshot.read("new.txt") == b"precious"
+        assert [each["content"] for each in head.state["messages"]] == ["hello"]
 
 
 def test_a_call_that_another_has_seen_to_ends_no_notes_and_is_not_late(
