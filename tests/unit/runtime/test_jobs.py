@@ -201,6 +201,23 @@ def test_a_job_goes_on_from_no_checkpoint_of_another(office: Office) -> None:
     assert office.jobs.get("fix").state == "failed"
 
 
+def test_of_two_who_resume_at_once_the_loser_moves_nothing(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.failed(2)
+    head = office.vault.timeline("fix").head
+    queue = office.jobs._queue
+
+    def after_another(*given: Any) -> None:
+        Jobs(office.vault, now=lambda: office.now).resume("fix")
+        queue(*given)
+
+    monkeypatch.setattr(office.jobs, "_queue", after_another)
+    with pytest.raises(Conflict):
+        office.jobs.resume("fix", from_ref="fix:1")
+    assert office.vault.timeline("fix").head == head
+
+
 def test_turns_that_were_taken_back_may_be_used_again(office: Office) -> None:
     office.last = 5
     office.failed(4)

@@ -158,34 +158,33 @@ class Jobs:
         """Queue a job again that has failed, was killed, or has used its turns: it goes on where it
         was, under the next id of its lineage.
 
-        `from_ref` takes conversation and files back to an earlier checkpoint first. A job that
-        has used all its turns gets as many again, unless `max_turns` says otherwise.
+        With `from_ref`, whoever works on it takes conversation and files back to an earlier
+        checkpoint first. A job that has used all its turns gets as many again, unless `max_turns`
+        says otherwise.
         """
         job = self.get(id)
         if job.why_not is not None:
             wrong = NotFound if job.state in ("failed", "rolled_back", "forgotten") else Conflict
             raise wrong(f"job {job.id!r} cannot be resumed: {job.why_not}")
-        used = job.turns if from_ref is None else self._turns_at(job, from_ref)
+        target = None if from_ref is None else self._target(job, from_ref)
+        used = job.turns if target is None else target.turns
         spec = replace(
             job.spec,
             max_turns=specs.more_turns(job.spec, used, max_turns),
             callback=job.spec.callback if callback is None else callback,
             resumed=Resumed(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
-            restore_from=None,
+            restore_from=None if target is None else target.checkpoint,
         )
-        if from_ref is not None:
-            done = self.vault.timeline(job.lineage).rewind(from_ref, what="state")
-            spec = replace(spec, restore_from=done.target.id)
         next_id = specs.parse(job.id).next
         self._queue(spec, next_id, job.text, 0)
         return self.get(job.lineage)
 
-    def _turns_at(self, job: Job, ref: str) -> int:
-        """How many turns a checkpoint of a job has seen."""
+    def _target(self, job: Job, ref: str) -> Saved:
+        """A checkpoint of a job to go on from."""
         found = standing.saved(self.vault.timeline(job.lineage).get(ref))
         if found is None or found.spec.lineage != job.lineage:
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
-        return found.turns
+        return found
 
     def approve(self, id: str) -> Job:
         """Let the call be made that a job has asked about."""
@@ -240,7 +239,19 @@ class Jobs:
         task = self._task(at)
         while (following := self._task(at.next)) is not None:
             task, at = following, at.next
-        return task, found
+        return task, self._taken_back(task, found)
+
+    def _taken_back(self, task: Task | None, found: Saved | None) -> Saved | None:
+        """What a resumption goes on from: until it has begun, what it was asked to go back to."""
+        asked = standing.queued(task)
+        if asked is None or asked[0].restore_from is None:
+            return found
+        if found is not None and found.id == asked[1]:
+            return found
+        try:
+            return standing.saved(self.vault.get(asked[0].restore_from))
+        except NotFound:
+            return found  # dropped since; whoever works on it will say so
 
     def _saved(self, lineage: str) -> Saved | None:
         """What the timeline of a job says. A fork, or one that was taken to a checkpoint of

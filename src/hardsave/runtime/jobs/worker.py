@@ -36,6 +36,8 @@ from hardsave.tasks.executor import GRACE_SECONDS, Runner
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
+from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 
 T = TypeVar("T")
@@ -155,7 +157,7 @@ class Worker:
         words: Mapping[str, loop.Verdict],
     ) -> loop.Outcome[Any]:
         line = self._vault.timeline(spec.lineage)
-        head = await asyncio.to_thread(lambda: line.head)
+        head = await asyncio.to_thread(_begun, line, spec, id)
         is_taken_back = head is not None and head.id == spec.restore_from
         return await loop.run(
             self._agent(job),
@@ -311,3 +313,13 @@ def _storable(output: Any) -> Any:
         return plain_result(output, "output")["value"]
     except HardsaveError:
         return None
+
+
+def _begun(line: Timeline, spec: Spec, id: JobId) -> Checkpoint | None:
+    """Where a job goes on: at its head, or where it was resumed from, if it has not begun yet."""
+    head = line.head
+    found = None if head is None else standing.saved(head)
+    if spec.restore_from is None or (found is not None and found.id == id):
+        return head
+    line.rewind(spec.restore_from, what="state")
+    return line.head
