@@ -18,6 +18,7 @@ import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -194,13 +195,16 @@ class Session:
 
     def checkpoint(self, mode: str) -> None:
         """Move the WAL into the main file."""
-        with in_our_words(self.store.path):
-            self.store._writer.connection.pragma("wal_checkpoint", mode)
+        with in_our_words(self.store.path), closing(self.store._connect()) as connection:
+            connection.pragma("wal_checkpoint", mode)
 
     def checkpoint_often(self) -> None:
         """With nearly every save, as happens now and then in a long life."""
-        with in_our_words(self.store.path):
-            self.store._writer.connection.pragma("wal_autocheckpoint", 8)
+
+        def change(connection: apsw.Connection) -> None:
+            connection.pragma("wal_autocheckpoint", 8)
+
+        self.store._writer.apply(change)
 
     def line(self, timeline: str) -> hardsave.Timeline:
         if timeline not in self._lines:
