@@ -1,6 +1,7 @@
 """A program on a terminal of its own, and what its user would see there."""
 
 import fcntl
+import math
 import os
 import select
 import struct
@@ -81,10 +82,18 @@ class Screen:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def wait_for(self, wanted: str, *, gone: bool = False) -> str:
-        """Look until a text is on the screen, or is gone."""
+    def wait_for(self, wanted: str, *, gone: bool = False, key: str = "") -> str:
+        """Look until a text is on the screen, or is gone; press a key every second meanwhile.
+
+        A program that has drawn its first picture does not listen yet: it forgets what was typed
+        before. A user presses the key again.
+        """
         end = time.monotonic() + SECONDS
+        pressed = -math.inf
         while (wanted in self.text) == gone:
+            if time.monotonic() > pressed + 1:
+                self.type(key)
+                pressed = time.monotonic()
             has_ended = self.process.poll() is not None
             is_new = self._look()
             is_over = (has_ended and not is_new) or time.monotonic() > end
