@@ -1,4 +1,9 @@
-"""Reading everything once, to know that it can be read. Runs and constructs nothing."""
+"""Reading everything once, to know that it can be read. Runs and constructs nothing.
+
+Others may save, drop and purge meanwhile: the walk is not one moment of the store. So what is
+expected was there before the walk began, and what is missing counts only while something that
+still exists needs it.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -38,25 +43,47 @@ def verify(context: Context, one: CheckpointRecord | None) -> Verification:
     try:
         for record in [one] if one is not None else _all(context, faults):
             count += 1
-            faults += _faults(context, record, seen)
+            faults += _lasting_faults(context, record, seen)
     except Corrupt as error:
         faults.append(str(error))  # rows that cannot be read end the walk
     return Verification(count, len(seen), tuple(dict.fromkeys(faults)))
 
 
-def _faults(context: Context, record: CheckpointRecord, seen: set[Hash]) -> Iterator[str]:
-    """What is wrong with one checkpoint. `seen` objects were found sound before."""
+def _lasting_faults(
+    context: Context, record: CheckpointRecord | None, seen: set[Hash]
+) -> list[str]:
+    """What is wrong with a checkpoint that is as it was, or as it has become meanwhile."""
+    store, user = context.store, context.user
+    while record is not None:
+        fresh: set[Hash] = set()
+        found = [*_faults(context, record, seen, fresh)]
+        now = store.checkpoint(user, record.id) if found else record
+        if now == record or (now is None and store.tombstone(user, record.id) is None):
+            seen |= fresh
+            return found
+        record = now  # another one, after a purge, or none; what it shared is looked at anew
+    return []
+
+
+def _faults(
+    context: Context, record: CheckpointRecord, seen: set[Hash], fresh: set[Hash]
+) -> Iterator[str]:
+    """What is wrong with one checkpoint. `seen` objects were looked at before, `fresh` ones now."""
     where = f"checkpoint {to_text(record.id)} ({record.timeline}:{record.seq})"
     parent = record.parent
     if parent is not None and not _is_accounted_for(context, parent):
         yield f"{where}: its parent {to_text(parent)} is missing"
     frontier = list(record.roots)
     while frontier:
-        wanted = [address for address in dict.fromkeys(frontier) if address not in seen]
+        wanted = [
+            address
+            for address in dict.fromkeys(frontier)
+            if address not in seen and address not in fresh
+        ]
         frontier = []
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
-            seen.update(batch)
+            fresh.update(batch)
             for fault_or_refs in _refs(context, batch):
                 if isinstance(fault_or_refs, str):
                     yield f"{where}: {fault_or_refs}"
@@ -98,7 +125,8 @@ def _read(context: Context, batch: list[Hash]) -> dict[Hash, bytes]:
 
 def _all(context: Context, faults: list[str]) -> Iterator[CheckpointRecord]:
     """Every checkpoint, hidden ones too, and on the way whether any number is missing."""
-    seen: dict[str, set[int]] = {line.name: set() for line in _timelines(context)}
+    given = {line.name: line.last_seq for line in _timelines(context)}
+    seen: dict[str, set[int]] = {name: set() for name in given}
     after = 0
     while rows := context.store.saved(context.user, after, _PAGE):
         for record in rows:
@@ -110,27 +138,37 @@ def _all(context: Context, faults: list[str]) -> Iterator[CheckpointRecord]:
             yield record
         after = rows[-1].number
     for name, numbers in seen.items():
-        line = context.store.timeline(context.user, name)
-        if line is None:
+        if context.store.timeline(context.user, name) is None:
             faults.append(f"timeline {name!r} has checkpoints, and is missing")
             continue
-        faults += _gaps(context, line, numbers)
-        if line.head is not None and context.store.checkpoint(context.user, line.head) is None:
-            faults.append(f"timeline {name!r}: its head {to_text(line.head)} is missing")
+        faults += _gaps(context, name, numbers, given.get(name, 0))
+        faults += _headless(context, name)
 
 
-def _gaps(context: Context, line: TimelineRecord, numbers: set[int]) -> Iterator[str]:
-    """Numbers that were given out, and of which neither checkpoint nor tombstone is left."""
+def _headless(context: Context, name: str) -> Iterator[str]:
+    """Whether the head of a timeline is missing, and stays so."""
+    head: Id | None = None
+    while (line := context.store.timeline(context.user, name)) is not None:
+        if line.head is None or context.store.checkpoint(context.user, line.head) is not None:
+            return
+        if line.head == head:
+            yield f"timeline {name!r}: its head {to_text(head)} is missing"
+            return
+        head = line.head  # it may have gone on, and this one been dropped, in between
+
+
+def _gaps(context: Context, name: str, numbers: set[int], given: int) -> Iterator[str]:
+    """Numbers up to `given` of which neither checkpoint nor tombstone is left."""
     before: int | None = None
-    while stones := context.store.tombstones(context.user, line.name, before, _PAGE):
+    while stones := context.store.tombstones(context.user, name, before, _PAGE):
         numbers.update(stone.seq for stone in stones)
         before = stones[-1].seq
     last = 0
-    if numbers and _begins_elsewhere(context, line.name, min(numbers)):
+    if numbers and _begins_elsewhere(context, name, min(numbers)):
         last = min(numbers) - 1
-    for number in [*sorted(numbers), line.last_seq + 1]:
+    for number in [*sorted(numbers), given + 1]:
         if number > last + 1:
-            yield f"timeline {line.name!r}: numbers {last + 1} to {number - 1} missing"
+            yield f"timeline {name!r}: numbers {last + 1} to {number - 1} missing"
         last = number
 
 

@@ -316,3 +316,62 @@ def test_saving_over_a_damaged_state_stores_it_again() -> None:
         line.save(state)
         assert vault.verify("main:2").ok
         assert line.load() == state
+
+
+# While others are at work
+
+
+def meanwhile(store: Watched, do: Callable[[], object]) -> None:
+    """Let something happen once, between the last page of the walk and what follows it."""
+    saved = store.saved
+
+    def then(user: str | None, after: int, limit: int) -> Any:
+        rows = saved(user, after, limit)
+        if not rows:
+            store.saved = saved  # type: ignore[method-assign] # once
+            do()
+        return rows
+
+    store.saved = then  # type: ignore[method-assign] # to be there between two looks
+
+
+def test_what_is_saved_while_it_looks_is_not_missing() -> None:
+    store = Watched()
+    with Vault(store) as vault:
+        line = vault.timeline("main")
+        line.save({"turn": 1})
+        meanwhile(store, lambda: [line.save({"turn": 2}), vault.timeline("new").save({"a": 1})])
+        assert vault.verify() == (1, 1, ())
+        assert vault.verify().checkpoints == 3
+
+
+def test_a_number_that_is_missing_is_named_although_others_save() -> None:
+    store = Watched()
+    with Vault(store) as vault:
+        line = vault.timeline("main")
+        lost = [line.save({"turn": turn}) for turn in range(4)][3]
+        del store._tenant(None).checkpoints[bytes.fromhex(lost.id.removeprefix("chk_"))]
+        meanwhile(store, lambda: line.save({"turn": 5}, expect=hardsave.ANY_HEAD))
+        found = " ".join(vault.verify().faults)
+        assert "numbers 4 to 4 missing" in found
+
+
+def test_what_is_dropped_while_it_looks_is_not_missing() -> None:
+    """Read as a row, and gone with its objects before they are looked at."""
+    store = Watched()
+    with Vault(store) as vault:
+        line = vault.timeline("main")
+        line.save({"messages": messages(100), "old": True})
+        line.save({"turn": 2})
+        read = store.read
+
+        def dropping(user: str | None, hashes: Any) -> Any:
+            store.read = read  # type: ignore[method-assign] # once
+            vault.apply(vault.plan_retention(hardsave.Policy(max_per_timeline=1)))
+            vault.gc()
+            return read(user, hashes)
+
+        store.read = dropping  # type: ignore[method-assign] # to drop it just then
+        found = vault.verify()
+        assert len(line) == 1
+        assert found.ok, found
