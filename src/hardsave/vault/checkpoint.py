@@ -135,7 +135,7 @@ class Checkpoint:
 
 
 class Page(Sequence[Checkpoint]):
-    """Some checkpoints, and the cursor of those that follow."""
+    """Some checkpoints, and `next`: the cursor of those that follow, None at the end."""
 
     def __init__(self, items: list[Checkpoint], following: str | None) -> None:
         self._items = items

@@ -1,0 +1,253 @@
+"""The page of all public names, put together from what stands in the code.
+
+`python -m tests.docs.reference` writes it anew.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import hardsave
+from hardsave.vault.events import EventName
+from tests.docs.pages import DOCS, ROOT
+
+PAGE = DOCS / "reference.md"
+SOURCE = ROOT / "src" / "hardsave"
+
+_BEGINNING = """\
+# Reference
+
+All names that a program uses, with their parameters, as they stand in the code
+(`python -m tests.docs.reference` writes this page). What they are for is shown in the
+[README](../README.md) and in [howto](howto); the words are those of the [glossary](glossary.md).
+`hardsave.aio` has the same names; what reads or writes is awaited there. All times are UTC, and a
+time without a zone that you give is local.
+
+A *ref* names a checkpoint: `@` is the head of the timeline, `@~2` its second parent, `chk_…` an id
+or its beginning, `session-1:7` a number on a timeline, anything else a name. `expect` is the head
+that a save builds on: None is the one that this handle has seen last, `hardsave.ANY_HEAD` whichever
+there is.
+"""
+_INSIDE = {"record", "place", "address", "captured", "lost", "suspects", "scalar", "keys"}
+
+
+class Part(NamedTuple):
+    """Some names that belong together."""
+
+    title: str
+    names: tuple[tuple[str, str], ...]  # (file, class or function)
+
+
+PARTS = (
+    Part("Opening a store", (("vault/vault", "open_vault"), ("vault/vault", "repair_store"))),
+    Part("Vault", (("vault/vault", "Vault"),)),
+    Part("Timeline", (("vault/line", "Timeline"),)),
+    Part(
+        "Checkpoint",
+        (
+            ("vault/checkpoint", "Checkpoint"),
+            ("vault/checkpoint", "Page"),
+            ("objects/view", "StateMap"),
+            ("objects/view", "StateList"),
+            ("objects/types", "Types.register"),
+        ),
+    ),
+    Part(
+        "Files",
+        (
+            ("vault/workspace", "Workspace"),
+            ("vault/files", "Snapshot"),
+            ("vault/files", "File"),
+            ("vault/files", "LeftOut"),
+            ("vault/files", "GitState"),
+            ("vault/bisect", "Bisected"),
+        ),
+    ),
+    Part(
+        "Tasks",
+        (
+            ("tasks/ledger", "Tasks"),
+            ("tasks/executor", "Runner"),
+            ("tasks/attempt", "Attempt"),
+            ("tasks/task", "Task"),
+            ("tasks/retry", "Retry"),
+            ("tasks/recovery", "RecoveryReport"),
+            ("tasks/stats", "TaskStats"),
+        ),
+    ),
+    Part(
+        "What is kept, and what is left out",
+        (
+            ("timeline/policy", "Policy"),
+            ("timeline/policy", "Thin"),
+            ("objects/redaction", "Redaction"),
+            ("objects/redaction", "Rule"),
+        ),
+    ),
+    Part(
+        "What comes back",
+        (
+            ("vault/rewind", "Rewind"),
+            ("vault/restoring", "FileChanges"),
+            ("vault/undo", "Operation"),
+            ("vault/follow", "Event"),
+            ("vault/verify", "Verification"),
+            ("vault/transfer", "Exported"),
+            ("vault/transfer", "Imported"),
+            ("vault/purge", "Purged"),
+            ("stores/base", "Stats"),
+            ("stores/base", "Collected"),
+            ("stores/base", "Report"),
+        ),
+    ),
+)
+_CALLED = {
+    "open_vault": "hardsave.open",
+    "repair_store": "hardsave.repair",
+    "Types.register": "hardsave.register",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    return _BEGINNING + "".join([_part(part) for part in PARTS]) + _events() + _errors()
+
+
+def named() -> set[str]:
+    """The names of the front door that the page explains."""
+    told = {_CALLED.get(name, name).rpartition(".")[2] for part in PARTS for _, name in part.names}
+    return told | {error.__name__ for error, _ in _tree(hardsave.HardsaveError)}
+
+
+def _part(part: Part) -> str:
+    text = f"\n## {part.title}\n\n"
+    for file, name in part.names:
+        node = _node(file, name)
+        if isinstance(node, ast.FunctionDef):
+            text += _line(node, _CALLED[name])
+            continue
+        if name != part.title:
+            text = f"{text.rstrip()}\n\n### {name}\n\n"
+        text += f"{_doc(node)}\n" + "".join(_members(node))
+    return text
+
+
+def _node(file: str, name: str) -> ast.ClassDef | ast.FunctionDef:
+    """A class or function of a file, or, with a dot, a function of a class."""
+    tree = ast.parse((SOURCE / f"{file}.py").read_text())
+    outer, _, inner = name.partition(".")
+    found = _among(tree.body, outer)
+    return _among(found.body, inner) if inner else found
+
+
+def _among(nodes: list[ast.stmt], name: str) -> ast.ClassDef | ast.FunctionDef:
+    (found,) = (
+        node
+        for node in nodes
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+    )
+    return found
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    """Its public fields, properties and methods, in the order of the code."""
+    lines = []
+    for at, each in enumerate(node.body):
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            if not each.target.id.startswith("_"):
+                lines.append(_field(each, node.body[at + 1 : at + 2]))
+        elif isinstance(each, ast.FunctionDef) and _is_told(each):
+            lines.append(_line(each, each.name))
+    if lines:
+        yield "\n"
+        yield from lines
+
+
+def _is_told(function: ast.FunctionDef) -> bool:
+    if function.name.startswith("_") or function.name in _INSIDE:
+        return False
+    return "overload" not in map(ast.unparse, function.decorator_list)
+
+
+def _field(field: ast.AnnAssign, following: list[ast.stmt]) -> str:
+    default = "" if field.value is None else f" = {ast.unparse(field.value)}"
+    text = f"- `{ast.unparse(field.target)}: {_type(field.annotation)}{default}`"
+    match following:
+        case [ast.Expr(value=ast.Constant(value=str() as told))]:
+            return f"{text}: {_joined(told)}\n"
+    return f"{text}\n"
+
+
+def _line(function: ast.FunctionDef, name: str) -> str:
+    """One function or property: how it is called, and the first words on it."""
+    gives = "" if function.returns is None else _type(function.returns)
+    if "property" in map(ast.unparse, function.decorator_list):
+        return f"- `{name}: {gives}`{_said(function)}\n"
+    return f"- `{name}({', '.join(_given(function.args))}) -> {gives}`{_said(function)}\n"
+
+
+def _given(given: ast.arguments) -> Iterator[str]:
+    """The parameters, without `self`."""
+    without = len(given.args) - len(given.defaults)
+    for at, each in enumerate(given.args):
+        if each.arg != "self":
+            yield _parameter(each, given.defaults[at - without] if at >= without else None)
+    if given.vararg is not None:
+        yield f"*{given.vararg.arg}"
+    elif given.kwonlyargs:
+        yield "*"
+    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield _parameter(each, default)
+    if given.kwarg is not None:
+        yield f"**{given.kwarg.arg}"
+
+
+def _parameter(parameter: ast.arg, default: ast.expr | None) -> str:
+    kind = "" if parameter.annotation is None else f": {_type(parameter.annotation)}"
+    return parameter.arg + kind + ("" if default is None else f" = {ast.unparse(default)}")
+
+
+def _type(annotation: ast.expr) -> str:
+    """As it reads without the quotes of what is not loaded yet."""
+    return ast.unparse(annotation).replace("'", "")
+
+
+def _said(function: ast.FunctionDef) -> str:
+    text = _doc(function)
+    return f": {text}" if text else ""
+
+
+def _doc(node: ast.ClassDef | ast.FunctionDef) -> str:
+    """The first paragraph of what it says about itself."""
+    return _joined((ast.get_docstring(node) or "").partition("\n\n")[0])
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _tree(error: type[Exception], depth: int = 0) -> Iterator[tuple[type[Exception], int]]:
+    """An error and those below it that the front door has."""
+    yield error, depth
+    for below in sorted(error.__subclasses__(), key=lambda each: each.__name__):
+        if below.__name__ in hardsave.__all__:
+            yield from _tree(below, depth + 1)
+
+
+def _events() -> str:
+    events = ", ".join(f"`{name}`" for name in get_args(EventName))
+    return f"\n## Events\n\n`vault.on(event, handler)` knows: {events}.\n"
+
+
+def _errors() -> str:
+    text = "\n## Errors\n\n"
+    for error, depth in _tree(hardsave.HardsaveError):
+        told = _joined((inspect.getdoc(error) or "").partition("\n\n")[0])
+        text += f"{'  ' * depth}- `{error.__name__}`: {told}\n"
+    return text
+
+
+if __name__ == "__main__":
+    Path(PAGE).write_text(page())
