@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hardsave import config
-from hardsave.tasks.processes import started
+from hardsave.stores.processes import started
 
 _SUFFIX = ".json"
 _LARGEST = 64 * 1024

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from hardsave.tasks.processes import started
+from hardsave.stores.processes import started
 
 _POLL_SECONDS = 0.3
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.objects.records import Id, OwnerRecord
-from hardsave.tasks import processes
+from hardsave.stores import processes
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.recovery import MAX_LEASE
 

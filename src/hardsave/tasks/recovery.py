@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import Moment
-from hardsave.tasks.processes import Place
+from hardsave.stores.processes import Place
 from hardsave.tasks.task import Task
 
 MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
+from hardsave.stores import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
-from hardsave.tasks import processes, recovery, states
+from hardsave.tasks import recovery, states
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.recovery import MOST_LISTED, Dead, RecoveryReport
 from hardsave.tasks.stats import TaskStats

@@ -15,6 +15,7 @@ What stays: tombstones, that is ids, numbers and parents; and the names of timel
 sessions that ran tasks.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 REPLACEMENT = "[purged]"
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
 
+PATIENCE = 30.0  # seconds
+_PAUSE = 0.1
 _PAGE = 500
 _BATCH_BYTES = 4 << 20
 _CHUNK = 64  # checkpoints rewritten in one commit
@@ -143,16 +146,24 @@ def _timelines(context: Context) -> Iterator[TimelineRecord]:
 
 
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
+    """Let the bytes go. Waits for those who store objects ahead of a checkpoint: mostly captures
+    of files, which are short."""
     search.erase(context)
     context.places.drop_caches()
+    end = time.monotonic() + PATIENCE
     gone = context.store.collect(envelope.refs, exact=True)
+    objects = gone.objects
+    while context.user in gone.left and time.monotonic() < end:
+        time.sleep(_PAUSE)
+        gone = context.store.collect(envelope.refs, exact=True)
+        objects += gone.objects
     context.objects.forget()
     if context.user in gone.left:
         raise Unavailable(
-            "what was purged is still in the store's files: an import or another purge of this "
-            "user is under way, and holds on to them; repeat it afterwards"
+            "what was purged is still in the store's files: a capture, an import or another purge "
+            "of this user is under way, and holds on to them; repeat it afterwards"
         )
-    return Purged(dropped, rewritten, gone.objects)
+    return Purged(dropped, rewritten, objects)
 
 
 class _Rewriter:

@@ -2,6 +2,8 @@
 
 import contextlib
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ import pytest
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
+from hardsave.stores import processes
 from hardsave.stores.base import Batch, Changes, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore, backup, collect, room
+from hardsave.stores.sqlite import SqliteStore, backup, collect, pins, room
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.group import Ticket
 from hardsave.stores.sqlite.housekeeping import Access
@@ -222,6 +225,60 @@ def test_pins_of_the_dead_are_forgotten(store: SqliteStore) -> None:
     store.put(None, an_object("ahead"), pin=PIN, seconds=0)
     store.collect(refs_of)
     assert rows(store, "SELECT * FROM pins") == []
+
+
+_PINS_AND_WAITS = """
+import sys
+from hardsave.stores.registry import open_store
+store = open_store(sys.argv[1])
+store.put(None, {}, pin=b"p" * 12, seconds=3600)
+print("pinned", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not processes.can_ask(), reason="this system has no /proc")
+def test_what_a_killed_process_held_is_free_at_once_though_others_have_the_store_open(
+    store: SqliteStore,
+) -> None:
+    stray(store, "stray")
+    with contextlib.closing(SqliteStore(store.path)), held_by_another(store) as holder:
+        assert store.collect(refs_of).left == (None,)
+        holder.kill()
+        holder.wait()
+        assert store.collect(refs_of).left == ()
+    assert rows(store, "SELECT * FROM pins") == []
+
+
+@contextlib.contextmanager
+def held_by_another(store: SqliteStore) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PINS_AND_WAITS, f"sqlite:///{store.path}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "pinned\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_whether_a_holder_is_dead() -> None:
+    began = {7: 100}
+    pin = b"p" * 12
+    for held, is_dead in (
+        (pin, False),  # by an older version, which names nobody
+        (pin + pins._HOLDER.pack(1, 7, 100), False),
+        (pin + pins._HOLDER.pack(1, 7, 99), True),  # another process has its number
+        (pin + pins._HOLDER.pack(1, 8, 100), True),
+        (pin + pins._HOLDER.pack(1, 8, 0), False),  # it could not be known when it began
+        (pin + pins._HOLDER.pack(2, 8, 100), False),  # numbers there mean nothing here
+    ):
+        assert pins.is_dead(held, 1, began.get) == is_dead
 
 
 # What the order of packs does not tell

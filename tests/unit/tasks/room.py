@@ -59,7 +59,7 @@ class Room:
 
     def abandon(self, session: str = "dead", **about: Any) -> OwnerRecord:
         """A lease of a process that is gone: on this machine, with a number that nobody has."""
-        from hardsave.tasks import processes
+        from hardsave.stores import processes
 
         here = processes.here()
         owner = OwnerRecord(

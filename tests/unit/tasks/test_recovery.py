@@ -4,7 +4,7 @@ import pytest
 
 from hardsave.objects.records import OwnerRecord
 from hardsave.stores.ledger import Moment
-from hardsave.tasks.processes import Place
+from hardsave.stores.processes import Place
 from hardsave.tasks.recovery import MAX_LEASE, fate, orphaned
 from hardsave.testing.working import a_task, an_owner
 

@@ -1,5 +1,6 @@
 """What was purged is in no file of the store, and nothing else is harmed."""
 
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,8 +170,11 @@ def test_what_somebody_holds_who_was_killed_is_purged_all_the_same(path: Path) -
 
 
 @pytest.mark.parametrize("who", ["this process", "another store"])
-def test_what_somebody_holds_is_not_said_to_be_purged(path: Path, who: str) -> None:
+def test_what_somebody_holds_is_not_said_to_be_purged(
+    path: Path, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An import of the same user is under way."""
+    monkeypatch.setattr(purge, "PATIENCE", 0.2)
     with opened(path) as vault, opened(path) as other:
         vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
         holder = (vault if who == "this process" else other)._context.store
@@ -182,6 +186,18 @@ def test_what_somebody_holds_is_not_said_to_be_purged(path: Path, who: str) -> N
         vault.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()
         assert vault.timeline("main").load() == {"messages": ["[purged]" * 20]}
+
+
+def test_a_capture_under_way_is_waited_for(path: Path) -> None:
+    with opened(path) as vault, opened(path) as other:
+        vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
+        store = other._context.store
+        store.put(None, {}, pin=b"p" * 12, seconds=3600)
+        later = threading.Timer(0.3, store.unpin, (None, b"p" * 12))
+        later.start()
+        assert vault.purge(text=SECRETS[0]).objects > 0
+        later.join()
+        assert found(path.parent, SECRETS[:1]) == set()
 
 
 def test_what_another_user_holds_is_no_hindrance_and_not_told(path: Path) -> None:

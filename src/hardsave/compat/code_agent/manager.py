@@ -20,7 +20,8 @@ from hardsave.compat.code_agent.beside import StatusManager, tick_off
 from hardsave.compat.code_agent.mirror import Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
 from hardsave.errors import Conflict, NotFound
-from hardsave.tasks import processes, recovery, settings
+from hardsave.stores import processes
+from hardsave.tasks import recovery, settings
 from hardsave.tasks.executor import Runner
 from hardsave.workspace.exclude import keep_out
 

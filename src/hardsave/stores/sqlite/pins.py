@@ -1,15 +1,22 @@
 """Who has stored objects ahead of the checkpoint that will lead to them.
 
 A pin counts in time since the machine booted, which no clock change moves; one of another
-boot belongs to a process that is gone.
+boot belongs to a process that is gone. It also names its process, so that what a killed one
+held is free at once, where processes can be asked about.
 """
 
-from collections.abc import Collection
+import os
+import struct
+from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any, NamedTuple
 
 import apsw
 
+from hardsave.stores import processes
 from hardsave.stores.boot import boot_id, since_boot
+
+_HOLDER = struct.Struct(">QQQ")  # behind the pin itself: space, pid, when that process began
 
 
 class Pin(NamedTuple):
@@ -23,6 +30,26 @@ def now() -> int:
 
 def until(seconds: float) -> int:
     return now() + int(seconds * 1_000_000)
+
+
+def ours(pin: bytes) -> bytes:
+    """A pin with the name of this process."""
+    return pin + _holder(os.getpid())
+
+
+@cache
+def _holder(pid: int) -> bytes:
+    here = processes.here()
+    return _HOLDER.pack(here.space, pid, here.pid_started)
+
+
+def is_dead(pin: bytes, space: int, started: Callable[[int], int | None]) -> bool:
+    """Whether the process that holds a pin is known to be gone. `started` tells when the process
+    of a number began, as far as it belongs to this `space`."""
+    if len(pin) <= _HOLDER.size:
+        return False  # it names no process
+    its_space, pid, began = _HOLDER.unpack(pin[-_HOLDER.size :])
+    return bool(began) and its_space == space and started(pid) != began
 
 
 def take(connection: apsw.Connection, user: int, pin: Pin) -> None:
@@ -53,3 +80,9 @@ def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None
 
 def forget_the_dead(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM pins WHERE boot != ? OR until <= ?", (boot_id(), now()))
+    rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
+    if rows and processes.can_ask():
+        space = processes.here().space
+        for (pin,) in rows:
+            if is_dead(pin, space, processes.started):
+                give_back(connection, pin)

@@ -226,15 +226,17 @@ class SqliteStore(Questions):
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
+        held = pins.ours(pin)
         with self._gate:
-            self._pins.add(pin)
-            self._writer.put(user, objects, pins.Pin(pin, pins.until(seconds)))
+            self._pins.add(held)
+            self._writer.put(user, objects, pins.Pin(held, pins.until(seconds)))
             self._saw(user, objects)
 
     def unpin(self, user: str | None, pin: bytes) -> None:
+        held = pins.ours(pin)
         with self._gate:
-            self._writer.apply(lambda connection: pins.give_back(connection, pin))
-            self._pins.discard(pin)
+            self._writer.apply(lambda connection: pins.give_back(connection, held))
+            self._pins.discard(held)
 
     def collect(
         self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False

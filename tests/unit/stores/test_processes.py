@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hardsave.tasks import processes
+from hardsave.stores import processes
 
 linux_only = pytest.mark.skipif(not processes.can_ask(), reason="this system has no /proc")
 

@@ -1,15 +1,14 @@
 """Which process this is, and whether another one is still there: the thin reading of /proc.
 
-Elsewhere than on Linux nothing is known of other processes, and their leases alone decide.
+Elsewhere than on Linux nothing is known of other processes: what they hold ends with its time.
 """
 
 import os
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-_PROC = Path("/proc")
-_MACHINE = Path("/etc/machine-id")
+_PROC = "/proc"
+_MACHINE = "/etc/machine-id"
 
 
 class Place(NamedTuple):
@@ -31,7 +30,8 @@ def here() -> Place:
 def host() -> str:
     """What tells this machine from others: its id, or at least its name."""
     try:
-        known = _MACHINE.read_text().strip()
+        with open(_MACHINE) as file:
+            known = file.read().strip()
     except OSError:
         known = ""
     if known:
@@ -43,14 +43,14 @@ def host() -> str:
 
 def _space() -> int:
     try:
-        return os.stat(_PROC / "self/ns/pid").st_ino
+        return os.stat(f"{_PROC}/self/ns/pid").st_ino
     except OSError:
         return 0
 
 
 def can_ask() -> bool:
     """Whether this system tells about other processes at all."""
-    return (_PROC / "self/stat").exists()
+    return os.path.exists(f"{_PROC}/self/stat")
 
 
 def started(pid: int) -> int | None:
@@ -59,7 +59,8 @@ def started(pid: int) -> int | None:
     One that was killed and is waited for by nobody yet is gone: it runs nothing any more.
     """
     try:
-        text = (_PROC / str(pid) / "stat").read_text()
+        with open(f"{_PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except OSError:
         return None
     return _started(text)
