@@ -26,9 +26,9 @@ All names that a program uses, with their parameters, as they stand in the code
 time without a zone that you give is local.
 
 A *ref* names a checkpoint: `@` is the head of the timeline, `@~2` its second parent, `chk_…` an id
-or its beginning, `session-1:7` a number on a timeline, anything else a name. `expect` is the head
-that a save builds on: None is the one that this handle has seen last, `hardsave.ANY_HEAD` whichever
-there is.
+or its beginning, `session-1:7` a number on a timeline, anything else a name; a
+checkpoint at hand is as good. `expect` is the head that a save builds on: None is the one that this
+handle has seen last, `hardsave.ANY_HEAD` whichever there is.
 """
 _INSIDE = {"record", "place", "address", "captured", "lost", "suspects", "scalar", "keys"}
 

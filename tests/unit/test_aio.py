@@ -229,3 +229,31 @@ def test_coroutines_are_told_of_upkeep(tmp_path: Path) -> None:
         return seen
 
     assert asyncio.run(session()) == ["Imported", "Retained", "Collected", "Purged"]
+
+
+def test_a_checkpoint_at_hand_is_as_good_as_a_ref(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    asyncio.run(_with_checkpoints(folder))
+
+
+async def _with_checkpoints(folder: Path) -> None:
+    async with aio.open("memory://") as vault:
+        line = await vault.timeline("main")
+        work = await vault.workspace(folder)
+        (folder / "a").write_text("one")
+        first = await line.save({"turn": 1}, workspace=folder)
+        (folder / "a").write_text("two")
+        await line.save({"turn": 2}, workspace=folder)
+        assert await line.load(first) == {"turn": 1}
+        assert (await line.get(first)).id == (await vault.get(first)).id == first.id
+        assert (await work.status(first)).files.changed
+        await work.restore(first)
+        assert (folder / "a").read_text() == "one"
+        assert (await line.rewind(first)).target.id == first.id
+        assert (await vault.verify(first)).ok
+        await line.fork(first, name="fork")
+        await work.fork(first, folder.parent / "other")
+        last = await line.save({"turn": 3})
+        assert (await vault.delete(last)).id == last.id
+        assert (await vault.purge(last)).dropped == 1

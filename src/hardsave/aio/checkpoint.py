@@ -116,8 +116,12 @@ def blocking(expect: Checkpoint | Expected) -> Expected:
     return expect.sync if isinstance(expect, Checkpoint) else expect
 
 
-def plain(given: Checkpoint | str) -> sync_checkpoint.Checkpoint | str:
-    return given.sync if isinstance(given, Checkpoint) else given
+Ref = Checkpoint | str
+"""As the other one: what names a checkpoint."""
+
+
+def plain(ref: Ref) -> sync_checkpoint.Ref:
+    return ref.sync if isinstance(ref, Checkpoint) else ref
 
 
 def awaited_hits(found: "Hits[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hits[Checkpoint]":

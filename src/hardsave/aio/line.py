@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hardsave.aio.checkpoint import Checkpoint, Page, blocking
+from hardsave.aio.checkpoint import Checkpoint, Page, Ref, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
 from hardsave.errors import HardsaveError
@@ -125,14 +125,14 @@ class Timeline:
         )
 
     @overload
-    async def load(self, ref: str = "@") -> Any: ...
+    async def load(self, ref: Ref = "@") -> Any: ...
     @overload
-    async def load(self, ref: str = "@", *, type: type[T]) -> T: ...
-    async def load(self, ref: str = "@", *, type: Any = None) -> Any:
-        return await self._pool.run(self._sync.load, ref, type=type)
+    async def load(self, ref: Ref = "@", *, type: type[T]) -> T: ...
+    async def load(self, ref: Ref = "@", *, type: Any = None) -> Any:
+        return await self._pool.run(self._sync.load, plain(ref), type=type)
 
-    async def get(self, ref: str = "@") -> Checkpoint:
-        return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
+    async def get(self, ref: Ref = "@") -> Checkpoint:
+        return Checkpoint(await self._pool.run(self._sync.get, plain(ref)), self._pool)
 
     async def checkpoints(
         self,
@@ -160,29 +160,29 @@ class Timeline:
     async def summary(self) -> "Summary":
         return await self._pool.run(self._sync.summary)
 
-    async def fork(self, ref: str = "@", *, name: str) -> "Timeline":
-        line = Timeline(await self._pool.run(self._sync.fork, ref, name=name), self._pool)
+    async def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
+        line = Timeline(await self._pool.run(self._sync.fork, plain(ref), name=name), self._pool)
         await self._pool.tell("forked", line)
         return line
 
-    async def ancestors(self, ref: str = "@") -> AsyncIterator[Checkpoint]:
-        for found in await self._pool.run(lambda: list(self._sync.ancestors(ref))):
+    async def ancestors(self, ref: Ref = "@") -> AsyncIterator[Checkpoint]:
+        for found in await self._pool.run(lambda: list(self._sync.ancestors(plain(ref)))):
             yield Checkpoint(found, self._pool)
 
-    async def children(self, ref: str = "@") -> list[Checkpoint]:
-        found = await self._pool.run(self._sync.children, ref)
+    async def children(self, ref: Ref = "@") -> list[Checkpoint]:
+        found = await self._pool.run(self._sync.children, plain(ref))
         return [Checkpoint(checkpoint, self._pool) for checkpoint in found]
 
     async def leaves(self) -> list[Checkpoint]:
         found = await self._pool.run(self._sync.leaves)
         return [Checkpoint(checkpoint, self._pool) for checkpoint in found]
 
-    async def depth(self, ref: str = "@") -> int:
-        return await self._pool.run(self._sync.depth, ref)
+    async def depth(self, ref: Ref = "@") -> int:
+        return await self._pool.run(self._sync.depth, plain(ref))
 
     async def rewind(
         self,
-        ref: str | None = None,
+        ref: Ref | None = None,
         *,
         what: What = "all",
         status: str | None = None,
@@ -196,7 +196,7 @@ class Timeline:
     ) -> Rewind:
         done = await self._pool.run(
             self._sync.rewind,
-            ref,
+            None if ref is None else plain(ref),
             what=what,
             status=status,
             before=before,
@@ -216,15 +216,15 @@ class Timeline:
 
     async def bisect(
         self,
-        good: str,
-        bad: str,
+        good: Ref,
+        bad: Ref,
         command: Sequence[str],
         *,
         timeout: float | None = None,  # noqa: ASYNC109 # of the command, as on the other side
         told: "Callable[[Try], object] | None" = None,
     ) -> "Bisected":
         return await self._pool.run(
-            self._sync.bisect, good, bad, command, timeout=timeout, told=told
+            self._sync.bisect, plain(good), plain(bad), command, timeout=timeout, told=told
         )
 
     async def undo(self) -> Operation:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hardsave.aio.checkpoint import Checkpoint, awaited_event, awaited_hits, plain
+from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_event, awaited_hits, plain
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.aio.workspace import Workspace
@@ -85,10 +85,10 @@ class Vault:
     async def apply(self, plan: "Plan") -> "Retained":
         return await self._told("retained", await self._pool.run(self._sync.apply, plan))
 
-    async def get(self, ref: str) -> Checkpoint:
-        return Checkpoint(await self._pool.run(self._sync.get, ref), self._pool)
+    async def get(self, ref: Ref) -> Checkpoint:
+        return Checkpoint(await self._pool.run(self._sync.get, plain(ref)), self._pool)
 
-    async def diff(self, old: Checkpoint | str, new: Checkpoint | str) -> "Diff":
+    async def diff(self, old: Ref, new: Ref) -> "Diff":
         return await self._pool.run(self._sync.diff, plain(old), plain(new))
 
     async def export_file(
@@ -129,8 +129,8 @@ class Vault:
         for found in await self._pool.run(lambda: list(self._sync.operations(timeline))):
             yield found
 
-    async def delete(self, ref: str) -> Checkpoint:
-        checkpoint = Checkpoint(await self._pool.run(self._sync.delete, ref), self._pool)
+    async def delete(self, ref: Ref) -> Checkpoint:
+        checkpoint = Checkpoint(await self._pool.run(self._sync.delete, plain(ref)), self._pool)
         return await self._told("deleted", checkpoint)
 
     async def _told(self, event: EventName, done: T) -> T:
@@ -173,8 +173,8 @@ class Vault:
             if not events:
                 await asyncio.sleep(poll_seconds)
 
-    async def verify(self, ref: str | None = None) -> Verification:
-        return await self._pool.run(self._sync.verify, ref)
+    async def verify(self, ref: Ref | None = None) -> Verification:
+        return await self._pool.run(self._sync.verify, None if ref is None else plain(ref))
 
     async def repair(self) -> Report:
         return await self._pool.run(self._sync.repair)
@@ -189,9 +189,11 @@ class Vault:
         await self._pool.run(self._sync.compact)
 
     async def purge(
-        self, ref: str | None = None, *, timeline: str | None = None, text: str | None = None
+        self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
     ) -> "Purged":
-        purged = self._pool.run(self._sync.purge, ref, timeline=timeline, text=text)
+        purged = self._pool.run(
+            self._sync.purge, None if ref is None else plain(ref), timeline=timeline, text=text
+        )
         return await self._told("purged", await purged)
 
     async def close(self) -> None:

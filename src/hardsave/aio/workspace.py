@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hardsave.aio.checkpoint import Checkpoint
+from hardsave.aio.checkpoint import Checkpoint, Ref, plain
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.vault.rewind import Rewind
@@ -68,8 +68,8 @@ class Workspace:
         await self._pool.tell("checkpoint_saved", checkpoint)
         return checkpoint
 
-    async def status(self, against: str | None = None) -> "Status":
-        return await self._pool.run(self._sync.status, against)
+    async def status(self, against: Ref | None = None) -> "Status":
+        return await self._pool.run(self._sync.status, None if against is None else plain(against))
 
     def watch(self) -> "AbstractContextManager[Watch]":
         return self._sync.watch()
@@ -79,7 +79,7 @@ class Workspace:
 
     async def restore(
         self,
-        ref: str,
+        ref: Ref,
         *,
         paths: Sequence[str] | None = None,
         scope: "Scope | None" = None,
@@ -87,16 +87,16 @@ class Workspace:
         dry_run: bool = False,
     ) -> Rewind:
         done = await self._pool.run(
-            self._sync.restore, ref, paths=paths, scope=scope, git=git, dry_run=dry_run
+            self._sync.restore, plain(ref), paths=paths, scope=scope, git=git, dry_run=dry_run
         )
         if done.files and not dry_run:
             await self._pool.tell("checkpoint_restored", done)
         return done
 
     async def fork(
-        self, ref: str, directory: "str | os.PathLike[str]", *, name: str | None = None
+        self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
     ) -> "tuple[Timeline, Workspace]":
-        made = await self._pool.run(self._sync.fork, ref, directory, name=name)
+        made = await self._pool.run(self._sync.fork, plain(ref), directory, name=name)
         line = Timeline(made.timeline, self._pool)
         await self._pool.tell("forked", line)
         return line, Workspace(made.workspace, self._pool)

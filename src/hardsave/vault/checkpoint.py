@@ -134,6 +134,15 @@ class Checkpoint:
         return f"<checkpoint {self.id} {self.timeline}:{self.seq}{name}>"
 
 
+Ref = Checkpoint | str
+"""What names a checkpoint: one that is at hand, or a text such as `@~2`."""
+
+
+def named(ref: Ref) -> str:
+    """The text that names it."""
+    return ref.id if isinstance(ref, Checkpoint) else ref
+
+
 class Page(Sequence[Checkpoint]):
     """Some checkpoints, and `next`: the cursor of those that follow, None at the end."""
 

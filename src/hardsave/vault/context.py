@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Store
 from hardsave.timeline.history import History
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
 from hardsave.vault.places import Places
@@ -25,6 +25,10 @@ class Context(NamedTuple):
     new_id: Callable[[], Id]
     search_index: SearchIndex
     places: Places
+
+    def find(self, ref: Ref, timeline: str | None = None) -> CheckpointRecord:
+        """The checkpoint that is meant, as it is stored; `@…` and names are on `timeline`."""
+        return self.history.find(named(ref), timeline)
 
     def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
         return Checkpoint(record, self.objects, self.user)

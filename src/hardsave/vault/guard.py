@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from hardsave.errors import HardsaveError
 from hardsave.logs import log
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import How, Rewind, rewind
@@ -25,7 +25,7 @@ class Line(Protocol):
     def snapshot(
         self, workspace: Any, *, name: str | None = None, status: str = ..., description: str = ...
     ) -> Checkpoint: ...
-    def get(self, ref: str = ...) -> Checkpoint: ...
+    def get(self, ref: Ref = ...) -> Checkpoint: ...
 
 
 class Guard:

@@ -20,7 +20,7 @@ from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.stores.base import CheckpointGone, Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
-from hardsave.vault.checkpoint import Checkpoint, Page
+from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.saving import ANY_HEAD, Expected, Saving
@@ -170,24 +170,24 @@ class Timeline:
         return checkpoint
 
     @overload
-    def load(self, ref: str = "@") -> Any: ...
+    def load(self, ref: Ref = "@") -> Any: ...
     @overload
-    def load(self, ref: str = "@", *, type: type[T]) -> T: ...
-    def load(self, ref: str = "@", *, type: Any = None) -> Any:
+    def load(self, ref: Ref = "@", *, type: type[T]) -> T: ...
+    def load(self, ref: Ref = "@", *, type: Any = None) -> Any:
         """The whole state of a checkpoint, as plain data or as a `type`."""
         with self._lock:
             if ref == "@":
                 self._saving.look()
-            record = self._context.history.find(ref, self._name)
+            record = self._find(ref)
         state = self._context.objects.reader.load(record.root)
         return state if type is None else shaped(state, type)
 
-    def get(self, ref: str = "@") -> Checkpoint:
+    def get(self, ref: Ref = "@") -> Checkpoint:
         """The checkpoint that `ref` names on this timeline."""
         with self._lock:
             if ref == "@":
                 self._saving.look()
-            return self._context.checkpoint(self._context.history.find(ref, self._name))
+            return self._context.checkpoint(self._find(ref))
 
     def checkpoints(
         self,
@@ -223,12 +223,12 @@ class Timeline:
 
         return summarise(self._context.history.line(self._name))
 
-    def ancestors(self, ref: str = "@") -> Iterator[Checkpoint]:
+    def ancestors(self, ref: Ref = "@") -> Iterator[Checkpoint]:
         """The path to the root: parents, nearest first, across forks."""
         for record in self._context.history.ancestors(self._find(ref)):
             yield self._context.checkpoint(record)
 
-    def children(self, ref: str = "@") -> list[Checkpoint]:
+    def children(self, ref: Ref = "@") -> list[Checkpoint]:
         """What was saved on top of a checkpoint, on any timeline, oldest first."""
         found = self._context.history.children(self._find(ref))
         return [self._context.checkpoint(record) for record in found]
@@ -238,13 +238,13 @@ class Timeline:
         found = self._context.history.leaves(self._name)
         return [self._context.checkpoint(record) for record in found]
 
-    def depth(self, ref: str = "@") -> int:
+    def depth(self, ref: Ref = "@") -> int:
         """How many checkpoints lie between a checkpoint and its root."""
         return sum(1 for _ in self._context.history.ancestors(self._find(ref)))
 
     # Operations: each can be undone
 
-    def fork(self, ref: str = "@", *, name: str) -> "Timeline":
+    def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
         """A new timeline that starts at a checkpoint of this one. Copies nothing."""
         from hardsave.vault import rewind  # most programs only save and load
 
@@ -255,7 +255,7 @@ class Timeline:
 
     def rewind(
         self,
-        ref: str | None = None,
+        ref: Ref | None = None,
         *,
         what: "What" = "all",
         status: str | None = None,
@@ -329,8 +329,8 @@ class Timeline:
 
     def bisect(
         self,
-        good: str,
-        bad: str,
+        good: Ref,
+        bad: Ref,
         command: Sequence[str],
         *,
         timeout: float | None = None,
@@ -388,7 +388,7 @@ class Timeline:
         self._context.events.tell(event, done)
         return done
 
-    def _target(self, ref: str | None, status: str | None, before: int | None) -> CheckpointRecord:
+    def _target(self, ref: Ref | None, status: str | None, before: int | None) -> CheckpointRecord:
         if ref is not None:
             if status is not None or before is not None:
                 raise Misuse("rewind takes a ref, or a status and a time, not both")
@@ -400,5 +400,5 @@ class Timeline:
             raise NotFound(f"timeline {self._name!r} has no checkpoint like that in its history")
         return found
 
-    def _find(self, ref: str) -> CheckpointRecord:
-        return self._context.history.find(ref, self._name)
+    def _find(self, ref: Ref) -> CheckpointRecord:
+        return self._context.find(ref, self._name)

@@ -18,7 +18,7 @@ from hardsave.stores.base import Collected, Durability, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.vault.arguments import whole_id
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
@@ -266,11 +266,11 @@ class Vault:
         )
         return Workspace(self._context, place)
 
-    def get(self, ref: str) -> Checkpoint:
+    def get(self, ref: Ref) -> Checkpoint:
         """A checkpoint by id, by a unique beginning of its id, or as `TIMELINE:N`."""
-        return self._context.checkpoint(self._context.history.find(ref))
+        return self._context.checkpoint(self._context.find(ref))
 
-    def diff(self, old: Checkpoint | str, new: Checkpoint | str) -> "Diff":
+    def diff(self, old: Ref, new: Ref) -> "Diff":
         """What changed from one checkpoint to another."""
         from hardsave.timeline.diff import compare  # with difflib, which few callers need
 
@@ -335,11 +335,11 @@ class Vault:
 
         return undo.history(self._context, timeline)
 
-    def delete(self, ref: str) -> Checkpoint:
+    def delete(self, ref: Ref) -> Checkpoint:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
         from hardsave.vault import rewind
 
-        record = self._context.history.find(ref)
+        record = self._context.find(ref)
         rewind.delete_one(self._context, record)
         checkpoint = self._context.checkpoint(record)
         return self._told("deleted", checkpoint)
@@ -377,11 +377,11 @@ class Vault:
 
         return Following(self._context, self._closing, after, poll_seconds, stop)
 
-    def verify(self, ref: str | None = None) -> "Verification":
+    def verify(self, ref: Ref | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
         from hardsave.vault.verify import verify
 
-        one = None if ref is None else self._context.history.find(ref)
+        one = None if ref is None else self._context.find(ref)
         return verify(self._context, one)
 
     def repair(self) -> Report:
@@ -415,7 +415,7 @@ class Vault:
         self._context.store.compact()
 
     def purge(
-        self, ref: str | None = None, *, timeline: str | None = None, text: str | None = None
+        self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
     ) -> "Purged":
         """Remove a checkpoint, a timeline or a text so that its bytes are in no file of the store.
 
@@ -426,16 +426,15 @@ class Vault:
         """
         from hardsave.vault import purge  # few callers need it
 
-        given = [one for one in (ref, timeline, text) if one is not None]
-        if len(given) != 1:
-            raise Misuse("purge takes one of a ref, a timeline and a text")
         self._recover()
-        if ref is not None:
-            purged = purge.checkpoint(self._context, ref)
-        elif timeline is not None:
+        if ref is not None and timeline is text is None:
+            purged = purge.checkpoint(self._context, named(ref))
+        elif timeline is not None and ref is text is None:
             purged = purge.timeline(self._context, timeline)
+        elif text is not None and ref is timeline is None:
+            purged = purge.text(self._context, text)
         else:
-            purged = purge.text(self._context, given[0])
+            raise Misuse("purge takes one of a ref, a timeline and a text")
         return self._told("purged", purged)
 
     def close(self) -> None:
@@ -459,7 +458,7 @@ class Vault:
     ) -> None:
         self.close()
 
-    def _record(self, given: Checkpoint | str) -> CheckpointRecord:
+    def _record(self, given: Ref) -> CheckpointRecord:
         if not isinstance(given, Checkpoint):
             return self._context.history.find(given)
         if given.user != self.user:

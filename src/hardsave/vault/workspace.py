@@ -11,7 +11,7 @@ from hardsave.objects.records import CheckpointRecord
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault import copying, rewind
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, LeftOut, Snapshot, difference, git_state
@@ -75,7 +75,7 @@ class Workspace:
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
 
-    def status(self, against: str | None = None) -> Status:
+    def status(self, against: Ref | None = None) -> Status:
         """What has changed since the last checkpoint, or the one that is named. Saves nothing."""
         objects = self._context.objects
         last = self.last if against is None else self._line(None).get(against)
@@ -110,7 +110,7 @@ class Workspace:
 
     def restore(
         self,
-        ref: str,
+        ref: Ref,
         *,
         paths: Sequence[str] | None = None,
         scope: Scope | None = None,
@@ -133,7 +133,7 @@ class Workspace:
         )
 
     def fork(
-        self, ref: str, directory: "str | os.PathLike[str]", *, name: str | None = None
+        self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
     ) -> "Fork":
         """Put a checkpoint's files into a new directory, with a timeline of its own.
 
@@ -144,7 +144,7 @@ class Workspace:
         name = path.name if name is None else name
         names.check_timeline(name)
         context = self._context
-        source = context.history.find(ref, self._line(None).name)
+        source = context.find(ref, self._line(None).name)
         standing = context.store.timeline(context.user, name)
         if standing is not None and not standing.is_deleted:
             raise Conflict(f"timeline {name!r} exists already; choose another name")

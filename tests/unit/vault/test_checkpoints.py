@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hardsave
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, NotFound
 from hardsave.stores.memory import MemoryStore
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
-from tests.unit.vault.stage import MOMENT, SECOND
+from tests.unit.vault.stage import MOMENT, SECOND, Watched
 
 
 @pytest.fixture
@@ -198,3 +198,24 @@ def test_odd_refs_are_not_found(tmp_path: Any, ref: str) -> None:
             with pytest.raises(hardsave.HardsaveError):
                 line.load(ref)
             assert line.load() == 1
+
+
+def test_a_checkpoint_at_hand_is_as_good_as_a_ref(line: Timeline, vault: Vault) -> None:
+    tenth, last = line.get("main:10"), line.get()
+    assert line.load(tenth) == 9
+    assert line.get(tenth).id == vault.get(tenth).id == tenth.id
+    assert [each.seq for each in line.children(tenth)] == [11]
+    assert next(line.ancestors(tenth)).seq == line.depth(tenth) == 9
+    assert line.fork(tenth, name="fork").load() == 9
+    assert vault.verify(tenth).checkpoints == 1
+    assert line.rewind(tenth).target.id == tenth.id
+    assert line.load() == 9
+    assert vault.delete(last).id == last.id
+    assert vault.purge(last).dropped == 1
+    with pytest.raises(NotFound):
+        vault.get(last)
+
+
+def test_a_checkpoint_of_another_user_is_not_found(line: Timeline, store: Watched) -> None:
+    with Vault(store, user="bob") as bob, pytest.raises(NotFound):
+        bob.timeline("main").load(line.get())
