@@ -25,9 +25,11 @@ from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.saving import ANY_HEAD, Saving
-from hardsave.workspace import capture, checkout, compare, directory, journal
+from hardsave.workspace import capture, checkout, compare, directory, disk, journal
 from hardsave.workspace import plan as plans
+from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import overlay
+from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
 from hardsave.workspace.steps import Restored
 
@@ -149,7 +151,10 @@ def _plan(
         include=place.policy.include,
         paths=chosen.paths,
         only=chosen.only,
-        unknown=frozenset(each.path for each in goal.not_captured),
+        missed=Missed(
+            now=frozenset(each.path for each in taken.not_captured),
+            then=frozenset(each.path for each in goal.not_captured),
+        ),
     )
 
 
@@ -162,13 +167,26 @@ def _left(
     chosen: Chosen,
     plan: Plan,
 ) -> list[Kept]:
-    """What would be restored as well, if it were not for other sessions."""
+    """What would be restored as well, if it could be saved first, or were not other sessions'."""
+    kept = _unsaved(place, taken, plan)
     if chosen.only == wanted.only:
-        return []
+        return kept
     everything = chosen._replace(only=wanted.only)
     whole = _plan(context, place, taken, goal, everything)
     done = {step.path for step in plan.steps}
-    return chosen.kept({step.path for step in whole.steps if step.do != "open"} - done)
+    kept += chosen.kept({step.path for step in whole.steps if step.do != "open"} - done)
+    return kept
+
+
+def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
+    """What is not as the checkpoint has it, and could not be saved before it is replaced."""
+    why = {missed.path: missed.reason for missed in taken.not_captured}
+    with Beneath(place.root) as beneath:
+        return [
+            Kept(os.fsdecode(path), f"it could not be saved first: {why[path]}")
+            for path, entry in sorted(plan.unsaved.items())
+            if not disk.is_at(beneath, path, entry)
+        ]
 
 
 def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.Capture) -> None:

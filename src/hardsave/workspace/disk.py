@@ -9,7 +9,8 @@ import stat
 
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import content
-from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode
+from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode, parent
 
 _OTHER = 0
 
@@ -39,20 +40,38 @@ def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
     return (
         status.st_size == entry.size
         and kept_mode(status.st_mode) == entry.mode
-        and content_of(name, directory, entry.size) == entry.hash
+        and _content_of(name, directory) == entry.hash
+        and _stamps(look(name, directory)) == _stamps(status)
     )
 
 
-def content_of(name: bytes, directory: int, size: int) -> Hash | None:
-    """The address of a file's content; None if it is of another length after all."""
+def is_at(beneath: Beneath, path: bytes, entry: Entry) -> bool:
+    """Whether a path is what an entry says. One that cannot be reached or read is not."""
+    try:
+        with beneath.directory(parent(path)) as directory:
+            return is_entry(path.rpartition(b"/")[2], directory, entry)
+    except OSError:
+        return False
+
+
+def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
+    """They change with the file: to read a large one takes long enough for somebody to write
+    where it was read already."""
+    if status is None:
+        return None
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _content_of(name: bytes, directory: int) -> Hash:
+    """The address of a file's content."""
     file = os.open(
         name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory
     )
     try:
-        address, total = content.of_parts(content.parts(file), lambda _, __: None)
+        address, _ = content.of_parts(content.parts(file), lambda _, __: None)
     finally:
         os.close(file)
-    return address if total == size else None
+    return address
 
 
 def is_type(status: os.stat_result, type: int) -> bool:

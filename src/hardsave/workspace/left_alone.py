@@ -1,5 +1,6 @@
 """What a restore leaves alone: paths that the rules of the present or of the target ignore, and
-those that the target could not capture: what was there then, nobody knows.
+those that either could not capture: what was there then nobody knows, and what is there now is
+in no snapshot that could bring it back.
 
 An older `.gitignore` must not make yesterday's build output deletable, and a newer one must
 not be overruled by files from before it: either side's rules are enough. Both are found in
@@ -37,6 +38,24 @@ class Side(NamedTuple):
         return ignored and not self.exempt.holds(path)
 
 
+class Missed(NamedTuple):
+    """Paths that are there, or were, and could not be captured."""
+
+    now: frozenset[bytes] = frozenset()
+    then: frozenset[bytes] = frozenset()
+
+
+NOTHING_MISSED = Missed()
+
+
+class Seen(NamedTuple):
+    """What a walk comes upon: present modes of the directories that it looked into, and what
+    the target has where something is that the present could not capture."""
+
+    modes: dict[bytes, int]
+    unsaved: dict[bytes, Entry]
+
+
 class LeftAlone:
     """The ward of a restore. With `paths`, everything else is left alone as well."""
 
@@ -46,19 +65,19 @@ class LeftAlone:
         target: Side,
         fetch: Fetch,
         paths: Sequence[bytes] | None,
-        entered: dict[bytes, int],
-        unknown: frozenset[bytes] = frozenset(),
+        missed: Missed,
+        seen: Seen,
     ) -> None:
         self._sides = (present, target)
-        self._entered = entered  # present modes of the directories that were looked into
         self._fetch = fetch
         self._paths = paths
-        self._unknown = unknown
+        self._missed = missed
+        self._seen = seen
 
     def enter(self, pair: Pair) -> Ward:
         present, target = self._sides
         if pair.old is not None:
-            self._entered[pair.path] = pair.old_mode
+            self._seen.modes[pair.path] = pair.old_mode
         if not pair.path:
             return self  # the sides are those of the top directory already
         return LeftAlone(
@@ -66,17 +85,22 @@ class LeftAlone:
             target.enter(pair.path, pair.new, self._fetch),
             self._fetch,
             self._paths,
-            self._entered,
-            self._unknown,
+            self._missed,
+            self._seen,
         )
 
     def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         if self._paths is not None and not any(_meet(path, each) for each in self._paths):
             return True
-        if new is None and path in self._unknown:
+        if new is None and path in self._missed.then:
             return True
         entries = [entry for entry in (old, new) if entry is not None]
-        return any(side.ignores(path, entry) for side in self._sides for entry in entries)
+        if any(side.ignores(path, entry) for side in self._sides for entry in entries):
+            return True
+        if old is None and new is not None and path in self._missed.now:
+            self._seen.unsaved[path] = new
+            return True
+        return False
 
 
 def _meet(path: bytes, chosen: bytes) -> bool:

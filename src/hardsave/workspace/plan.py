@@ -19,7 +19,14 @@ from hardsave.workspace import compare, directory, links, names
 from hardsave.workspace.compare import Difference
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, lies_in, parent
-from hardsave.workspace.left_alone import LeftAlone, Side, patterns
+from hardsave.workspace.left_alone import (
+    NOTHING_MISSED,
+    LeftAlone,
+    Missed,
+    Seen,
+    Side,
+    patterns,
+)
 from hardsave.workspace.links import Linking
 from hardsave.workspace.policy import Exempt, RootRules
 
@@ -59,6 +66,9 @@ class Plan(NamedTuple):
     target: Hash
     steps: tuple[Step, ...]
     back: tuple[Step, ...]
+    unsaved: Mapping[bytes, Entry] = MappingProxyType({})
+    """What the target has where something lies that the present could not capture. It is left
+    alone, for nothing could bring it back."""
 
     @property
     def counts(self) -> Counts:
@@ -90,27 +100,28 @@ def plan(
     include: Iterable[bytes] = (),
     paths: Sequence[bytes] | None = None,
     only: frozenset[bytes] | None = None,
-    unknown: frozenset[bytes] = frozenset(),
+    missed: Missed = NOTHING_MISSED,
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
     what lies in them; with `only`, of these exactly so many, and nothing else that lies in
-    them. `unknown` are paths that the target could not capture: they are left alone. The ignore
-    files that `rules` are made of are in the snapshots."""
+    them. What either side has `missed` is left alone. The ignore files that `rules` are made of
+    are in the snapshots."""
     asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     theirs = Side(rules(patterns(new.top, fetch)), Exempt(lambda: target_tracked, chosen))
-    modes: dict[bytes, int] = {}
-    ward = LeftAlone(ours, theirs, fetch, asked.paths, modes, unknown)
+    seen = Seen({}, {})
+    ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
     found = _asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
     return Plan(
         present,
         target,
-        arrange(found, _modes(found, modes), groups),
-        arrange(turned, _modes(turned, modes), groups.turned()),
+        arrange(found, _modes(found, seen.modes), groups),
+        arrange(turned, _modes(turned, seen.modes), groups.turned()),
+        {path: entry for path, entry in seen.unsaved.items() if asked.holds(path)},
     )
 
 

@@ -1,0 +1,90 @@
+"""A preview tells what is then done, also where something lies that cannot be saved first."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hardsave.vault.restoring import FileChanges
+from tests.unit.vault.desk import Desk
+
+
+def both(desk: Desk, ref: str, **options: object) -> FileChanges:
+    """What a rewind says before and after, which is the same."""
+    given = {"workspace": desk.work, **options}
+    told = desk.line.rewind(ref, dry_run=True, **given).files  # type: ignore[arg-type] # as given
+    done = desk.line.rewind(ref, **given).files  # type: ignore[arg-type] # as given
+    assert told is not None
+    assert told == done
+    return told
+
+
+def too_large(work: Path) -> None:
+    (work / "odd").write_bytes(b"x" * 2_000)
+
+
+def a_pipe(work: Path) -> None:
+    (work / "odd").unlink()
+    os.mkfifo(work / "odd")
+
+
+@pytest.mark.parametrize(
+    ("become", "why"), [(too_large, "larger than the cap"), (a_pipe, "a FIFO")]
+)
+def test_what_cannot_be_saved_first_is_kept_and_said_to_be(
+    desk: Desk, become: Callable[[Path], None], why: str
+) -> None:
+    workspace = desk.vault.workspace(desk.work, max_file_bytes=1_000)
+    desk.write(odd="small", a_txt="one")
+    one = desk.save(1)
+    become(desk.work)
+    desk.write(a_txt="two")
+    there = os.lstat(desk.work / "odd")
+    told = both(desk, one, workspace=workspace)
+    assert (told.created, told.changed) == ((), ("a.txt",))
+    [kept] = told.kept
+    assert kept.path == "odd"
+    assert kept.reason.startswith("it could not be saved first: ")
+    assert why in kept.reason
+    assert os.lstat(desk.work / "odd") == there
+
+
+def test_a_secret_that_was_asked_for_once_is_not_replaced_by_whoever_does_not(desk: Desk) -> None:
+    desk.vault.workspace(desk.work, include=(".env",))
+    desk.write(_env="TOKEN=1", a_txt="one")
+    one = desk.save(1)
+    desk.vault.workspace(desk.work)
+    desk.write(_env="TOKEN=2", a_txt="two")
+    assert [each.path for each in both(desk, one).kept] == [".env"]
+    assert desk.read(".env") == "TOKEN=2"
+
+
+def test_what_is_as_it_shall_be_is_not_worth_a_word(desk: Desk) -> None:
+    desk.vault.workspace(desk.work, include=(".env",))
+    desk.write(_env="TOKEN=1", a_txt="one")
+    one = desk.save(1)
+    desk.vault.workspace(desk.work)
+    desk.write(a_txt="two")
+    assert both(desk, one).kept == ()
+
+
+def test_of_what_was_not_asked_for_nothing_is_said(desk: Desk) -> None:
+    workspace = desk.vault.workspace(desk.work, max_file_bytes=1_000)
+    desk.write(odd="small", a_txt="one")
+    one = desk.save(1)
+    desk.write(a_txt="two")
+    too_large(desk.work)
+    assert both(desk, one, workspace=workspace, paths=["a.txt"]).kept == ()
+
+
+def test_a_directory_that_cannot_be_looked_into_is_left_with_all_that_is_in_it(desk: Desk) -> None:
+    desk.write(d__in_txt="one", a_txt="one")
+    one = desk.save(1)
+    (desk.work / "d/in.txt").unlink()
+    (desk.work / "d").rmdir()
+    os.mkfifo(desk.work / "d")
+    desk.write(a_txt="two")
+    told = both(desk, one)
+    assert [each.path for each in told.kept] == ["d"]
+    assert told.created == ()
