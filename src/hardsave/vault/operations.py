@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict
 from hardsave.objects.codec import Codec
-from hardsave.objects.records import Id, LogRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Changes, Move
 
 KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
@@ -221,3 +221,11 @@ def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:
             "back; delete it if they are not wanted"
         )
     return before._replace(last_seq=now.last_seq)
+
+
+def aside(standing: TimelineRecord, files: FilesMove, safety: CheckpointRecord) -> TimelineRecord:
+    """Where a timeline stands after an operation about files alone. What was saved for it is
+    kept, and is not what `@` should mean after it."""
+    if not files.made or standing.head != files.before:
+        return standing
+    return standing._replace(head=safety.parent or safety.id)

@@ -133,10 +133,8 @@ def _to(
         become = standing
         if how.moves_head:
             become = standing._replace(head=target.id, is_deleted=False)
-        elif files.made and standing.head == files.before:
-            # What was saved for this restore alone is not what `@` should mean after it.
-            safety = context.history.at(files.before)
-            become = standing._replace(head=safety.parent or safety.id)
+        else:
+            become = operations.aside(standing, files, context.history.at(files.before))
         is_about_files = not how.moves_head
         keeps = (files.before, target.id)
         about = {"to": target.id}

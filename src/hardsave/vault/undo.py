@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
 from hardsave.objects.records import Id, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, CheckpointGone
+from hardsave.stores.base import Batch, CheckpointGone, Move
 from hardsave.vault import operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
@@ -143,8 +143,9 @@ def _turned(
     timeline = entry.timeline
     data = operations.encode(context.objects.verbatim.codec, turn.effects)
     record = LogRecord(0, id, timeline, kind, context.clock(), data)
+    move = None if timeline is None or moved else _aside(context, timeline, files)
     try:
-        batch = Batch(context.user, record, changes=turn.changes)
+        batch = Batch(context.user, record, move, changes=turn.changes)
         number = _committed(context, batch, entry, kind)
     except CheckpointGone:
         raise
@@ -152,6 +153,15 @@ def _turned(
         raise _Moved from error
     done = Entry(number, id, kind, timeline, record.created_at, turn.effects)
     return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
+
+
+def _aside(context: Context, name: str, files: FilesMove | None) -> Move | None:
+    """Where the head goes that was saved for this alone, if nothing else moves it."""
+    standing = context.store.timeline(context.user, name)
+    if standing is None or files is None:
+        return None
+    become = operations.aside(standing, files, context.history.at(files.before))
+    return None if become == standing else Move(standing, become)
 
 
 def _committed(context: Context, batch: Batch, entry: Entry, kind: str) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import NotFound
+from hardsave.timeline.diff import FileDiff
 from tests.unit.vault.desk import Desk, Picture, put, refusal
 from tests.unit.workspace.room import picture
 
@@ -199,3 +200,21 @@ def test_saves_since_a_restore_stay_when_it_is_undone(desk: Desk) -> None:
     desk.line.undo()
     assert (desk.read("good"), desk.read("a.txt")) == ("way", "text 1")
     assert desk.line.load() == {"turn": 7}
+
+
+def test_after_an_undo_of_files_alone_the_head_means_what_it_meant(desk: Desk) -> None:
+    """As after the restore: what was saved before the undo is not what `@` names."""
+    desk.write(a_txt="one")
+    one = desk.save(1)
+    desk.write(a_txt="two")
+    two = desk.save(2)
+    desk.line.rewind(one, what="files")
+    desk.write(b_txt="unsaved")
+    for step, text in ((desk.line.undo, "two"), (desk.line.redo, "one")) * 2:
+        step()
+        assert desk.read("a.txt") == text
+        assert desk.read("b.txt") == "unsaved"
+        assert desk.line.head is not None
+        assert desk.line.head.id == two
+    assert desk.line.undo().kind == "undo"
+    assert desk.vault.workspace(desk.work).status("@").files == FileDiff(added=("b.txt",))
