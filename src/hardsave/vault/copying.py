@@ -9,6 +9,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
+from hardsave.vault.place import Place
 from hardsave.vault.restoring import note, recover
 from hardsave.workspace import capture, checkout, directory, ignore
 from hardsave.workspace import plan as plans
@@ -34,12 +35,19 @@ def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit)
     place = context.places.at(path)
     with place.locked():
         recover(context, place)
-        if os.listdir(place.root):
+        if _names(place):
             raise Misuse(f"{str(path)!r} is not empty; name a directory that is, or a new one")
         id = context.new_id()
         return write_out(
             context, source, place.root, place.journal, id, lambda: commit(id, place.root)
         )
+
+
+def _names(place: Place) -> list[bytes]:
+    try:
+        return os.listdir(place.root)
+    except OSError as error:
+        raise Misuse(f"{str(place.path)!r} cannot be looked into: {error}") from error
 
 
 def write_out(
@@ -50,7 +58,11 @@ def write_out(
     id: Id,
     decide: Callable[[], object] = lambda: None,
 ) -> Restored:
-    """Write a checkpoint's files into a directory that is empty, and nobody else's yet."""
+    """Write a checkpoint's files into a directory that is empty, and nobody else's yet.
+
+    All of them or none; but a link that this file system cannot hold is found out late, when
+    the rest is there.
+    """
     assert source.snapshot is not None
     target = capture.read(source.snapshot, context.objects.fetch).snapshot
     nothing: dict[Hash, bytes] = {}
@@ -58,11 +70,18 @@ def write_out(
     fetch = overlay(nothing, context.objects.fetch)
     plan = plans.plan(present, target, fetch, rules=_no_rules)
     done = checkout.restore(
-        root, plan, context.objects.fetch, journal, id=id, note=note(context, id), decide=decide
+        *(root, plan, context.objects.fetch, journal),
+        id=id,
+        note=note(context, id),
+        whole=True,
+        decide=decide,
     )
     if done.conflicts:
         first = done.conflicts[0]
-        raise Unavailable(f"{os.fsdecode(first.path)!r} could not be written: {first.reason}")
+        raise Unavailable(
+            f"{os.fsdecode(first.path)!r} could not be written to {os.fsdecode(root)!r}: "
+            f"{first.reason}; all but {len(done.conflicts)} are there"
+        )
     return done
 
 

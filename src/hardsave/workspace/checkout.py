@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.logs import log
 from hardsave.workspace import journal
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import Fetch
@@ -32,16 +33,18 @@ def restore(
     *,
     id: bytes,
     note: bytes = b"",
+    whole: bool = False,
     decide: Callable[[], object] = lambda: None,
 ) -> Restored:
     """Carry out a plan. `path` is where the journal lies meanwhile, outside of the workspace.
 
     `decide` is called when all contents are staged and nothing has been replaced: what it
     writes down says whether a restore that is interrupted from there on is to be finished or
-    taken back. If it refuses (`Conflict`, `NotFound`), nothing has happened.
+    taken back. If it refuses (`Conflict`, `NotFound`), nothing has happened. With `whole`, it is
+    not even asked if something is in the way of a content: `Unavailable`.
     """
     written = begin(root, plan, path, id=id, note=note)
-    restored = carry_out(written, fetch, path, is_fresh=True, decide=decide)
+    restored = carry_out(written, fetch, path, is_fresh=True, whole=whole, decide=decide)
     finish(path)
     return restored
 
@@ -104,6 +107,7 @@ def carry_out(
     *,
     back: bool = False,
     is_fresh: bool = False,
+    whole: bool = False,
     decide: Callable[[], object] = lambda: None,
 ) -> Restored:
     """All steps; the journal stays, for a caller who has more to do before it may go.
@@ -120,13 +124,14 @@ def carry_out(
                 steps.clean()
                 others.clean()
             steps.prepare()
+            if whole:
+                steps.refuse_conflicts()
         except HardsaveError as error:
             raise _failed_early(steps, written, path, error, is_fresh=is_fresh) from error
         try:
             decide()
-        except (Conflict, NotFound):
-            steps.abandon()
-            journal.remove(path)
+        except (Conflict, NotFound) as error:
+            _give_up(steps, path, error)
             raise
         try:
             return steps.take()
@@ -138,6 +143,15 @@ _UNFINISHED = (
     "some files are restored and some are not: see to the disk, then use the workspace or open the "
     "store again, which recovers it"
 )
+
+
+def _give_up(steps: Steps, path: Path, error: HardsaveError) -> None:
+    """Nothing was replaced. What cannot be cleaned up now is when the workspace is next used."""
+    try:
+        steps.abandon()
+        journal.remove(path)
+    except (OSError, Unavailable) as failure:
+        log(__name__).warning("what was prepared before %r is still there: %s", error, failure)
 
 
 def _failed_early(

@@ -9,10 +9,11 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import HASH_BYTES, digest
 from hardsave.workspace.entries import Entry
+from hardsave.workspace.names import TEMPORARY_PREFIX
 from hardsave.workspace.plan import Plan, Step
 
 _MAGIC = b"HSRJ\x01"
@@ -52,11 +53,18 @@ def read(path: Path) -> Journal | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise Unavailable(
+            f"the journal {str(path)!r} of a restore cannot be read: {error}; "
+            "see to it, then repeat"
+        ) from error
     sum, body = data[len(_MAGIC) :][:HASH_BYTES], data[len(_MAGIC) + HASH_BYTES :]
     if not data.startswith(_MAGIC) or digest(body) != sum:
         raise Corrupt(
-            f"the journal {str(path)!r} of a restore is damaged; files of ours that begin with "
-            "'.hardsave-tmp-' may be left in the workspace. Restore again, then remove it"
+            f"the journal {str(path)!r} of a restore that was interrupted is damaged: it can "
+            "neither be finished nor taken back, and every file is as it was before or after it. "
+            "Remove the journal, then rewind again: the newest checkpoint has what was there. "
+            f"Files that begin with {os.fsdecode(TEMPORARY_PREFIX)!r} may go"
         )
     root, device, inode, id, note, present, target, steps, back = _CODEC.decode(body)
     plan = Plan(present, target, _steps(steps), _steps(back))

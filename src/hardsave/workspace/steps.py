@@ -8,7 +8,7 @@ can be taken again after any interruption.
 import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -25,10 +25,12 @@ _AT_ONCE = 64
 _AT_ONCE_BYTES = 4 << 20
 _ZEROS = bytes(PART_BYTES)
 
-# What somebody else did to a path in the meantime, or does not let us do to it.
+# What somebody else did to a path in the meantime, or does not let us do to it; or what this
+# file system cannot hold: such a name, so long a file, a symlink, so many links.
 _IN_THE_WAY = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EXDEV, errno.EEXIST),
     *(errno.ENOTEMPTY, errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG),
+    *(errno.EILSEQ, errno.EINVAL, errno.EFBIG, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK),
 }
 
 
@@ -104,15 +106,21 @@ class Steps:
         conflicts = [Conflict(path, why) for path, why in sorted(self._conflicts.items())]
         return Restored(self._done, tuple(conflicts), tuple(sorted(self._kept)))
 
+    def refuse_conflicts(self) -> None:
+        """`Unavailable` if `prepare` came upon something that is in its way."""
+        for path, why in sorted(self._conflicts.items()):
+            raise Unavailable(f"{os.fsdecode(path)!r} could not be written: {why}")
+
     def abandon(self) -> None:
-        """Take `prepare` back."""
+        """Take `prepare` back. A directory that somebody has put something into stays."""
         self.clean()
         for path in reversed(self._made):
-            with suppress(FileNotFoundError), self._beneath.directory(parent(path)) as directory:
+            with _unless_in_the_way(path), self._beneath.directory(parent(path)) as directory:
                 os.rmdir(_name(path), dir_fd=directory)
         for _, step in self._early():
             if step.do == "open" and step.before is not None:
-                self._set_mode(step.path, step.before.mode, os.O_DIRECTORY)
+                with _unless_in_the_way(step.path):
+                    self._set_mode(step.path, step.before.mode, os.O_DIRECTORY)
 
     def clean(self) -> None:
         """Remove what an interrupted restore may have left under names of ours."""
@@ -122,14 +130,8 @@ class Steps:
                 self._unlink_temporary(number, where)
 
     def _unlink_temporary(self, number: int, where: bytes) -> None:
-        try:
-            with self._beneath.directory(where) as directory:
-                os.unlink(self._temporary(number), dir_fd=directory)
-        except OSError as error:
-            if error.errno not in _IN_THE_WAY:
-                raise Unavailable(
-                    f"{os.fsdecode(where)!r} cannot be cleaned up: {error.strerror}"
-                ) from error
+        with _unless_in_the_way(where), self._beneath.directory(where) as directory:
+            os.unlink(self._temporary(number), dir_fd=directory)
 
     def _early(self) -> Iterator[tuple[int, Step]]:
         for number, step in enumerate(self._steps):
@@ -360,6 +362,18 @@ class Steps:
                 raise Unavailable(
                     f"the directory {os.fsdecode(path)!r} could not be synced: {error.strerror}"
                 ) from error
+
+
+@contextmanager
+def _unless_in_the_way(path: bytes) -> Iterator[None]:
+    """Cleans up as far as others let us."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _IN_THE_WAY:
+            raise Unavailable(
+                f"{os.fsdecode(path)!r} cannot be cleaned up: {error.strerror}"
+            ) from error
 
 
 def _name(path: bytes) -> bytes:

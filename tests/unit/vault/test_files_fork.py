@@ -1,6 +1,10 @@
 """A checkpoint's files in a directory of their own, as often as wanted; one of them adopted."""
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -157,3 +161,56 @@ def test_an_interrupted_fork_is_finished_or_emptied(
         if not is_committed:
             vault.workspace(work).fork("@", tmp_path / "try")
             assert picture(tmp_path / "try") == picture(work)
+
+
+def test_a_directory_that_cannot_be_written_to_makes_no_timeline(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a_txt="one", sub__b="b")
+    desk.save(1)
+    real = os.open
+
+    def refused(path: Any, flags: int, *given: Any, **named: Any) -> int:
+        if flags & os.O_CREAT and b"hardsave-tmp" in os.fsencode(path):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, *given, **named)
+
+    monkeypatch.setattr(os, "open", refused)  # whoever runs tests may be allowed everything
+    error = refusal(desk.vault.workspace(desk.work).fork, "@", tmp_path / "try")
+    monkeypatch.undo()
+    assert isinstance(error, Unavailable)
+    assert "nothing was changed" in str(error)
+    assert [line.name for line in desk.vault.timelines()] == ["main"]
+    assert list((tmp_path / "try").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_looked_into_is_refused(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a_txt="one")
+    desk.save(1)
+
+    def refused(path: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    fork = desk.vault.workspace(desk.work).fork
+    monkeypatch.setattr(os, "listdir", refused)
+    assert isinstance(refusal(fork, "@", tmp_path / "try"), Misuse)
+
+
+def test_what_somebody_put_beside_a_fork_that_was_refused_stays(
+    desk: Desk, tmp_path: Path, store: Watched
+) -> None:
+    desk.write(sub__b="b")
+    desk.save(1)
+    real = steps.Steps.abandon
+
+    def late(self: steps.Steps) -> None:
+        put(tmp_path, "try/sub/mine", "somebody's")
+        real(self)
+
+    store.before_commit = Conflict("taken")
+    with mock.patch.object(steps.Steps, "abandon", late):
+        error = refusal(desk.vault.workspace(desk.work).fork, "@", tmp_path / "try")
+    assert isinstance(error, Conflict)
+    assert list(picture(tmp_path / "try")) == [b"sub", b"sub/mine"]

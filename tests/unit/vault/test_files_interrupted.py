@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.errors import Unavailable
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.workspace import steps
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
@@ -257,3 +257,28 @@ def test_a_fork_that_was_cut_off_is_gone_with_its_directory(
     with hardsave.open(url) as vault:
         fork = vault.workspace(work).fork("main:1", tmp_path / "again")
         assert picture(fork.workspace.path)[b"a.txt"]
+
+
+def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> None:
+    with Desk(tmp_path / "work").vault as vault:
+        work = tmp_path / "work"
+        line = vault.timeline("main")
+        put(work, "a.txt", "one")
+        one = line.save({"turn": 1}, workspace=work)
+        put(work, "a.txt", "two")
+        journal = vault.workspace(work).place.journal
+        journal.write_bytes(b"not ours any more")
+        for call in (lambda: line.snapshot(work), lambda: line.rewind(one.id, workspace=work)):
+            error = refusal(call)
+            assert isinstance(error, Corrupt)
+            assert "Remove the journal, then rewind again" in str(error)
+        journal.unlink()
+        line.rewind(one.id, workspace=work)
+        assert (work / "a.txt").read_text() == "one"
+
+
+def test_a_journal_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
+    with Desk(tmp_path / "work").vault as vault:
+        workspace = vault.workspace(tmp_path / "work")
+        workspace.place.journal.mkdir()
+        assert isinstance(refusal(workspace.snapshot), Unavailable)
