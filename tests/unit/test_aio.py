@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import hardsave
 from hardsave import aio
 from hardsave.errors import Conflict, Misuse, Unstorable
 from hardsave.vault.events import SaveFailed
+from hardsave.vault.guard import Guard
 from hardsave.vault.vault import open_vault
 
 PAIRS = [
@@ -257,3 +259,44 @@ async def _with_checkpoints(folder: Path) -> None:
         last = await line.save({"turn": 3})
         assert (await vault.delete(last)).id == last.id
         assert (await vault.purge(last)).dropped == 1
+
+
+def test_a_guard_that_is_cancelled_again_and_again_is_left_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    file = tmp_path / "work/a.txt"
+    file.write_text("one")
+    leaving, may_leave = threading.Event(), threading.Event()
+    real = Guard._take_back
+
+    def slow(self: Guard, error: BaseException) -> None:
+        leaving.set()
+        may_leave.wait()
+        real(self, error)
+
+    async def work(vault: aio.Vault) -> None:
+        line = await vault.timeline("main")
+        async with line.guard(workspace=tmp_path / "work"):
+            file.write_text("two")
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with await aio.open(f"sqlite:///{tmp_path}/store.db") as vault:
+            task = asyncio.create_task(work(vault))
+            while file.read_text() == "one":
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.to_thread(leaving.wait)
+            for _ in range(3):
+                task.cancel()
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert not task.done()
+            may_leave.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert file.read_text() == "one"
+
+    monkeypatch.setattr(Guard, "_take_back", slow)
+    asyncio.run(main())

@@ -1,6 +1,5 @@
 """An awaited guard around risky work."""
 
-import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -32,5 +31,5 @@ class Guard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Also when it is cancelled: what failed is taken back before anything goes on.
-        await asyncio.shield(self._pool.run(self._sync.__exit__, kind, error, trace))
+        # Also when it is cancelled again: what failed is taken back before anything goes on.
+        await self._pool.run_to_the_end(self._sync.__exit__, kind, error, trace)

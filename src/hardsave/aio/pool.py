@@ -6,13 +6,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.vault.events import EventName
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -31,12 +28,20 @@ class Pool:
         self.is_closed = False
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._start(call, *args, **kwargs)
+
+    async def run_to_the_end(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await to_the_end(self._start(call, *args, **kwargs))
+
+    def _start(
+        self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
         if self.is_closed:
             raise Misuse("this vault is closed; open it again")
         # In a copy of the caller's context: what an attempt saves is known to be its own.
         bound = partial(call, *args, **kwargs)
-        return await loop.run_in_executor(self._threads, copy_context().run, bound)
+        return loop.run_in_executor(self._threads, copy_context().run, bound)
 
     async def tell(self, event: EventName, about: object) -> None:
         for handler in tuple(self.handlers.get(event, ())):
@@ -53,3 +58,17 @@ class Pool:
     async def close(self) -> None:
         self.is_closed = True
         await asyncio.to_thread(self._threads.shutdown)
+
+
+async def to_the_end(running: "asyncio.Future[T]") -> T:
+    """What a thread comes to. Nobody goes on before that, however often they are cancelled; then
+    they are."""
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None and running.exception() is None:
+        raise cancelled
+    return running.result()

@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from hardsave.logs import log
 from hardsave.workspace.gitdir import GitDirectory, opened
 from hardsave.workspace.reading import read_beneath
 
@@ -23,13 +24,21 @@ def keep_out(top: Path, pattern: str) -> bool:
         known, problem = read_beneath(directory.common, b"info/exclude", limit=_LIMIT)
         if problem or (known is not None and line in known.splitlines()):
             return False
-        with suppress(FileExistsError):
-            os.mkdir(b"info", dir_fd=directory.common)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(b"info/exclude", flags, 0o644, dir_fd=directory.common)
+        start = b"" if not known or known.endswith(b"\n") else b"\n"
         try:
-            start = b"" if not known or known.endswith(b"\n") else b"\n"
-            os.write(file, start + line + b"\n")
-        finally:
-            os.close(file)
+            _append(directory.common, start + line + b"\n")
+        except OSError as error:
+            log(__name__).warning("git is not told to ignore %s: %s", pattern, error)
+            return False
     return True
+
+
+def _append(common: int, line: bytes) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(b"info", dir_fd=common)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(b"info/exclude", flags, 0o644, dir_fd=common)
+    try:
+        os.write(file, line)
+    finally:
+        os.close(file)

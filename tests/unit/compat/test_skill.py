@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -292,3 +293,74 @@ def test_deleting_can_be_undone(manager: CheckpointManager) -> None:
 def test_feature_lists_of_several_shapes(listed: Any, current: Any, completed: Any) -> None:
     found = features(listed)
     assert (found.current, found.completed) == (current, completed)
+
+
+# A project that somebody else wrote
+
+
+def test_nothing_outside_is_touched_by_a_mirror_that_is_a_link(
+    project: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    precious = outside / "checkpoint-20200101-000000"
+    precious.mkdir(parents=True)
+    (precious / "checkpoint.json").write_text("{}")
+    (project / ".claude").mkdir()
+    (project / ".claude/checkpoints").symlink_to(outside)
+    manager = CheckpointManager(project, vault=f"sqlite:///{tmp_path}/s.db", clock=Clock())
+    made = asyncio.run(manager.create_checkpoint("one"))
+    assert asyncio.run(manager.get_checkpoint(made.id)) == made
+    assert [each.name for each in outside.iterdir()] == [precious.name]
+    assert (precious / "checkpoint.json").read_text() == "{}"
+    manager.close()
+
+
+def test_what_cannot_be_mirrored_is_saved_all_the_same(
+    project: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (project / ".claude").mkdir()
+    (project / ".claude/checkpoints").write_text("a file")
+    manager = CheckpointManager(project, vault=f"sqlite:///{tmp_path}/s.db", clock=Clock())
+    made = asyncio.run(manager.create_checkpoint("one"))
+    assert "could not be put right" in caplog.text
+    (project / "app.ts").write_text("two\n")
+    asyncio.run(manager.rollback(made.id))
+    assert (project / "app.ts").read_text() == "one\n"
+    manager.close()
+
+
+def test_a_record_that_calls_itself_a_path_is_not_mirrored(
+    manager: CheckpointManager, project: Path, tmp_path: Path
+) -> None:
+    """As in a store that was imported from somebody."""
+    made = asyncio.run(manager.create_checkpoint("one"))
+    record = {**made.to_dict(), "id": "../../../outside"}
+    line = manager.vault.timeline("checkpoints")
+    line.save({"skill": record}, metadata={"skill": record["id"]}, workspace=project)
+    manager._mend()
+    assert not (tmp_path / "outside").exists()
+    assert [each.name for each in (project / ".claude/checkpoints").iterdir()] == [made.id]
+
+
+def test_a_feature_list_may_be_anything(manager: CheckpointManager, project: Path) -> None:
+    (project / "feature_list.json").unlink()
+    os.mkfifo(project / "feature_list.json")
+    (project / "claude-progress.txt").unlink()
+    (project / "claude-progress.txt").symlink_to("app.ts")
+    made = asyncio.run(manager.create_checkpoint("one"))
+    assert made.feature_state.snapshot_path is None
+
+
+def test_a_guard_leaves_what_another_session_did(manager: CheckpointManager, project: Path) -> None:
+    async def work() -> None:
+        async with manager.guard("risky"):
+            (project / "theirs.ts").write_text("theirs")
+            manager.vault.timeline("other").save({}, workspace=project)
+            (project / "app.ts").write_text("half done")
+            manager.vault.timeline("checkpoints").snapshot(project)
+            raise ValueError("half done")
+
+    with pytest.raises(ValueError, match="half done"):
+        asyncio.run(work())
+    assert (project / "app.ts").read_text() == "one\n"
+    assert (project / "theirs.ts").read_text() == "theirs"

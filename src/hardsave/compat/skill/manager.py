@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import hardsave
 from hardsave import config
+from hardsave.aio.pool import to_the_end
 from hardsave.compat.skill.mirror import PLACE, Mirror
 from hardsave.compat.skill.records import (
     KEPT,
@@ -26,12 +28,16 @@ from hardsave.compat.skill.records import (
 )
 from hardsave.errors import Corrupt, NotFound
 from hardsave.workspace.exclude import keep_out
+from hardsave.workspace.reading import read_path
 
 FEATURES = "feature_list.json"
 PROGRESS = "claude-progress.txt"
 TIMELINE = "checkpoints"
 _RECORD = "skill"
 _PAGE = 200
+_LARGEST_LIST = 16 << 20
+
+Scope = Literal["mine", "everyone"]
 
 Provider = Callable[[], Mapping[str, Any]]
 """What a state tracker tells: `session_number`, `token_usage`, `current`, `completed`."""
@@ -152,18 +158,22 @@ class CheckpointManager:
         )
 
     def _read(self, name: str) -> bytes | None:
-        try:
-            return (self._project / name).read_bytes()
-        except OSError:
-            return None
+        return read_path(self._project / name, limit=_LARGEST_LIST).data
 
     def _copies(self, saved: hardsave.Checkpoint) -> dict[str, bytes]:
         """The feature list and the progress file, as the checkpoint has them."""
         files = saved.snapshot
         if files is None:
             return {}
-        names = [name for name in (self._features, self._progress) if name in files]
-        return {Path(name).name: files.read(name) for name in names}
+        found = [
+            file
+            for name in (self._features, self._progress)
+            if name in files
+            for file in files.files(name)
+        ]
+        return {
+            Path(file.path).name: files.read(file.path) for file in found if file.kind == "file"
+        }
 
     def _check(self, saved: hardsave.Checkpoint) -> None:
         """What cannot be restored is no checkpoint."""
@@ -216,17 +226,23 @@ class CheckpointManager:
 
     # Rolling back
 
-    async def rollback(self, checkpoint_id: str, *, git: bool = False) -> Rollback:
+    async def rollback(
+        self, checkpoint_id: str, *, git: bool = False, scope: Scope | None = None
+    ) -> Rollback:
         """Bring all files back as they were. What is there is saved first; `undo` brings it back.
 
-        Ignored files stay. With `git`, HEAD, its branch and the index go back too.
+        Ignored files stay. With `git`, HEAD, its branch and the index go back too. If other
+        sessions have changed the project since, it refuses, unless `scope` is "mine" or
+        "everyone".
         """
-        return await asyncio.to_thread(self._rollback, checkpoint_id, git)
+        return await asyncio.to_thread(self._rollback, checkpoint_id, git, scope)
 
-    async def rollback_to_latest(self, type: str | None = None, *, git: bool = False) -> Rollback:
+    async def rollback_to_latest(
+        self, type: str | None = None, *, git: bool = False, scope: Scope | None = None
+    ) -> Rollback:
         """To the newest checkpoint that was asked for, of one type if it is named."""
         latest = await asyncio.to_thread(self._latest, type)
-        return await self.rollback(latest.id, git=git)
+        return await self.rollback(latest.id, git=git, scope=scope)
 
     async def undo(self) -> None:
         """Take the latest rollback back."""
@@ -242,14 +258,14 @@ class CheckpointManager:
         what = "checkpoint" if type is None else f"{type} checkpoint"
         raise NotFound(f"this project has no {what} yet; create one first")
 
-    def _rollback(self, id: str, git: bool) -> Rollback:
+    def _rollback(self, id: str, git: bool, scope: Scope | None) -> Rollback:
         with self._lock:
             record = self._find(id)
             if record is None:
                 raise NotFound(f"there is no checkpoint {id!r}; see list_checkpoints()")
             target = self._vault.get(record.ref)
             self._check(target)
-            done = self._line.rewind(target.id, workspace=self._workspace, git=git)
+            done = self._line.rewind(target.id, workspace=self._workspace, git=git, scope=scope)
             files = done.files
             if files is None:
                 return Rollback(record, None, (), (), (), ())
@@ -260,12 +276,15 @@ class CheckpointManager:
 
     @asynccontextmanager
     async def guard(self, name: str, description: str = "") -> AsyncIterator[Checkpoint]:
-        """A risky operation: a checkpoint before it, a rollback if it raises."""
+        """A risky operation: a checkpoint before it, a rollback if it raises. What other sessions
+        have changed meanwhile stays."""
         checkpoint = await self.create_checkpoint(name, description, "automatic")
         try:
             yield checkpoint
         except BaseException:
-            await asyncio.shield(self.rollback(checkpoint.id))
+            loop = asyncio.get_running_loop()
+            back = partial(self._rollback, checkpoint.id, git=False, scope="mine")
+            await to_the_end(loop.run_in_executor(None, back))
             raise
 
     # What others of the skill's family call
