@@ -275,17 +275,18 @@ def test_a_guard_that_is_cancelled_again_and_again_is_left_first(
         may_leave.wait()
         real(self, error)
 
-    async def work(vault: aio.Vault) -> None:
+    async def work(vault: aio.Vault, begun: asyncio.Event) -> None:
         line = await vault.timeline("main")
         async with line.guard(workspace=tmp_path / "work"):
             file.write_text("two")
+            begun.set()
             await asyncio.Event().wait()
 
     async def main() -> None:
         async with await aio.open(f"sqlite:///{tmp_path}/store.db") as vault:
-            task = asyncio.create_task(work(vault))
-            while file.read_text() == "one":
-                await asyncio.sleep(0.01)
+            begun = asyncio.Event()
+            task = asyncio.create_task(work(vault, begun))
+            await begun.wait()
             task.cancel()
             await asyncio.to_thread(leaving.wait)
             for _ in range(3):

@@ -9,13 +9,16 @@ saved (an ignored folder of dependencies) fails everywhere, and would accuse the
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from hardsave.errors import Misuse, NotFound
+from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
@@ -90,16 +93,15 @@ def bisect(
     told: Callable[[Try], object] | None,
 ) -> Bisected:
     """`path` leads from the good checkpoint to the bad one; all of it has files."""
-    if len(path) < 2:
-        raise Misuse("the good checkpoint comes before the bad one; name two that do")
+    if not command:
+        raise Misuse("there is no command to try; name one that ends with 0 where all is well")
     tries: list[Try] = []
     skipped: set[int] = set()
     low, high = 0, len(path) - 1
     with _Scratch(context) as scratch:
 
         def tried(at: int) -> Try:
-            scratch.go_to(path[at])
-            code = scratch.run(command, timeout)
+            code = _run(command, scratch.go_to(path[at]), timeout)
             one = Try(context.checkpoint(path[at]), verdict(code), code)
             tries.append(one)
             if told is not None:
@@ -136,6 +138,8 @@ def path_between(
     context: Context, good: CheckpointRecord, bad: CheckpointRecord
 ) -> list[CheckpointRecord]:
     """From the good checkpoint to the bad one, those that have files."""
+    if good.id == bad.id:
+        raise Misuse("the good checkpoint and the bad one are the same; name two")
     found = [bad]
     for record in context.history.ancestors(bad):
         found.append(record)
@@ -149,49 +153,59 @@ def path_between(
     return [record for record in reversed(found) if record.snapshot is not None]
 
 
-def _open_all(root: Path) -> None:
-    """What is in a directory that nobody may write to could not be removed."""
-    os.chmod(root, 0o700)
-    for folder, below, _ in os.walk(root):
-        for name in below:
-            if not os.path.islink(os.path.join(folder, name)):
-                os.chmod(os.path.join(folder, name), 0o700)
-
-
 class _Scratch:
-    """A directory that holds one checkpoint after the other."""
+    """A directory that holds one checkpoint after the other, at the same place."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._temporary = tempfile.TemporaryDirectory(prefix="hardsave-bisect-")
-        base = Path(self._temporary.name).resolve()
-        self._root = base / "workspace"
-        self._journal = base / "journal"
+        self._base = Path(tempfile.mkdtemp(prefix="hardsave-bisect-")).resolve()
+        self._root = self._base / "workspace"
+        self._tries = 0
 
     def __enter__(self) -> "_Scratch":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._root.exists():
-            _open_all(self._root)
-        self._temporary.cleanup()
+        _remove(self._base)
+        if self._base.exists():
+            log(__name__).warning("what a command has left in %s could not be removed", self._base)
 
-    def go_to(self, record: CheckpointRecord) -> None:
-        """A command may have left anything: each run begins with nothing but the checkpoint."""
-        if self._root.exists():
-            _open_all(self._root)
-            shutil.rmtree(self._root)
+    def go_to(self, record: CheckpointRecord) -> Path:
+        """A command may have left anything, and be at work there still: each run begins in a
+        directory with nothing but the checkpoint."""
+        if os.path.lexists(self._root):
+            self._tries += 1
+            left = self._root.rename(self._base / f"left-{self._tries}")
+            _remove(left)
         self._root.mkdir()
-        context = self._context
-        copying.write_out(context, record, bytes(self._root), self._journal, context.new_id())
+        id = self._context.new_id()
+        journal = self._base / f"journal-{id.hex()}"
+        copying.write_out(self._context, record, bytes(self._root), journal, id)
+        return self._root
 
-    def run(self, command: Sequence[str], timeout: float | None) -> int:
-        try:
-            done = subprocess.run(
-                command, cwd=self._root, check=False, timeout=timeout
-            )  # the caller's own command
-        except subprocess.TimeoutExpired:
-            return 1
-        except OSError as error:
-            raise Misuse(f"the command {command[0]!r} cannot be run: {error}") from error
-        return done.returncode
+
+def _remove(root: Path) -> None:
+    """As far as it lets us: what is in a directory that nobody may write to could not go."""
+    for folder, below, _ in os.walk(root):
+        for path in [os.path.join(folder, name) for name in below]:
+            with suppress(OSError):
+                if not os.path.islink(path):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _run(command: Sequence[str], directory: Path, timeout: float | None) -> int:
+    """The exit code of the caller's own command. Nothing that it has started stays, as far as
+    that is in its session; a command that takes too long is bad."""
+    try:
+        process = subprocess.Popen(command, cwd=directory, start_new_session=True)
+    except (OSError, ValueError) as error:
+        raise Misuse(f"the command {command[0]!r} cannot be run: {error}") from error
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return 1
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,7 +1,9 @@
 """The step that broke it is found in as few runs as can be, and it is the right one."""
 
 import math
+import os
 import random
+import select
 from pathlib import Path
 
 import pytest
@@ -75,7 +77,7 @@ def test_what_cannot_be_bisected_is_an_error(desk: Desk) -> None:
     history(desk, [0, 0, 1])
     bisect_line = desk.line.bisect
     assert isinstance(refusal(bisect_line, "main:3", "main:1", COMMAND), Misuse)
-    assert isinstance(refusal(bisect_line, "main:1", "main:1", COMMAND), Misuse)
+    assert "the same" in str(refusal(bisect_line, "main:1", "main:1", COMMAND))
     assert "cannot be run" in str(refusal(bisect_line, "main:1", "@", ["no-such-program"]))
     assert "could not be run" in str(refusal(bisect_line, "main:1", "@", ["sh", "-c", "exit 127"]))
     assert isinstance(refusal(bisect_line, "main:1", "@", ["sh", "-c", "kill -9 $$"]), Misuse)
@@ -117,6 +119,54 @@ def test_no_scratch_directory_is_left(
     desk.line.bisect("main:1", "@", COMMAND)
     refusal(desk.line.bisect, "main:1", "@", ["no-such-program"])
     assert list((tmp_path / "scratch").glob("hardsave-bisect-*")) == []
+
+
+class Witness:
+    """A pipe that commands hold: it hangs up when the last of them has ended."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self.held = f"exec 9>{path}; echo >&9; "
+
+    def sees_none(self) -> bool:
+        poll = select.poll()
+        poll.register(self.reading, 0)  # nothing but that they are gone
+        return [event for _, event in poll.poll(10_000)] == [select.POLLHUP]
+
+
+def test_what_a_command_leaves_running_is_in_nobodys_way(desk: Desk, tmp_path: Path) -> None:
+    """It writes on, in the background, and none of it is left."""
+    history(desk, [0, 0, 0, 1, 1, 1])
+    witness = Witness(tmp_path / "pipe")
+    busy = witness.held + "while :; do mkdir -p m; touch m/$(date +%N); done & exit $(cat code)"
+    found = desk.line.bisect("main:1", "@", ["sh", "-c", busy])
+    assert found.first_bad.seq == 4
+    assert witness.sees_none()
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk, tmp_path: Path) -> None:
+    history(desk, [0, 60, 60])
+    witness = Witness(tmp_path / "pipe")
+    hangs = witness.held + "sleep $(cat code) & wait"
+    found = desk.line.bisect("main:1", "main:2", ["sh", "-c", hangs], timeout=1)
+    assert found.first_bad.seq == 2
+    assert witness.sees_none()
+
+
+@pytest.mark.parametrize(
+    "mess", ['rm -rf "$PWD"', 'rm -rf "$PWD"; echo x > "$PWD"', "rm -rf ../*; mkdir ../journal"]
+)
+def test_a_command_may_remove_the_ground_that_it_stands_on(desk: Desk, mess: str) -> None:
+    history(desk, [0, 0, 1, 1])
+    found = desk.line.bisect("main:1", "@", ["sh", "-c", f"code=$(cat code); {mess}; exit $code"])
+    assert found.first_bad.seq == 3
+
+
+def test_a_command_that_is_none_is_misuse(desk: Desk) -> None:
+    history(desk, [0, 1])
+    for command in ([], [""], ["a\0b"]):
+        assert isinstance(refusal(desk.line.bisect, "main:1", "@", command), Misuse)
 
 
 # Decided over plain data
