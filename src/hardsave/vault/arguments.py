@@ -1,5 +1,6 @@
 """What callers hand in, checked and made plain. Pure, and the errors name the argument."""
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,6 +9,17 @@ from hardsave.errors import Misuse
 from hardsave.objects.types import convert
 from hardsave.timeline import names
 from hardsave.timeline.refs import from_text
+
+
+def encoded(path: "str | bytes | os.PathLike[str]", what: str) -> bytes:
+    """A path as the system wants it."""
+    try:
+        plain = os.fsencode(path)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise Misuse(f"{what} {path!r} is no path: {error}") from error
+    if b"\0" in plain:
+        raise Misuse(f"{what} {path!r} is no path: there is a NUL in it")
+    return plain
 
 
 def whole_id(id: Any, what: str = "expect is a checkpoint, a whole id or ANY_HEAD") -> bytes:

@@ -19,7 +19,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.stores.base import CheckpointGone, Query
 from hardsave.timeline import names
-from hardsave.vault.arguments import check_limit, cursor, microseconds, shaped
+from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds, shaped
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
@@ -314,7 +314,7 @@ class Timeline:
         if what == "state" and paths is not None:
             raise Misuse("paths are of files; leave what='state' or the paths out")
         place = None if workspace is None else self._context.places.at(workspace)
-        given = None if paths is None else tuple(os.fsencode(path) for path in paths)
+        given = None if paths is None else tuple(encoded(path, "the path") for path in paths)
         return How(what, given, scope, git, place)
 
     def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":

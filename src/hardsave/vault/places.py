@@ -8,6 +8,7 @@ from blake3 import blake3
 
 from hardsave.errors import Misuse
 from hardsave.stores.base import Store
+from hardsave.vault.arguments import encoded
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -27,7 +28,7 @@ class Places:
 
     def at(self, directory: "str | bytes | os.PathLike[str]") -> "Place":
         """The place of a directory, which must be there."""
-        root = os.path.realpath(os.fsencode(directory))
+        root = os.path.realpath(encoded(directory, "the workspace"))
         if not os.path.isdir(root):
             raise Misuse(f"the workspace {os.fsdecode(root)!r} is no directory; name one that is")
         from hardsave.vault.place import Place
@@ -37,6 +38,21 @@ class Places:
             if place is None:
                 place = self._places[root] = Place(root, self._prefix(root), self._own(root))
             return place
+
+    def still_at(self, root: bytes, otherwise: str) -> "Place":
+        """The place of a workspace that the store speaks of, which must be where it was:
+        whatever has become a link to elsewhere since was never saved, and is not written to."""
+        shown = os.fsdecode(root)
+        if not os.path.isdir(root):
+            raise Misuse(
+                f"the workspace {shown!r} is not there; make it, an empty directory, {otherwise}"
+            )
+        if os.path.realpath(root) != root:
+            raise Misuse(
+                f"the workspace {shown!r} leads to {os.fsdecode(os.path.realpath(root))!r} by now; "
+                f"bring back what was there, {otherwise}"
+            )
+        return self.at(root)
 
     def known(self) -> "list[Place]":
         with self._lock:

@@ -160,12 +160,9 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
             f"the files are from {shown!r}, and this store has never saved there; if they shall go "
             "there, say so with workspace=, or rewind what='state' alone"
         )
-    if not os.path.isdir(workspace):
-        raise Misuse(
-            f"the workspace {shown!r} is not there; make it, an empty directory, "
-            "name another with workspace=, or rewind what='state' alone"
-        )
-    return context.places.at(workspace)
+    return context.places.still_at(
+        workspace, "name another with workspace=, or rewind what='state' alone"
+    )
 
 
 def _rewind_state(

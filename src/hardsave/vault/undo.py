@@ -6,12 +6,11 @@ take back must still stand for every timeline that it touched. It is logged itse
 nothing that it does is final.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
+from hardsave.errors import Conflict, Corrupt, NotFound
 from hardsave.objects.records import Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, CheckpointGone, Move
 from hardsave.vault import operations
@@ -115,13 +114,7 @@ def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Ope
     def commit(id: Id, files: FilesMove) -> None:
         done.append(_turned(context, entry, kind, id, latest, files))
 
-    workspace = entry.effects.files.workspace
-    if not os.path.isdir(workspace):
-        raise Misuse(
-            f"the workspace {os.fsdecode(workspace)!r} of this {entry.kind} is not there; bring it "
-            f"back or make it, an empty directory, then {kind} again"
-        )
-    place = context.places.at(workspace)
+    place = context.places.still_at(entry.effects.files.workspace, f"then {kind} again")
     wanted = turned(context, entry, entry.effects.files, kind)
     restore(context, place, wanted, commit)
     return done[0] if done else _turned(context, entry, kind, id, latest)

@@ -1,4 +1,4 @@
-"""A preview tells what is then done, also where something lies that cannot be saved first."""
+"""A restore tells what it will do, does that, and does it nowhere else."""
 
 import os
 from collections.abc import Callable
@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hardsave.errors import Misuse
 from hardsave.vault.restoring import FileChanges
-from tests.unit.vault.desk import Desk
+from tests.unit.vault.desk import Desk, put, refusal
+from tests.unit.workspace.room import picture
 
 
 def both(desk: Desk, ref: str, **options: object) -> FileChanges:
@@ -88,3 +90,36 @@ def test_a_directory_that_cannot_be_looked_into_is_left_with_all_that_is_in_it(d
     told = both(desk, one)
     assert [each.path for each in told.kept] == ["d"]
     assert told.created == ()
+
+
+# Where it happens
+
+
+def test_a_workspace_that_has_become_a_link_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+    """Somebody's directory that was never saved must not be made like an old checkpoint."""
+    desk.write(a_txt="one")
+    one = desk.save(1)
+    desk.write(a_txt="two")
+    desk.save(2)
+    desk.line.rewind(one)
+    put(tmp_path, "elsewhere/keep", "mine")
+    desk.work.rename(tmp_path / "moved")
+    desk.work.symlink_to(tmp_path / "elsewhere")
+    for call in (lambda: desk.line.rewind("main:2"), desk.line.undo):
+        error = refusal(call)
+        assert isinstance(error, Misuse)
+        assert f"leads to '{tmp_path / 'elsewhere'}'" in str(error)
+    assert list(picture(tmp_path / "elsewhere")) == [b"keep"]
+    desk.work.unlink()
+    (tmp_path / "moved").rename(desk.work)
+    desk.line.undo()
+    assert desk.read("a.txt") == "two"
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+def test_what_is_no_path_is_misuse(desk: Desk, path: str) -> None:
+    desk.write(a_txt="one")
+    one = desk.save(1)
+    assert isinstance(refusal(desk.line.rewind, one, paths=[path]), Misuse)
+    assert isinstance(refusal(desk.line.rewind, one, workspace=path), Misuse)
+    assert isinstance(refusal(desk.vault.workspace, path), Misuse)
