@@ -68,6 +68,37 @@ def test_a_path_is_meant_from_where_one_stands(
     assert run("rewind", "@", "--path", "../../elsewhere", "--yes").code == 2
 
 
+def test_a_path_is_never_taken_for_another_of_the_same_name(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Below a workspace that is no repository, and from anywhere else, by any link."""
+    inner = session_1 / "inner"
+    inner.mkdir()
+    (inner / "a.txt").write_text("within\n")
+    monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/named.db")
+    with hardsave.open() as vault:
+        saved = vault.timeline("session-1").snapshot(session_1)
+    (session_1 / "a.txt").write_text("mine\n")
+    (inner / "a.txt").write_text("broken\n")
+    (tmp_path / "link").symlink_to(session_1)
+    for folder, typed in (
+        (inner, "a.txt"),
+        (session_1, "inner/a.txt"),
+        (tmp_path, "link/inner/a.txt"),
+        (tmp_path, str(inner / "a.txt")),
+    ):
+        monkeypatch.chdir(folder)
+        ran = run("rewind", saved.id, "--path", typed, "--dry-run", "--json")
+        assert ran.code == 0, ran
+        assert ran.data["files"]["changed"] == ["inner/a.txt"]
+    assert run("rewind", saved.id, "--path", "elsewhere", "--dry-run").code == 2
+    other = tmp_path / "other"
+    (other / "inner").mkdir(parents=True)
+    for typed in ("other/inner/a.txt", "link/inner/a.txt"):
+        ran = run("rewind", saved.id, "--path", typed, "--into", str(other), "--dry-run", "--json")
+        assert ran.data["files"]["created"] == ["inner/a.txt"]
+
+
 def test_by_status_and_time(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-1").append({"turn": 4}, status="failed")

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,7 +65,7 @@ def rewind(
     Removes nothing: what is there is saved first, and 'hardsave undo' brings it back. Without REF
     it opens a list to choose from. With --path only these files come back, and the head stays.
     """
-    way = _way(session, **given)
+    way = _way(**given)
     if ref is None and status is None and before is None:
         chosen = _picked(session, way)
         if chosen is None:
@@ -73,6 +73,7 @@ def rewind(
         ref, way = chosen
     target = _target(session, ref, status, before)
     line = _line(session, target)
+    way = _seen_from_there(session, way, line, target)
     plan = line.rewind(target.id, **way.asked(), dry_run=True)
     if dry_run or not way.does_something(plan):
         _answer(session, plan, way, dry_run=True)
@@ -124,19 +125,36 @@ def _nothing_done(session: Session) -> Exit:
     return Exit.FAILED
 
 
-def _way(session: Session, *, what: plans.What | None, paths: tuple[str, ...], **more: Any) -> Way:
-    inner = tuple(_inside(session.directory, path) for path in paths)
-    return Way(what=what or "all", paths=inner or None, **more)
+def _way(*, what: plans.What | None, paths: tuple[str, ...], **more: Any) -> Way:
+    return Way(what=what or "all", paths=paths or None, **more)
 
 
-def _inside(workspace: Path, path: str) -> str:
-    """A path as it was typed, seen from the workspace."""
-    inner = os.path.relpath(os.path.abspath(path), workspace)
-    if inner == ".." or inner.startswith("../"):
-        raise Misuse(f"{path!r} is not in the workspace {str(workspace)!r}")
-    if inner == ".":
-        raise Misuse("the whole workspace needs no --path; write --files")
-    return inner
+def _seen_from_there(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
+    """The same with paths that are relative to the workspace which they are in.
+
+    That is where this timeline saves its files, wherever the command was typed, or the directory
+    that they shall go into.
+    """
+    if way.paths is None:
+        return way
+    own = next((each.workspace for each in session.standing if each.name == line.name), None)
+    if own is None:
+        own = str(session.directory) if target.snapshot is None else target.snapshot.workspace
+    roots = [own] if way.into is None else [os.path.realpath(way.into), own]
+    return way._replace(paths=tuple(_inside(roots, path) for path in way.paths))
+
+
+def _inside(roots: Sequence[str], path: str) -> str:
+    """A path as it was typed, seen from the first of these directories that it lies in."""
+    folder, name = os.path.split(os.path.abspath(path))
+    real = os.path.join(os.path.realpath(folder), name)  # a link itself is what is meant
+    for root in roots:
+        inner = os.path.relpath(real, root)
+        if inner == ".":
+            raise Misuse("the whole workspace needs no --path; write --files")
+        if inner != ".." and not inner.startswith("../"):
+            return inner
+    raise Misuse(f"{path!r} is not in the workspace {roots[-1]!r}")
 
 
 # Where to
@@ -174,7 +192,8 @@ def _line(session: Session, target: Checkpoint) -> Timeline:
         line = session.line
     except Misuse:  # several are unfinished, but this ref says which is meant
         return own
-    return line if line.name == own.name or target in line.ancestors() else own
+    is_its_past = line.head is not None and target in line.ancestors()
+    return line if line.name == own.name or is_its_past else own
 
 
 # The question and the answer
