@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.workspace import content, disk
+from hardsave.workspace import attributes, content, disk
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 from hardsave.workspace.content import PART_BYTES, Fetch
-from hardsave.workspace.entries import DIRECTORY, Entry, kept_mode, parent
+from hardsave.workspace.entries import DIRECTORY, FILE, Entry, kept_mode, parent
 from hardsave.workspace.names import TEMPORARY_PREFIX
 from hardsave.workspace.plan import Step
 
@@ -212,11 +212,20 @@ class Steps:
             file = os.open(name, flags, 0o600, dir_fd=directory)
             try:
                 _fill(file, step.after, _nearby(near, self._fetch))
+                if step.before is not None and step.before.type == FILE:
+                    self._hand_on(step.path, file)
                 os.fchmod(file, step.after.mode)
                 os.fsync(file)
             finally:
                 os.close(file)
         self._staged.add(number)
+
+    def _hand_on(self, path: bytes, file: int) -> None:
+        old = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            attributes.hand_on(old, file)
+        finally:
+            os.close(old)
 
     def _put_staged(self, number: int, step: Step) -> None:
         with self._beneath.directory(parent(step.path)) as directory:
