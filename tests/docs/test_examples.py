@@ -77,12 +77,29 @@ def test_a_server_is_short_enough_to_be_copied() -> None:
 
 def test_the_page_about_tasks_prints_what_it_says() -> None:
     page = DOCS / "howto" / "tasks.md"
-    (program,) = blocks(page, "python")
+    program, _ = blocks(page, "python")
     (printed,) = blocks(page, "text")
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == printed
+
+
+def test_a_program_of_the_page_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, program = blocks(DOCS / "howto" / "tasks.md", "python")
+    (tmp_path / "Makefile").write_text("all:\n\t@ls store.db-tether-*\n")
+    monkeypatch.chdir(tmp_path)
+    script = f"""import hardsave
+{program}
+with hardsave.open("sqlite:///{tmp_path}/store.db") as vault:
+    vault.tasks.add("t1")
+    with vault.tasks.runner("s") as runner:
+        runner.run(build, until_idle=True)
+    assert vault.tasks.get("t1").result == 0
+"""
+    subprocess.run([sys.executable, "-c", script], timeout=60, check=True)
 
 
 def test_the_settings_of_the_page_are_understood() -> None:

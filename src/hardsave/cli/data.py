@@ -120,6 +120,9 @@ def recovery(found: "RecoveryReport", *, dry_run: bool) -> dict[str, Any]:
             for each in found.dead
         ],
         "interrupted": [task(each) for each in found.interrupted],
+        "outlived": [
+            {"task": task(each.task), "pids": list(each.survivors.pids)} for each in found.outlived
+        ],
         "last_session": found.last_session,
         "last_start": _moment(found.last_start),
         "last_stop": _moment(found.last_stop),

@@ -7,18 +7,23 @@ from collections.abc import Mapping, Sequence
 
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.errors import NotFound
+from hardsave.tasks.tether import Tether
 
 
-def run(program: Sequence[str], more: Mapping[str, str]) -> int:
+def run(program: Sequence[str], more: Mapping[str, str], tether: Tether) -> int:
     """Its exit code; that of a shell, 128 and the signal's number, if one has ended it.
 
-    What it prints goes to stderr: stdout is for our own answer.
+    What it prints goes to stderr: stdout is for our own answer. It may outlive us, and is known
+    to be there by its tether.
     """
-    with stdout_is_stderr():
+    with stdout_is_stderr(), tether:
         try:
-            child = subprocess.Popen(program, env={**os.environ, **more})
+            child = subprocess.Popen(
+                program, env={**os.environ, **more}, pass_fds=tether.descriptors
+            )
         except (FileNotFoundError, PermissionError) as error:
             raise NotFound(f"{program[0]!r} cannot be run: {error.strerror}") from error
+        tether.tie(child.pid)
         code = _ended(child)
     return code if code >= 0 else 128 - code
 

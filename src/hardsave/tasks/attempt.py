@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from hardsave.errors import LeaseLost, Misuse
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.base import Store
-from hardsave.stores.ledger import Fence, TaskMove, Work
+from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
 from hardsave.tasks import current, names, retry, states
 from hardsave.tasks.calls import Call, Calls, Paused, check_policy, said
 from hardsave.tasks.desk import Desk
@@ -25,6 +25,7 @@ from hardsave.tasks.lease import Lease, Listener
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
+from hardsave.tasks.tether import Tether, tether
 
 __all__ = ["Attempt", "Paused", "begin", "check_policy", "journal_of"]
 
@@ -163,6 +164,17 @@ class Attempt(Listener):
             self._move("asked", record, asked, entries=around, ends=True)
         return Paused(f"task {self.id!r} asks: {question}")
 
+    def tether(self) -> Tether:
+        """For a program that is started here and may outlive this process: while it lives, or
+        anything that it has started, nobody else gets the task.
+
+            with attempt.tether() as tether:
+                program = subprocess.Popen(command, pass_fds=tether.descriptors)
+                tether.tie(program.pid)
+                program.wait()
+        """
+        return tether(self._desk.store, self._record, self._check_standing)
+
     # Ending
 
     def complete(self, result: Any = None) -> None:
@@ -239,6 +251,15 @@ class Attempt(Listener):
             raise LeaseLost(f"task {self.id!r} is not this attempt's any more")
         if self._is_over:
             raise Misuse(f"{self!r} is over")
+
+    def _check_standing(self) -> None:
+        """The same, and by what the ledger says now."""
+        self._check()
+        held, standing = self._record, self._desk.store.task(self._desk.user, self.id)
+        if standing is None or standing.epoch != held.epoch:
+            self.lost()
+            epoch = None if standing is None else standing.epoch
+            raise LeaseLost(lost_message(self.id, epoch, held.epoch))
 
     def _commit(self, event: EntryRecord, work: Work) -> None:
         self._check()

@@ -26,6 +26,7 @@ from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import Happening, TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
+from hardsave.tasks.tether import Tether
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -117,6 +118,9 @@ class Attempt:
 
     async def ask(self, question: str, *, key: str | None = None) -> Any:
         return await self._threads.run(self._sync.ask, question, key=key)
+
+    def tether(self) -> Tether:
+        return self._sync.tether()
 
     async def complete(self, result: Any = None) -> None:
         await self._threads.run(self._sync.complete, result)

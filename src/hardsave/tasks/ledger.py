@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
@@ -311,10 +311,23 @@ class Tasks:
         self, lease: Lease, id: str, *, force: bool, unknown: UnknownPolicy, retry: Retry
     ) -> Attempt:
         record = self._found(id)
+        if record.state == "in_progress":
+            record = self._freed(record)
         if not force and record.attempts >= record.max_attempts and record.state == "pending":
             raise Conflict(f"task {id!r} has no attempt left; tasks.retry() gives it one")
         begin = attempts.begin
         return begin(self._desk, lease, record, force=force, unknown=unknown, retry=retry)
+
+    def _freed(self, task: TaskRecord) -> TaskRecord:
+        """A task as it stands when whoever has died was found out."""
+        try:
+            outlived = self.recover().outlived
+        except Unavailable:
+            return task  # it is used from another machine: nobody can tell
+        for each in outlived:
+            if each.task.id == task.name:
+                raise Conflict(str(each))
+        return self._found(task.name)
 
     def runner(
         self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False

@@ -9,6 +9,7 @@ from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import Place
 from hardsave.tasks.task import Task
+from hardsave.tasks.tether import Survivors
 
 MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
 MOST_SHOWN = 10  # in the text
@@ -73,6 +74,21 @@ class Dead:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Outlived:
+    """A task whose process has died, while a program that it had started works on."""
+
+    task: Task
+    survivors: Survivors
+
+    def __str__(self) -> str:
+        return (
+            f"task {self.task.id!r} is still worked on by {self.survivors}, which has outlived "
+            "whoever started it: the task is put back when that has ended. End it, or cancel the "
+            "task"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecoveryReport:
     """What was found at the start of a session. Its text is meant for people."""
 
@@ -81,6 +97,8 @@ class RecoveryReport:
     dead: Sequence[Dead]
     interrupted: Sequence[Task]
     """As they were when their process died."""
+    outlived: Sequence[Outlived]
+    """What is not put back yet: somebody is still at work on it."""
     last_session: str | None
     last_start: datetime | None
     last_stop: datetime | None
@@ -109,9 +127,12 @@ class RecoveryReport:
             )
         if len(self.interrupted) > MOST_SHOWN:
             yield f"  and {len(self.interrupted) - MOST_SHOWN} more"
+        for each in self.outlived:
+            yield f"  {each}"
         yield (
             f"  {self._left()}, {self.failed_count} failed, "
-            f"{self.iterations} iterations so far; work goes on, nothing to do by hand"
+            f"{self.iterations} iterations so far"
+            + ("" if self.outlived else "; work goes on, nothing to do by hand")
         )
 
     def _left(self) -> str:

@@ -1,4 +1,8 @@
-"""Burying the dead: the reading and writing that goes with `recovery`'s decisions."""
+"""Burying the dead: the reading and writing that goes with `recovery`'s decisions.
+
+What a program that outlived its attempt still works on stays where it is, and so does the lease
+of the dead: both are looked at again the next time.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -9,9 +13,10 @@ from hardsave.stores import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
 from hardsave.tasks import recovery, states
 from hardsave.tasks.desk import Desk
-from hardsave.tasks.recovery import MOST_LISTED, Dead, RecoveryReport
+from hardsave.tasks.recovery import MOST_LISTED, Dead, Outlived, RecoveryReport
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task, maybe, moment, view
+from hardsave.tasks.tether import Survivors, Tethers
 
 _PAGE = 500
 
@@ -21,7 +26,8 @@ class Buried(NamedTuple):
 
     owner: OwnerRecord | None  # None: it had no lease any more
     why: str
-    tasks: list[TaskRecord]
+    tasks: list[TaskRecord]  # that nobody works on
+    outlived: list[tuple[TaskRecord, Survivors]]
 
 
 def bury_the_dead(desk: Desk, session: str, *, take_over: bool) -> list[Buried]:
@@ -39,7 +45,7 @@ def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
     owners = desk.store.owners(desk.user)
     found = [each for owner in owners if (each := _judged(desk, owner, take_over=take_over))]
     orphans = recovery.orphaned(running, owners).values()
-    return found + [Buried(None, "its lease is gone", tasks) for tasks in orphans]
+    return found + [_divided(desk, None, "its lease is gone", tasks) for tasks in orphans]
 
 
 def _judged(desk: Desk, owner: OwnerRecord, *, take_over: bool) -> Buried | None:
@@ -52,7 +58,17 @@ def _judged(desk: Desk, owner: OwnerRecord, *, take_over: bool) -> Buried | None
         )
     if fate.is_ == "alive":
         return None
-    return Buried(owner, fate.why, list(_in_progress(desk, owner.id)))
+    return _divided(desk, owner, fate.why, list(_in_progress(desk, owner.id)))
+
+
+def _divided(
+    desk: Desk, owner: OwnerRecord | None, why: str, tasks: Sequence[TaskRecord]
+) -> Buried:
+    """What nobody works on apart from what somebody still does."""
+    left = Tethers(desk.store).survivors(tasks)
+    free = [task for task in tasks if task.name not in left]
+    outlived = [(task, left[task.name]) for task in tasks if task.name in left]
+    return Buried(owner, why, free, outlived)
 
 
 def _in_progress(desk: Desk, owner: Id | None) -> Iterator[TaskRecord]:
@@ -64,17 +80,20 @@ def _in_progress(desk: Desk, owner: Id | None) -> Iterator[TaskRecord]:
 
 def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
     """Put its tasks back and forget it, in one commit; False if somebody was faster."""
+    if found.outlived and not found.tasks:
+        return True
     now = desk.clock()
     gone = None if found.owner is None else found.owner.session
     moves = [TaskMove(task.epoch, states.interrupted(task, now)) for task in found.tasks]
     about = {"session": gone, "why": found.why}
     entries = [desk.entry("interrupted", move.become, about) for move in moves]
     event = desk.entry("recovered", None, {**about, "tasks": len(moves), "by": session})
-    bury: Sequence[OwnerRecord] = () if found.owner is None else (found.owner,)
+    bury: Sequence[OwnerRecord] = () if found.owner is None or found.outlived else (found.owner,)
     try:
         desk.commit(event, Work(moves=moves, entries=entries, bury=bury))
     except Conflict:
         return False
+    Tethers(desk.store).remove(found.tasks)
     return True
 
 
@@ -91,6 +110,11 @@ def report(desk: Desk, found: Sequence[Buried], counts: TaskStats) -> RecoveryRe
             if each.owner is not None
         ],
         interrupted=[view(task, desk.codec) for each in found for task in each.tasks],
+        outlived=[
+            Outlived(task=view(task, desk.codec), survivors=left)
+            for each in found
+            for task, left in each.outlived
+        ],
         last_session=None if begun is None else desk.codec.decode(begun.data)["session"],
         last_start=maybe(None if begun is None else begun.created_at),
         last_stop=maybe(None if stopped is None else stopped.created_at),

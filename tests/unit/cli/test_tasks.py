@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import hardsave
 from hardsave.cli.main import main
+from hardsave.tasks import processes
 from tests.unit.cli.conftest import Run
 
 STARTED = """
@@ -145,6 +147,73 @@ def test_recover_tells_what_a_killed_server_left_and_puts_it_back(run: Run, proj
     after = run("recover", "--json").data
     assert (after["was_clean"], after["iterations"], after["last_session"]) == (True, 1, "server-1")
     assert after["incomplete_count"] == 2
+
+
+ITSELF = ["sh", "-c", "echo $$; exec sleep 60 2>&-"]
+ITS_CHILD = [
+    "sh",
+    "-c",
+    "sh -c 'echo $$; exec sleep 60 2>&-' & while kill -0 $PPID; do sleep 0.01; done 2>&-",
+]
+ONE_THAT_CLOSES_ALL = [
+    sys.executable,
+    "-c",
+    "import os, time; print(os.getpid(), flush=True); os.closerange(1, 99); time.sleep(60)",
+]
+
+
+def left_working(data: Path, task: str, command: list[str]) -> int:
+    """What works on at a task whose `hardsave tasks start` was killed; its number."""
+    start = [sys.executable, "-m", "hardsave", "tasks", "start", task, "--", *command]
+    with subprocess.Popen(start, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        pid = int(started.stderr.readline())
+        while not any(path.stat().st_size for path in data.rglob("*tether*")):
+            time.sleep(0.01)
+        os.kill(started.pid, signal.SIGKILL)
+    return pid
+
+
+@pytest.mark.parametrize("command", [ITSELF, ITS_CHILD, ONE_THAT_CLOSES_ALL])
+def test_a_command_that_outlives_its_attempt_keeps_the_task(
+    run: Run, project: Path, command: list[str]
+) -> None:
+    run("tasks", "add", "t1", "Build it")
+    pid = left_working(project.parent, "t1", command)
+    try:
+        while run("recover", "--json").data["outlived"][0]["pids"] != [pid]:
+            time.sleep(0.01)  # until its parent is gone, too
+        for words in (["--dry-run"], []):
+            ran = run("recover", *words)
+            assert f"task 't1' is still worked on by process {pid}" in ran.out
+            assert "interrupted" not in ran.out
+        again = run("tasks", "start", "t1", "--", "true")
+        assert (again.code, f"process {pid}" in again.err) == (4, True)
+        assert run("tasks", "show", "t1", "--json").data["state"] == "in_progress"
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    while processes.started(pid) is not None:
+        time.sleep(0.01)
+    assert [each["id"] for each in run("recover", "--json").data["interrupted"]] == ["t1"]
+    assert run("tasks", "start", "t1", "--", "true").code == 0
+    assert list(project.parent.rglob("*tether*")) == []
+
+
+def test_a_task_whose_command_lives_on_can_be_cancelled(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    pid = left_working(project.parent, "t1", ITSELF)
+    try:
+        assert run("tasks", "cancel", "t1").code == 0
+        assert run("tasks", "retry", "t1").code == 0
+        assert run("tasks", "start", "t1", "--", "true").code == 0
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_task_whose_server_was_killed_can_be_started_at_once(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    killed_at_work()
+    assert run("tasks", "start", "t1", "--", "true").code == 0
 
 
 def test_a_rewind_shows_and_takes_back_tasks(run: Run, session_1: Path) -> None:

@@ -151,7 +151,7 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
     from hardsave.cli.programs import run  # with subprocess
 
     with tasks.attempt(id, force=force) as attempt:
-        code = run(program, {"HARDSAVE_TASK": id})
+        code = run(program, {"HARDSAVE_TASK": id}, attempt.tether())
         if code == 0:
             attempt.complete({"exit": 0})
         else:
