@@ -330,6 +330,12 @@ class Tasks:
     async def history(self, id: str) -> list[Happening]:
         return await self._threads.run(self._sync.history, id)
 
+    async def happened(self, after: int = 0, *, limit: int = sync_ledger.PAGE) -> list[Happening]:
+        return await self._threads.run(self._sync.happened, after, limit=limit)
+
+    async def bookmark(self, reader: str, number: int | None = None) -> int:
+        return await self._threads.run(self._sync.bookmark, reader, number)
+
     async def stats(self) -> TaskStats:
         return await self._threads.run(self._sync.stats)
 

@@ -183,6 +183,12 @@ def begin_shift(runner: Runner, terms: Terms) -> Shift:
     return runner._shift
 
 
+def side_shift(runner: Runner, terms: Terms) -> Shift:
+    """Other work of the same session, for whoever runs it by himself: he also has to hand back
+    what is left when the session ends."""
+    return Shift(runner._desk, runner._lease, terms)
+
+
 def sweep(runner: Runner, shift: Shift) -> None:
     """Look after what nobody else would: the dead, and those whom a clock holds up."""
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MOST = 2**63 - 1  # of a number in a row
 _TRIES = 100  # of a write that others were faster with
-_PAGE = 500
+PAGE = 500
 _KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries
 
 
@@ -151,10 +151,26 @@ class Tasks:
         self._found(id)
         found: list[Happening] = []
         after = 0
-        while rows := self._desk.store.entries(self._desk.user, id, after, _PAGE):
+        while rows := self._desk.store.entries(self._desk.user, id, after, PAGE):
             found += [happening(row, self._desk.codec) for row in rows]
             after = rows[-1].number
         return found
+
+    def happened(self, after: int = 0, *, limit: int = PAGE) -> list[Happening]:
+        """What happened to all tasks and to the ledger as a whole, in order, in whichever process:
+        the first so many after that of number `after`."""
+        rows = self._desk.store.happened(self._desk.user, after, limit)
+        return [happening(row, self._desk.codec) for row in rows]
+
+    def bookmark(self, reader: str, number: int | None = None) -> int:
+        """How far somebody has come with `happened`, kept in the ledger under a name of his; 0 at
+        first. With a number, from now on that."""
+        kind = f"bookmark {reader}"
+        if number is not None:
+            self._desk.commit(self._desk.entry(kind, None, {"number": number}), Work())
+            return number
+        found = self._latest(kind)
+        return 0 if found is None else int(found.about["number"])
 
     def stats(self) -> TaskStats:
         """How many tasks are in which state."""
@@ -240,12 +256,11 @@ class Tasks:
         if keep_completed < 0:
             raise Misuse(f"keep_completed is not negative: {keep_completed}")
         ended = sorted(
-            (row.ended_at or 0, row.name)
-            for row in self._every(TaskQuery(_PAGE, state="completed"))
+            (row.ended_at or 0, row.name) for row in self._every(TaskQuery(PAGE, state="completed"))
         )
         gone = [name for _, name in ended[: max(0, len(ended) - keep_completed)]]
-        for first in range(0, len(gone), _PAGE):
-            some = gone[first : first + _PAGE]
+        for first in range(0, len(gone), PAGE):
+            some = gone[first : first + PAGE]
             event = self._desk.entry("forgotten", None, {"count": len(some)})
             self._desk.commit(event, Work(forget=some))
         return len(gone)

@@ -38,6 +38,7 @@ class Terms(NamedTuple):
     unknown: UnknownPolicy
     retry: Retry
     wants: Wants | None = None  # None: whatever is due
+    come_first: bool = False  # what is wanted has a higher priority than all else
 
 
 class Outcome(NamedTuple):
@@ -87,7 +88,7 @@ class Shift:
         while True:
             found = self._desk.store.due(self._desk.user, until, limit)
             wanted = [task for task in found if self._is_wanted(task)]
-            if wanted or len(found) < limit:
+            if wanted or len(found) < limit or self._terms.come_first:
                 return wanted
             limit *= 4
 

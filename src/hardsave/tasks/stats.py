@@ -48,6 +48,8 @@ class Happening:
     generation: int
     epoch: int
     about: Mapping[str, Any]
+    task: str | None = None
+    """The id of the task; None if it is gone, or it was about the ledger as a whole."""
 
     @property
     def error(self) -> str | None:
@@ -62,4 +64,5 @@ def happening(entry: EntryRecord, codec: Codec) -> Happening:
         generation=entry.generation,
         epoch=entry.epoch,
         about=codec.decode(entry.data),
+        task=entry.task,
     )

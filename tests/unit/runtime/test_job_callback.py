@@ -3,10 +3,13 @@
 import json
 import logging
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 import hardsave
-from hardsave.runtime.jobs import Jobs, callback
+from hardsave.runtime.jobs import Jobs, callback, is_job, notices
 from hardsave.runtime.jobs.callback import CallbackFailed, is_public, send
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.ledger import TaskQuery
@@ -33,6 +36,7 @@ class Listener(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.got: list[tuple[str, str, Any]] = []
+        self.keys: list[str] = []
         self.status = 200
         self.location: str | None = None
         self.drip_seconds = 0.0
@@ -51,6 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.keys.append(self.headers["Idempotency-Key"])
         self.server.got.append((self.path, self.headers["Host"], json.loads(body)))
         while self.server.drip_seconds and not self.server.closing.wait(self.server.drip_seconds):
             self.wfile.write(b"H")  # an answer that never gets anywhere
@@ -288,9 +293,15 @@ def test_a_resumption_may_tell_somebody_else(vault: hardsave.Vault, listener: Li
     assert [told["jobId"] for _, _, told in listener.got] == ["fix~2"]
 
 
-@pytest.mark.parametrize("status", [500, 302])
+@pytest.mark.parametrize(
+    ("status", "said"), [(503, "it is tried again"), (302, "it is not tried again")]
+)
 def test_a_callback_that_fails_does_not_fail_the_job(
-    vault: hardsave.Vault, listener: Listener, status: int, caplog: pytest.LogCaptureFixture
+    vault: hardsave.Vault,
+    listener: Listener,
+    status: int,
+    said: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     listener.status = status
     Jobs(vault).add("fix", "Fix", callback=listener.url)
@@ -298,7 +309,176 @@ def test_a_callback_that_fails_does_not_fail_the_job(
         work(vault, Agent(TestModel(custom_output_text="done")))
     assert Jobs(vault).get("fix").state == "succeeded"
     assert len(listener.got) == 1
-    assert "it is not tried again" in caplog.text
+    assert said in caplog.text
+
+
+# Whoever ends it
+
+
+def abandoned(vault: hardsave.Vault, id: str) -> None:
+    """As if the worker of a job had died."""
+    vault.tasks.claim(id)
+    store = vault._context.store
+    owner = store.tasks(None, TaskQuery(9, state="in_progress"))[-1].owner
+    assert owner is not None
+    store.let_go(None, owner)
+
+
+def idle(vault: hardsave.Vault, **how: Any) -> None:
+    """A worker that finds nothing to run."""
+    Worker(Jobs(vault), {}, allow_private_callbacks=True, **how).run(until_idle=True)
+
+
+def test_a_job_whose_dead_worker_somebody_else_has_buried_is_told(
+    vault: hardsave.Vault, listener: Listener
+) -> None:
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    abandoned(vault, "fix")
+    assert [task.id for task in vault.tasks.recover().interrupted] == ["fix"]
+    idle(vault)
+    assert [told["jobId"] for _, _, told in listener.got] == ["fix"]
+    idle(vault)
+    assert len(listener.got) == 1
+
+
+def test_a_job_that_was_cancelled_is_told(vault: hardsave.Vault, listener: Listener) -> None:
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.tasks.cancel("fix")
+    idle(vault)
+    [(_, _, told)] = listener.got
+    assert (told["status"], told["error"]) == ("failed", "cancelled")
+
+
+def test_what_nobody_answered_is_told_again_under_the_same_key(
+    vault: hardsave.Vault, listener: Listener
+) -> None:
+    listener.status = 503
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.tasks.cancel("fix")
+    idle(vault, callback_retry=AT_ONCE)
+    assert len(listener.got) == notices.TRIES
+    (notice,) = vault.tasks.find(state="failed", limit=9)[1:]
+    assert notice.error is not None
+    assert "503" in notice.error
+    assert set(listener.keys) == {notice.id}
+    listener.status = 200
+    vault.tasks.retry(notice.id)
+    idle(vault)
+    assert vault.tasks.get(notice.id).result == {"status": 200}
+
+
+def test_a_job_that_ends_twice_is_told_twice(vault: hardsave.Vault, listener: Listener) -> None:
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    work(vault, broken())
+    vault.tasks.retry("fix")
+    work(vault, Agent(TestModel(custom_output_text="done")))
+    assert [told["status"] for _, _, told in listener.got] == ["failed", "completed"]
+    assert len(set(listener.keys)) == 2
+
+
+def test_a_notice_is_no_job_and_no_other_runners(vault: hardsave.Vault, listener: Listener) -> None:
+    listener.status = 503
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.tasks.cancel("fix")
+    idle(vault)
+    (notice,) = vault.tasks.find(state="pending")
+    assert is_job(notice)
+    assert [job.id for job in Jobs(vault).find()] == ["fix"]
+    with pytest.raises(hardsave.NotFound):
+        Jobs(vault).get(notice.id)
+
+
+def test_what_was_read_once_is_not_read_by_the_next_worker(vault: hardsave.Vault) -> None:
+    """Else every start would cost what ever happened."""
+    for number in range(3):
+        Jobs(vault).add(f"fix-{number}", "Fix", callback="http://nobody.invalid/")
+        vault.tasks.cancel(f"fix-{number}")
+    notices.Notices(vault, allow_private=False).write()
+    through = vault.tasks.bookmark("callbacks")
+    since = {each.kind for each in vault.tasks.happened(through)}
+    assert since == {"added", "bookmark callbacks"}
+    written = vault.tasks.find(state="pending")
+    vault.tasks.forget(keep_completed=0)
+    notices.Notices(vault, allow_private=False).write()
+    assert vault.tasks.find(state="pending") == written
+    assert len(written) == 3
+
+
+def test_a_ledger_that_cannot_be_read_stops_no_messenger(
+    vault: hardsave.Vault,
+    listener: Listener,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.tasks.cancel("fix")
+    happened, calls = type(vault.tasks).happened, []
+
+    def away_at_first(self: Any, *args: Any, **how: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 1:
+            raise hardsave.Unavailable("away")
+        return happened(self, *args, **how)
+
+    monkeypatch.setattr(type(vault.tasks), "happened", away_at_first)
+
+    def wait(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        deadline = time.monotonic() + 30
+        while not listener.got:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return ModelResponse(parts=[TextPart("waited")])
+
+    Jobs(vault).add("long", "Wait")
+    work(vault, Agent(FunctionModel(wait)))
+    assert "cannot be told for now" in caplog.text
+
+
+WORKER = """
+import sys, hardsave
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+from hardsave.runtime.jobs import Jobs
+from hardsave.runtime.jobs.worker import Worker
+
+agent = Agent(TestModel(custom_output_text="done"))
+with hardsave.open(sys.argv[1]) as vault:
+    Worker(Jobs(vault), {"default": agent}, allow_private_callbacks=True).run()
+"""
+
+
+def test_a_worker_that_is_killed_while_it_tells_leaves_it_to_the_next(
+    listener: Listener, tmp_path: Path
+) -> None:
+    listener.drip_seconds = 0.05
+    url = f"sqlite:///{tmp_path}/store.db"
+    with hardsave.open(url) as vault:
+        Jobs(vault).add("fix", "Fix", callback=listener.url)
+        with subprocess.Popen([sys.executable, "-c", WORKER, url]) as worker:
+            while not listener.got:
+                time.sleep(0.01)
+            worker.kill()
+        listener.drip_seconds = 0
+        idle(vault)
+        assert Jobs(vault).get("fix").state == "succeeded"
+        assert [told["status"] for _, _, told in listener.got] == ["completed", "completed"]
+        assert len(set(listener.keys)) == 1
+        idle(vault)
+        assert len(listener.got) == 2
+
+
+def test_a_receiver_that_is_slow_does_not_keep_a_worker_from_ending(
+    vault: hardsave.Vault, listener: Listener
+) -> None:
+    listener.drip_seconds = 0.05
+    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.tasks.cancel("fix")
+    begun = time.monotonic()
+    worker = Worker(Jobs(vault), {}, allow_private_callbacks=True)
+    worker.run(until_idle=True, grace_seconds=0.5)
+    assert time.monotonic() - begun < 15
+    (notice,) = vault.tasks.find(state="pending")
+    assert notice.attempts == 0  # handed back: the next worker begins again
 
 
 def test_a_worker_calls_no_private_address_unless_it_is_allowed_to(

@@ -63,7 +63,7 @@ def checkpoints(session: Session, every: bool, in_numbers: bool) -> None:
 @click.option("--agent", default="default", show_default=True, help="Its name with the worker.")
 @click.option("--max-turns", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--retries", type=click.IntRange(0, 99), default=0, show_default=True)
-@click.option("--callback", metavar="URL", help="Told once when it is over.")
+@click.option("--callback", metavar="URL", help="Told when it is over.")
 def submit(
     session: Session, job: str, prompt: str, agent: str, max_turns: int, retries: int, callback: str
 ) -> None:

@@ -27,7 +27,7 @@ def utc_now() -> datetime:
 
 
 def is_job(task: Task) -> bool:
-    """Whether a task is a job's: for runners that do other work."""
+    """Whether a task is a worker's, a job or the notice of one: for runners that do other work."""
     return specs.KEY in task.metadata
 
 
@@ -70,7 +70,8 @@ class Jobs:
 
         `agent` is a name that the worker knows. After a failure or a crash it is tried again
         by itself `retries` times, for as long as it has turns; after that `resume` takes it up.
-        On success its history stays, or is purged. `callback` is told once when it is over.
+        On success its history stays, or is purged. `callback` is told when it is over, until it
+        has answered.
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
@@ -270,7 +271,8 @@ class Jobs:
         known: set[str] = set()
         after: str | None = None
         while page := self.vault.tasks.find(limit=_PAGE, after=after):
-            known.update(specs.parse(task.id).lineage for task in page if is_job(task))
+            asked = [found for task in page if (found := standing.queued(task)) is not None]
+            known.update(id.lineage for _, id in asked)
             after = page[-1].id
         for line in self.vault.timelines():
             if line.name not in known and self._saved(line.name) is not None:

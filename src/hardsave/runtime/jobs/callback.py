@@ -1,5 +1,5 @@
-"""Telling somebody's web server that a job is over: once, within 30 seconds, and only where a
-stranger may send us.
+"""Telling somebody's web server that a job is over: within 30 seconds, and only where a stranger
+may send us.
 
 The address is whoever's who asked for the job. So that nobody reaches the machines beside us by
 it, a name is resolved once, every address that it has must be a public one, the connection goes
@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from hardsave.errors import HardsaveError
-from hardsave.logs import log
 from hardsave.runtime.jobs.standing import Job
 
 TIMEOUT_SECONDS = 30.0
@@ -28,6 +27,10 @@ Resolve = Callable[[str, int], list[str]]
 
 class CallbackFailed(HardsaveError):
     """Nobody was told. The job is as it was."""
+
+
+class CallbackRefused(CallbackFailed):
+    """Nobody will be told: to try again would end in the same way."""
 
 
 def message(job: Job, at: str) -> dict[str, Any]:
@@ -56,9 +59,14 @@ def send(
     allow_private: bool = False,
     timeout_seconds: float = TIMEOUT_SECONDS,
     resolve: Resolve | None = None,
+    once: str | None = None,
 ) -> int:
-    """Post it, once; the status of the answer. `CallbackFailed` for anything but 2xx."""
-    sending = _Sending(url, json.dumps(body).encode(), allow_private, timeout_seconds, resolve)
+    """Post it, once; the status of the answer. `CallbackFailed` for anything but 2xx.
+
+    `once` tells a receiver what it has heard already: the same for all tries.
+    """
+    data = json.dumps(body).encode()
+    sending = _Sending(url, data, allow_private, timeout_seconds, resolve, once)
     # A thread, because nothing else bounds a name server that is silent, or a byte a minute.
     thread = threading.Thread(target=sending.run, name="hardsave-callback", daemon=True)
     thread.start()
@@ -67,20 +75,19 @@ def send(
         sending.give_up()
         raise CallbackFailed(f"{url} has not answered within {timeout_seconds:.0f} s")
     if sending.error is not None:
-        raise CallbackFailed(f"{url} was not told: {sending.error}") from sending.error
+        is_final = isinstance(sending.error, CallbackRefused)
+        wrong = CallbackRefused if is_final else CallbackFailed
+        raise wrong(f"{url} was not told: {sending.error}") from sending.error
     if not 200 <= sending.status < 300:
-        raise CallbackFailed(f"{url} answered {sending.status}; redirects are not followed")
+        wrong = CallbackFailed if may_pass(sending.status) else CallbackRefused
+        note = "; redirects are not followed" if sending.status < 400 else ""
+        raise wrong(f"{url} answered {sending.status}{note}")
     return sending.status
 
 
-def tell(url: str, body: Mapping[str, Any], *, allow_private: bool) -> bool:
-    """The same where it must not matter whether it works; whether it did."""
-    try:
-        send(url, body, allow_private=allow_private)
-    except CallbackFailed as error:
-        log(__name__).warning("job %r: %s; it is not tried again", body["jobId"], error)
-        return False
-    return True
+def may_pass(status: int) -> bool:
+    """Whether a server that answers so may answer otherwise later."""
+    return status >= 500 or status in (408, 425, 429)
 
 
 def is_public(address: str) -> bool:
@@ -115,6 +122,7 @@ class _Sending:
         allow_private: bool,
         timeout_seconds: float,
         resolve: Resolve | None,
+        once: str | None,
     ) -> None:
         self.status = 0
         self.error: Exception | None = None
@@ -123,6 +131,9 @@ class _Sending:
         self._allow_private = allow_private
         self._timeout = timeout_seconds
         self._resolve = resolve or resolved
+        self._headers = {"Content-Type": "application/json", "User-Agent": "hardsave"}
+        if once is not None:
+            self._headers["Idempotency-Key"] = once
         self._connection: http.client.HTTPConnection | None = None
 
     def run(self) -> None:
@@ -149,13 +160,12 @@ class _Sending:
             raise CallbackFailed(f"{host} has no address")
         private = [each for each in addresses if not is_public(each)]
         if private and not self._allow_private:
-            raise CallbackFailed(
+            raise CallbackRefused(
                 f"{host} leads to {private[0]}, which is not a public address; a worker of your "
                 "own may be told to allow that"
             )
         self._connection = _to(parts.scheme, host, port, addresses[0], self._timeout)
-        headers = {"Content-Type": "application/json", "User-Agent": "hardsave"}
-        self._connection.request("POST", _target(parts), self._data, headers)
+        self._connection.request("POST", _target(parts), self._data, self._headers)
         self.status = self._connection.getresponse().status
 
 

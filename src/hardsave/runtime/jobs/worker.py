@@ -1,8 +1,8 @@
 """Runs jobs: each in its own conversation, all of them on one event loop.
 
 Contract. A job that is killed goes on where it was: by itself if it has retries left, else when
-it is resumed. It is told as finished only after its end is on record. What a tool needs a word
-for pauses the job, and its slot is free for others.
+it is resumed. Its callback is told only after its end is on record, and by any worker then. What
+a tool needs a word for pauses the job, and its slot is free for others.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,17 +24,16 @@ from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime import loop
-from hardsave.runtime.jobs import callback, standing
+from hardsave.runtime.jobs import notices, standing
 from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs.book import Jobs, is_job
+from hardsave.runtime.jobs.book import Jobs
 from hardsave.runtime.jobs.spec import JobId, Spec
 from hardsave.runtime.jobs.standing import Job
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks.attempt import Attempt
-from hardsave.tasks.executor import GRACE_SECONDS, Runner
+from hardsave.tasks.executor import GRACE_SECONDS, Runner, side_shift
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
-from hardsave.tasks.task import Task
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
@@ -67,6 +65,7 @@ class Worker:
         allow_private_callbacks: bool = False,
         model_settings: ModelSettings | None = None,
         model_retry: Retry = RETRY,
+        callback_retry: Retry = notices.RETRY,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """An agent is one of Pydantic AI, or a function that makes one for a job. `models` are
@@ -80,6 +79,7 @@ class Worker:
         self._allow_private = allow_private_callbacks
         self._model_settings = model_settings
         self._model_retry = model_retry
+        self._callback_retry = callback_retry
         self._sleep = sleep
         self._events: asyncio.AbstractEventLoop | None = None
         self._runner: Runner | None = None
@@ -104,15 +104,15 @@ class Worker:
         wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         self._runner = runner
-        with _event_loop() as self._events, self._telling_of_the_dead(), runner:
+        with _event_loop() as self._events, runner, self._telling(runner, grace_seconds) as wake:
             runner.run(
                 self._work,
                 concurrency=concurrency,
                 until_idle=until_idle,
                 retry=replace(retry, never=(*retry.never, OutOfTurns)),
                 grace_seconds=grace_seconds,
-                wants=is_job,
-                ended=lambda attempt: self._ended(attempt, told),
+                wants=lambda task: standing.queued(task) is not None,
+                ended=lambda attempt: self._ended(attempt, told, wake),
             )
 
     def stop(self) -> None:
@@ -221,30 +221,27 @@ class Worker:
     # The end
 
     @contextlib.contextmanager
-    def _telling_of_the_dead(self) -> Iterator[None]:
-        """A job whose worker died is over when that is found out: at the start, or at any time."""
+    def _telling(self, runner: Runner, grace_seconds: float) -> Iterator[Callable[[], None]]:
+        """Meanwhile callbacks are told; what comes back asks for that to happen now."""
+        written = notices.Notices(self._vault, allow_private=self._allow_private)
+        shift = side_shift(runner, notices.terms(self._callback_retry))
+        messenger = notices.Messenger(written, shift)
+        with messenger.at_work(grace_seconds):
+            yield messenger.wake
 
-        def tell(task: Task) -> None:
-            if is_job(task) and task.state == "failed":
-                self._tell(task.id)
-
-        off = self._vault.on("task_interrupted", tell)
-        try:
-            yield
-        finally:
-            off()
-
-    def _ended(self, attempt: Attempt, told: Callable[[Job], object] | None) -> None:
+    def _ended(
+        self, attempt: Attempt, told: Callable[[Job], object] | None, wake: Callable[[], None]
+    ) -> None:
         """Its end is on record; with attempts left it is not the end."""
         if attempt.is_lost:
             return
         if told is not None:
             told(self._jobs.get(attempt.id))
         if attempt.task.state in ("completed", "failed"):
+            wake()
             self._over(attempt)
 
     def _over(self, attempt: Attempt) -> None:
-        self._tell(attempt.id)
         asked = standing.queued(attempt.task)
         assert asked is not None
         if attempt.task.state == "completed" and asked[0].on_success == "purge":
@@ -260,16 +257,6 @@ class Worker:
                 lineage,
                 lineage,
             )
-
-    def _tell(self, id: str) -> None:
-        try:
-            job = self._jobs.get(id)
-        except HardsaveError:
-            log(__name__).exception("job %r is over, and whom to tell could not be read", id)
-        else:
-            if job.spec.callback is not None and job.state in ("succeeded", "failed"):
-                told = callback.message(job, datetime.now(UTC).isoformat(timespec="seconds"))
-                callback.tell(job.spec.callback, told, allow_private=self._allow_private)
 
 
 def _progressed(attempt: Attempt, turn: int, most: int) -> None:

@@ -1,0 +1,162 @@
+"""Callbacks as work that survives: whoever ends a job, in whichever process, somebody is told.
+
+Contract. That a job is over is in the ledger. A worker reads what happened since a bookmark that
+all workers share, and adds a task for each end, the *notice*, with what is to be said: its id is
+made from the end, so it is added once however often the end is read. A notice is delivered like
+any other task: by one worker at a time, again after a while if nobody has answered, until its
+tries are used. A worker that dies over it leaves it to the next. So a receiver may hear the same
+twice, and knows it by its `Idempotency-Key`; it is never forgotten.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from hardsave.errors import HardsaveError, NotFound
+from hardsave.logs import log
+from hardsave.objects.hashing import digest
+from hardsave.runtime.jobs import callback, standing
+from hardsave.runtime.jobs import spec as specs
+from hardsave.tasks.attempt import Attempt
+from hardsave.tasks.retry import Retry
+from hardsave.tasks.shift import Outcome, Shift, Terms
+from hardsave.tasks.stats import Happening
+from hardsave.tasks.task import Task
+from hardsave.vault.vault import Vault
+
+TRIES = 10
+RETRY = Retry(first_seconds=10.0, max_seconds=3600.0, never=(callback.CallbackRefused,))
+LOOK_SECONDS = 1.0
+
+_READER = "callbacks"
+_PAGE = 500
+_URGENT = 2**62  # before any job: it takes seconds, and somebody waits
+_ENDS = frozenset({"completed", "failed", "interrupted", "cancelled", "answered"})
+
+
+def is_notice(task: Task) -> bool:
+    found = task.metadata.get(specs.KEY)
+    return isinstance(found, Mapping) and "notice_of" in found
+
+
+def terms(retry: Retry) -> Terms:
+    """How they are delivered: one after the other."""
+    return Terms(1, "retry", retry, is_notice, come_first=True)
+
+
+class Notices:
+    """The notices of a vault's jobs, written and delivered."""
+
+    def __init__(self, vault: Vault, *, allow_private: bool) -> None:
+        self._tasks = vault.tasks
+        self._allow_private = allow_private
+        self._through = 0  # what was read up to here needs nothing more
+
+    def write(self) -> None:
+        """Add what is to be told of jobs that have ended since somebody last looked."""
+        if not self._through:
+            self._through = self._tasks.bookmark(_READER)
+        while page := self._tasks.happened(self._through, limit=_PAGE):
+            known = self._tasks.bookmark(_READER)  # another worker may have been faster
+            fresh = [each for each in page if each.number > known]
+            new = [self._write_of(id) for id in _ended(fresh)]
+            self._through = page[-1].number
+            if any(new) or self._through - known >= _PAGE:
+                self._tasks.bookmark(_READER, self._through)
+
+    def _write_of(self, id: str) -> bool:
+        """Whether there was something to be told, and nobody had written it."""
+        try:
+            task = self._tasks.get(id)
+        except NotFound:
+            return False  # forgotten meanwhile
+        asked = standing.queued(task)
+        if asked is None or task.state not in ("completed", "failed") or task.ended_at is None:
+            return False
+        url = asked[0].callback
+        if url is None:
+            return False
+        job = standing.judged(task, None, task.ended_at, standing.TTL)
+        said = callback.message(job, task.ended_at.isoformat(timespec="seconds"))
+        return self._tasks.add(
+            notice_id(id, task.ended_at),
+            f"tell {urlsplit(url).hostname} that job {id} is over",
+            key=f"{specs.KEY}:{id}:{task.ended_at.isoformat()}",
+            max_attempts=TRIES,
+            priority=_URGENT,
+            metadata={specs.KEY: {"notice_of": id, "url": url, "message": said}},
+        ).is_new
+
+    def deliver(self, shift: Shift) -> None:
+        """Whatever is due, one after the other."""
+        while not shift.stop.is_set() and (attempt := shift.next()) is not None:
+            shift.end(attempt, self._outcome(attempt))
+            if attempt.task.error is not None:
+                again = "is" if attempt.task.state == "pending" else "is not"
+                log(__name__).warning("%s; it %s tried again", attempt.task.error, again)
+
+    def _outcome(self, attempt: Attempt) -> Outcome:
+        notice = attempt.task.metadata[specs.KEY]
+        try:
+            status = callback.send(
+                notice["url"],
+                notice["message"],
+                allow_private=self._allow_private,
+                once=attempt.id,
+            )
+        except Exception as error:  # noqa: BLE001 # whatever it is, it is the task's end
+            return Outcome(error=error)
+        return Outcome({"status": status})
+
+
+def _ended(happened: list[Happening]) -> Iterator[str]:
+    """The tasks that may be over, once each."""
+    names = (each.task for each in happened if each.kind in _ENDS and each.task is not None)
+    yield from dict.fromkeys(names)
+
+
+def notice_id(job: str, ended_at: datetime) -> str:
+    """One end, one id."""
+    return f"{job}/notice-{digest(ended_at.isoformat().encode())[:4].hex()}"
+
+
+class Messenger:
+    """A thread that writes and delivers, for as long as a worker runs. It stops no worker."""
+
+    def __init__(self, notices: Notices, shift: Shift) -> None:
+        self._notices = notices
+        self._shift = shift
+        self._wake = threading.Event()
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run, name="hardsave-callbacks", daemon=True)
+
+    def wake(self) -> None:
+        """Something has ended: look now."""
+        self._wake.set()
+
+    @contextlib.contextmanager
+    def at_work(self, grace_seconds: float) -> Iterator[None]:
+        """At the end, what has just ended is told, too, if that does not take too long."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._is_over = True
+            self._wake.set()
+            self._thread.join(grace_seconds)
+            self._shift.stop.set()
+            self._shift.hand_back_all()
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            self._wake.wait(LOOK_SECONDS)
+            self._wake.clear()
+            is_last = self._is_over
+            try:
+                self._notices.write()
+                self._notices.deliver(self._shift)
+            except HardsaveError:
+                log(__name__).exception("callbacks cannot be told for now; it is tried again")
