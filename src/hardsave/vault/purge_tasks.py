@@ -4,7 +4,7 @@ Their entries are what happened, and are never rewritten. Names of sessions stay
 timelines do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hardsave.errors import Conflict
 from hardsave.objects.records import EntryRecord, LogRecord, TaskRecord
@@ -17,19 +17,31 @@ _EMPTY = b"\x80"
 
 
 def forget(context: Context, old: bytes) -> int:
-    """Forget every task that holds the text; how many. `Conflict` if one is not over."""
-    found = [task for task in _tasks(context) if _holds(context, task, old)]
+    """Forget every task that holds the text; how many. `Conflict` if one is not over, or another
+    one waits for it: nobody waits for what is forgotten, and that one would begin."""
+    every = list(_tasks(context))
+    found = [task for task in every if _holds(context, task, old)]
+    _check(found, every)
+    if found:
+        entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+        work = Work(forget=[task.name for task in found])
+        context.store.commit(Batch(context.user, entry, work=work))
+    return len(found)
+
+
+def _check(found: Iterable[TaskRecord], every: Iterable[TaskRecord]) -> None:
+    waiting = {task.waits_for: task.name for task in every}
     for task in found:
         if task.state in ("pending", "in_progress"):
             raise Conflict(
                 f"task {task.name!r} holds the text and is {task.state}; cancel it, then purge "
                 "again"
             )
-    if found:
-        entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        work = Work(forget=[task.name for task in found])
-        context.store.commit(Batch(context.user, entry, work=work))
-    return len(found)
+        if task.name in waiting:
+            raise Conflict(
+                f"task {task.name!r} holds the text, and task {waiting[task.name]!r} waits for it; "
+                "cancel that one, then purge again"
+            )
 
 
 def _tasks(context: Context) -> Iterator[TaskRecord]:

@@ -325,6 +325,10 @@ def test_tasks_that_hold_a_text_are_forgotten(path: Path) -> None:
         with pytest.raises(Conflict, match="task 'd' holds the text and is pending"):
             vault.purge(text=third)
         vault.tasks.cancel("d")
+        vault.tasks.add("e", after=["d"])
+        with pytest.raises(Conflict, match="and task 'e' waits for it"):
+            vault.purge(text=third)
+        vault.tasks.cancel("e")
         assert vault.purge(text=third).tasks == 1
         assert vault.verify().faults == ()
     assert found(path.parent, SECRETS) == set()
