@@ -146,6 +146,9 @@ def rolled_back(found: Sequence[RolledBack], *, limit: int | None = LISTED) -> I
         if one.effects:
             steps = ", ".join(words.shown(step) for step in one.effects)
             yield line(("      still done outside: ", "warning"), steps, cut=True)
+        if one.elsewhere:
+            names = ", ".join(words.shown(name) for name in one.elsewhere)
+            yield line(("      still saved on: ", "warning"), names, cut=True)
     if limit is not None and len(found) > limit:
         yield Text(f"    and {len(found) - limit:,} more", style="quiet")
 

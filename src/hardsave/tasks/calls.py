@@ -162,7 +162,7 @@ class Call:
         journal, path = self._calls.journal, self.asked.path
         journal.check(path, self.asked.place, self.arguments)
         known = journal.get(path)
-        if known is not None and known.state in ("done", "skipped"):
+        if known is not None and known.state in ("done", "answered", "skipped"):
             self._recorded(self._calls.desk.codec.decode(known.body.value))
         elif known is not None and known.state == "unknown":
             self._decide()

@@ -216,7 +216,7 @@ class Tasks:
             assert task.question is not None
             asked = self._desk.codec.decode(task.question)
             if not asked["is_unknown"]:
-                return become, [self._step(task, "step_done", asked, answer)]
+                return become, [self._step(task, "step_answered", asked, answer)]
             if answer == "fail":
                 now = self._desk.clock()
                 return states.cancelled(task, now)._replace(error=asked["question"]), []

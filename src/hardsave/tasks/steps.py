@@ -78,10 +78,14 @@ def _escaped(name: str) -> str:
 _MARKS = {ord(mark): f"%{ord(mark):02x}" for mark in "%/#[]"}
 
 
+StepState = Literal["done", "answered", "failed", "skipped", "unknown"]
+"""`answered` is for questions: it is done, and a person has done it."""
+
+
 class Recorded(NamedTuple):
     """What the journal knows of one step."""
 
-    state: Literal["done", "failed", "skipped", "unknown"]
+    state: StepState
     body: Body
 
 
@@ -120,7 +124,8 @@ class Journal:
 
     def ran(self) -> list[str]:
         """The paths of steps whose function was called, as far as is known, to any end."""
-        return [path for path, known in self._steps.items() if known.state != "skipped"]
+        called = ("done", "failed", "unknown")
+        return [path for path, known in self._steps.items() if known.state in called]
 
     def check(self, path: str, place: int, arguments: bytes) -> None:
         """Raise `StepsChanged` if this is not what was recorded."""
@@ -140,9 +145,10 @@ class Journal:
             )
 
 
-_STATES: dict[str, Literal["done", "failed", "skipped", "unknown"]] = {
+_STATES: dict[str, StepState] = {
     "step_started": "unknown",
     "step_done": "done",
+    "step_answered": "answered",
     "step_failed": "failed",
     "step_skipped": "skipped",
 }

@@ -6,7 +6,7 @@ is never taken back: what happened stays on record, and what steps did outside o
 files is listed, because nothing here can undo it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
@@ -31,6 +31,8 @@ class RolledBack(NamedTuple):
     """The one that it was in."""
     effects: tuple[str, ...]
     """Its steps that were run. What they did to anything but state and files is still done."""
+    elsewhere: tuple[str, ...] = ()
+    """Other timelines that it has saved on: these stay as they are."""
 
 
 # Deciding
@@ -85,11 +87,37 @@ def _asked(context: Context) -> Callable[[str], TaskRecord | None]:
     return lambda name: context.store.task(context.user, name)
 
 
-def shown(context: Context, tasks: Iterable[TaskRecord]) -> tuple[RolledBack, ...]:
-    """Tasks as people see that they are rolled back."""
+def shown(context: Context, tasks: Sequence[TaskRecord], timeline: str) -> tuple[RolledBack, ...]:
+    """Tasks as people see that they are rolled back, by a rewind of a timeline."""
+    others = _elsewhere(context, tasks, timeline)
     return tuple(
-        RolledBack(task.name, task.text, task.state, _effects(context, task)) for task in tasks
+        RolledBack(
+            task.name, task.text, task.state, _effects(context, task), tuple(sorted(others[task]))
+        )
+        for task in tasks
     )
+
+
+def _elsewhere(
+    context: Context, tasks: Sequence[TaskRecord], timeline: str
+) -> Mapping[TaskRecord, set[str]]:
+    """Where else they have saved, in the generation that they are in."""
+    found: dict[TaskRecord, set[str]] = {task: set() for task in tasks}
+    known = {(task.name, task.generation): task for task in tasks}
+    number = _first_commit(context, tasks)
+    while tasks and (rows := context.store.saved(context.user, number, _PAGE)):
+        for row in rows:
+            task = known.get((row.task or "", row.generation))
+            if task is not None and row.timeline != timeline:
+                found[task].add(row.timeline)
+        number = rows[-1].number
+    return found
+
+
+def _first_commit(context: Context, tasks: Iterable[TaskRecord]) -> int:
+    """Nothing that they saved is older than the first that happened to them."""
+    first = (context.store.entries(context.user, task.name, 0, 1) for task in tasks)
+    return min((rows[0].number for rows in first if rows), default=0)
 
 
 def _effects(context: Context, task: TaskRecord) -> tuple[str, ...]:
@@ -125,7 +153,7 @@ class Rolling:
     def shown(self) -> tuple[RolledBack, ...]:
         """Those that were found last."""
         found = self.find() if self._found is None else self._found
-        return shown(self._context, found)
+        return shown(self._context, found, self._about[0])
 
 
 def told(context: Context, tasks: Iterable[TaskRecord]) -> None:

@@ -53,6 +53,38 @@ def test_tasks_that_saved_after_the_target_are_rolled_back_and_no_others(
     assert line.load() == {"by": "early"}
 
 
+def test_other_timelines_that_a_task_saved_on_are_named_and_stay(
+    vault: Vault, line: Timeline
+) -> None:
+    target, other = line.save({}).id, vault.timeline("other")
+    vault.tasks.add("both")
+    with vault.tasks.attempt("both"):
+        other.save({"n": 0})
+    vault.tasks.retry("both", force=True)  # what an earlier generation did is not counted
+    do(vault, "alone", line)
+    with vault.tasks.attempt("both"):
+        vault.timeline("third").save({"n": 1})
+        line.save({"n": 2})
+    plan = line.rewind(target, tasks=True, dry_run=True)
+    assert {each.id: each.elsewhere for each in plan.tasks} == {"both": ("third",), "alone": ()}
+    line.rewind(target, tasks=True)
+    assert vault.timeline("third").load() == {"n": 1}
+
+
+def test_what_a_person_answered_is_no_effect(vault: Vault, line: Timeline) -> None:
+    target = line.save({}).id
+    vault.tasks.add("asks")
+    with vault.tasks.attempt("asks") as attempt:
+        attempt.ask("deploy?")
+    vault.tasks.answer("asks", "yes")
+    with vault.tasks.attempt("asks") as attempt:
+        assert attempt.ask("deploy?") == "yes"
+        attempt.step("ask", lambda: "a step of that name is one")
+        line.save({"n": 1})
+    (plan,) = line.rewind(target, tasks=True, dry_run=True).tasks
+    assert plan.effects == ("ask#2",)
+
+
 def test_a_target_that_was_imported_again_is_where_it_was(
     vault: Vault, line: Timeline, tmp_path: Path
 ) -> None:
