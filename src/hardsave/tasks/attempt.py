@@ -19,7 +19,16 @@ from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
 from hardsave.tasks import current, names, retry, states
-from hardsave.tasks.calls import Call, Calls, Paused, check_policy, said
+from hardsave.tasks.calls import (
+    MOST_SAID,
+    MOST_TRACED,
+    Call,
+    Calls,
+    Paused,
+    bounded,
+    check_policy,
+    said,
+)
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease, Listener
 from hardsave.tasks.retry import Retry
@@ -131,8 +140,8 @@ class Attempt(Listener):
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
-        if done < 0 or total < 0 or (total and done > total):
-            raise Misuse(f"progress is so many of so many, not {done} of {total}")
+        if not _is_so_many(done) or not _is_so_many(total) or (total and done > total):
+            raise Misuse(f"progress is so many of so many, not {done!r} of {total!r}")
         with self._mutex:
             if (done, total) != (self._record.done, self._record.total):
                 self._move("progressed", states.progressed(self._record, done, total))
@@ -188,10 +197,11 @@ class Attempt(Listener):
         """It has failed. It is tried again if it has attempts left and the error may pass."""
         now = self._desk.clock()
         again_at = self._again_at(error, now)
-        line = self._desk.redacted(said(error))
+        line = bounded(self._desk.redacted(said(error)), MOST_SAID)
         about = {"error": line, "again_at": again_at}
         if isinstance(error, BaseException):
-            about["traceback"] = self._desk.redacted("".join(traceback.format_exception(error)))
+            trace = self._desk.redacted("".join(traceback.format_exception(error)))
+            about["traceback"] = bounded(trace, MOST_TRACED)
         with self._mutex:
             record = states.failed(self._record, line, now, again_at=again_at)
             self._move("failed", record, about, ends=True)
@@ -348,6 +358,10 @@ def begin_step(
 def enclosing_step(attempt: Attempt) -> str:
     """The path of the step that this is called in; empty outside of any."""
     return attempt._calls.enclosing
+
+
+def _is_so_many(number: Any) -> bool:
+    return isinstance(number, int) and 0 <= number < 2**63
 
 
 def _called(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -11,6 +11,9 @@ from hardsave.tasks.desk import Desk
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import POLICIES, Asked, Body, Journal, Scope, UnknownPolicy
 
+MOST_SAID = 10_000  # characters of an error
+MOST_TRACED = 100_000  # and of its traceback
+
 _PLAIN = (type(None), bool, int, float, str, bytes)  # come back from the journal as they went in
 
 
@@ -218,7 +221,8 @@ class Call:
         if policy is not None and has_tries and retry.is_worth_it(policy, error):
             calls.anew(self.asked.path)
             return retry.wait_seconds(policy, self._failures, calls.desk.random)
-        self._write("step_failed", calls.desk.redacted(said(error)))
+        line = bounded(calls.desk.redacted(said(error)), MOST_SAID)
+        self._write("step_failed", line)
         return None
 
     def leave(self) -> None:
@@ -238,7 +242,22 @@ def check_policy(policy: Any) -> None:
 
 
 def said(error: BaseException | str) -> str:
-    """An error in one line."""
-    if isinstance(error, str):
-        return error
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """An error as a text that every store can keep: whatever is wrong with it, it is somebody's
+    end, and has to be recorded."""
+    text = error if isinstance(error, str) else _described(error)
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _described(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as wrong:  # noqa: BLE001 # its own code, which may do anything
+        return f"{kind} (and its text is {type(wrong).__name__})"
+    return f"{kind}: {text}" if text else kind
+
+
+def bounded(text: str, most: int) -> str:
+    """Its beginning and its end. Secrets are taken out before: half a one is not recognised."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} […] {text[-half:]}"

@@ -482,9 +482,10 @@ def test_progress_that_says_nothing_new_writes_nothing(room: Room) -> None:
     with room.tasks.attempt("t1") as attempt:
         for _ in range(3):
             attempt.progress(1, 2)
-        for wrong in ((-1, 2), (3, 2), (1, -1)):
+        wrong: list[Any] = [(-1, 2), (3, 2), (1, -1), (0.5, 1), (float("nan"),), (1, 2**63)]
+        for given in wrong:
             with pytest.raises(Misuse):
-                attempt.progress(*wrong)
+                attempt.progress(*given)
     assert room.kinds("t1").count("progressed") == 1
 
 

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -366,6 +367,47 @@ def test_a_sweep_that_fails_is_reported_and_tried_again(
 def test_a_runner_that_was_not_entered_has_no_report(room: Room) -> None:
     with pytest.raises(Misuse, match="once it was entered"):
         _ = room.tasks.runner("s").report
+
+
+# Errors that are errors themselves
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Unspeakable(), "Unspeakable (and its text is RuntimeError)"),
+        (ValueError("file \udcff"), r"ValueError: file \udcff"),
+        (ValueError("nul \0"), "ValueError: nul \0"),
+        (ValueError("x" * 50_000_000), f"ValueError: {'x' * 4_988} […] {'x' * 5_000}"),
+    ],
+    ids=["no-text", "no-unicode", "nul", "huge"],
+)
+@pytest.mark.parametrize("is_in_step", [False, True])
+def test_whatever_an_error_is_it_is_recorded_and_the_runner_goes_on(
+    tmp_path: Path, error: Exception, said: str, is_in_step: bool
+) -> None:
+    def fall() -> None:
+        raise error
+
+    def handle(attempt: hardsave.Attempt) -> None:
+        if attempt.id == "bad" and is_in_step:
+            attempt.step("fall", fall, unknown="fail")
+        elif attempt.id == "bad":
+            fall()
+
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        vault.tasks.add("bad", max_attempts=1)
+        vault.tasks.add("good")
+        with vault.tasks.runner("test") as runner:
+            runner.run(handle, until_idle=True)
+        assert vault.tasks.get("bad").error == said
+        assert vault.tasks.get("good").state == "completed"
+        assert len(vault.tasks.history("bad")[-1].about["traceback"]) < 101_000
 
 
 # Sessions by hand
