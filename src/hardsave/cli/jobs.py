@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from hardsave.cli import data, messages, moments, words
+from hardsave.cli import data, errors, messages, moments, words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -99,6 +99,6 @@ def page(job: "Job", now: "datetime") -> "Iterator[Text]":
             "error": None if job.error is None else words.line(job.error, 300),
             "question": None if job.question is None else words.line(job.question, 300),
             "output": words.line(str(job.output), 300) if job.output is not None else None,
-            "resume": "yes" if job.can_resume else f"no: {job.why_not}",
+            "resume": "yes" if job.can_resume else f"no: {errors.in_our_words(job.why_not or '')}",
         }
     )

@@ -32,21 +32,26 @@ MOVES: Mapping[str, tuple[State, ...]] = {
 }
 """What may happen to a task in which states."""
 
-ADVICE: Mapping[str, str] = {
+WHY: Mapping[str, str] = {
     "in_progress": "somebody is at work on it",
+    "completed": "it is done",
+    "failed": "it is over",
+    "rolled_back": "what it did was taken back",
+    "pending": "it waits for its turn already",
+}
+AGAIN: Mapping[str, str] = {
     "completed": "it is done; force=True runs it again",
     "failed": "tasks.retry() lets it run again",
     "rolled_back": "tasks.retry() starts it over",
-    "pending": "nobody has begun it",
 }
+"""What to do for whoever wants it to run."""
 
 
 def check(what: str, task: TaskRecord) -> None:
     """Raise `Conflict` if that may not happen to a task as it stands."""
     if task.state not in MOVES[what]:
-        raise Conflict(
-            f"task {task.name!r} is {task.state} and cannot be {what}: {ADVICE[task.state]}"
-        )
+        why = {**WHY, **(AGAIN if what in ("claimed", "retried") else {})}[task.state]
+        raise Conflict(f"task {task.name!r} is {task.state} and cannot be {what}: {why}")
 
 
 def claimed(task: TaskRecord, owner: Id, now: int, *, force: bool = False) -> TaskRecord:

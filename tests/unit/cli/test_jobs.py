@@ -176,3 +176,13 @@ def test_a_job_is_queued_and_run_in_this_workspace(run: Run, office: Path) -> No
     assert run("submit", "x", "--prompt", "Do", "--callback", "file:///x").code == Exit.USAGE
     run(*WORK)
     assert run("inspect", "fresh", "--json").data["output"] == "all done"
+
+
+def test_queued_jobs_are_not_denied_and_advice_is_in_the_words_of_commands(
+    run: Run, project: Path
+) -> None:
+    run("submit", "fix", "--prompt", "Fix it")
+    assert "--all shows every job" in run("checkpoints").err
+    run("tasks", "cancel", "fix")
+    assert "'hardsave tasks retry' lets it run again" in run("inspect", "fix").out
+    assert "'fix' (failed) has asked nothing" in run("approve", "fix").err

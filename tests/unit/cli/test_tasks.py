@@ -123,6 +123,18 @@ def test_a_question_is_shown_and_answered(run: Run, project: Path) -> None:
     assert run("tasks", "answer", "t1", "yes").code == 4
 
 
+def test_what_cannot_happen_is_refused_with_what_can(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    assert "waits for its turn already" in run("tasks", "retry", "t1").err
+    failed = run("tasks", "start", "t1", "--", "false")
+    assert failed.out == "t1 is pending: false ended with exit code 1\n"
+    run("tasks", "start", "t1", "--force", "--", "true")
+    for words in (["cancel", "t1"], ["answer", "t1", "x"]):  # neither has a --force
+        ran = run("tasks", *words)
+        assert (ran.code, ran.err.endswith(": it is done\n")) == (4, True), ran
+    assert "--force runs it again" in run("tasks", "retry", "t1").err
+
+
 def test_unknown_ids_are_not_found_and_nothing_changes(run: Run, project: Path) -> None:
     run("tasks", "add", "t1")
     before = run("tasks", "--json").data

@@ -48,7 +48,8 @@ def checkpoints(session: Session, every: bool, in_numbers: bool) -> None:
         lambda: [jobs.as_data(job) for job in found], lambda: jobs.rows(found, session.now)
     )
     if not found:
-        session.out.say("no job is open" + ("" if every else "; --all shows those that are over"))
+        none = "there are no jobs" if every else "nothing to go on from; --all shows every job"
+        session.out.say(none)
 
 
 @command(

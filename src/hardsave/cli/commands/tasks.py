@@ -157,7 +157,8 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
         else:
             attempt.fail(f"{program[0]} ended with exit code {code}")
     task = tasks.get(id)
-    _answer(session, task, f"{words.shown(id)} is {task.state}")
+    why = f": {words.line(task.error or '')}" if code else ""
+    _answer(session, task, f"{words.shown(id)} is {task.state}{why}")
     return Exit.DONE if code == 0 else Exit.FAILED
 
 

@@ -198,7 +198,7 @@ class Jobs:
     def _answered(self, id: str, answer: Any) -> Job:
         job = self.get(id)
         if job.question is None:
-            raise Conflict(f"job {job.id!r} has asked nothing: it is {job.state}")
+            raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
         self.vault.tasks.answer(job.id, answer)
         return self.get(job.lineage)
 
