@@ -1,6 +1,9 @@
 """The tools of an agent that codes: what they do, and that nothing leads out of the workspace."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -197,6 +200,25 @@ def test_a_command_can_be_stopped_from_outside(root: Path) -> None:
 
 def test_a_command_that_closes_its_output_is_still_waited_for(root: Path) -> None:
     assert run("exec >&- 2>&-; sleep 0.2; exit 4", root).code == 4
+
+
+KILLED = """
+import sys
+from hardsave.runtime.coding import shell
+shell.run(sys.argv[1], directory=".", env={}, timeout_seconds=60, keep=100)
+"""
+
+
+def test_a_command_does_not_outlive_whoever_runs_it(root: Path) -> None:
+    command = "sleep 60 & echo $! > child; echo $$ > own.new; mv own.new own; sleep 60; true"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, command], cwd=root, start_new_session=True
+    ) as runner:
+        while not (root / "own").exists():
+            time.sleep(0.01)
+        os.killpg(runner.pid, signal.SIGKILL)
+    for name in ("own", "child"):
+        _gone(int((root / name).read_text()))
 
 
 def _gone(pid: int) -> None:

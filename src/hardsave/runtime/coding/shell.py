@@ -1,4 +1,5 @@
-"""A command in a directory: bounded in time and output, and nothing of it stays.
+"""A command in a directory: bounded in time and output, and nothing of it stays, also if whoever
+runs it is killed: else it would work on beside the one that goes on with the conversation.
 
 It runs with the rights of whoever runs the agent, and can reach what that person can: a
 directory to begin in is no wall. Whoever wants one puts the whole agent into a container.
@@ -11,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TERM", "SHELL")
@@ -59,7 +60,9 @@ def run(
         start_new_session=True,
     ) as process:
         try:
-            _read(process, output, time.monotonic() + timeout_seconds, stop or threading.Event())
+            until = time.monotonic() + timeout_seconds
+            with _watched(process.pid):
+                _read(process, output, until, stop or threading.Event())
             code = process.poll()
         finally:
             _end(process.pid)
@@ -85,6 +88,27 @@ def _read(
             return
         if process.poll() is not None and not has_ended:
             has_ended, until = True, min(until, time.monotonic() + _GRACE_SECONDS)
+
+
+@contextlib.contextmanager
+def _watched(session: int) -> Iterator[None]:
+    """A second process ends the first one's group if we end before this does: it waits for the
+    end of a pipe that nobody writes to, which only our death can close."""
+    reads, writes = os.pipe()
+    watch = subprocess.Popen(
+        ["/bin/sh", "-c", f"read _; kill -s KILL -- -{session}"],
+        stdin=reads,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # what is sent to all of our group is not sent to it
+    )
+    os.close(reads)
+    try:
+        yield
+    finally:
+        watch.kill()
+        watch.wait()
+        os.close(writes)
 
 
 def _end(session: int) -> None:
