@@ -31,7 +31,7 @@ class History:
         else:
             found = self._named(meant, timeline)
         if found is None:
-            raise NotFound(self._not_found(ref, timeline))
+            raise NotFound(self._not_found(ref, timeline, is_id=isinstance(meant, refs.Whole)))
         if found.is_hidden and not isinstance(meant, refs.Back):
             raise NotFound(f"checkpoint {ref!r} was deleted; undo may bring it back")
         return found
@@ -163,14 +163,12 @@ class History:
             raise Misuse(_ambiguous(meant.name, rows))
         return rows[0] if rows else None
 
-    def _not_found(self, ref: str, timeline: str | None) -> str:
-        import difflib  # only where somebody mistyped: it takes a while to load
-
+    def _not_found(self, ref: str, timeline: str | None, *, is_id: bool) -> str:
         where = "" if timeline is None else f" on timeline {timeline!r}"
-        names = dict.fromkeys(self._names(timeline))
+        names = {} if is_id else dict.fromkeys(self._names(timeline))  # an id is not mistyped
         if ref in names:
             return f"checkpoint {ref!r} not found here: a name is looked up on its timeline"
-        near = difflib.get_close_matches(ref, list(names), n=3, cutoff=0.5)
+        near = _near(ref, list(names)) if names else []
         hint = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
         if not hint and timeline is not None:
             last = self._store.timeline(self._user, timeline)
@@ -187,6 +185,12 @@ class History:
                 recent = self._store.checkpoints(self._user, Query(timeline=record.name, limit=200))
                 names += [row.name for row in recent if row.name is not None]
         return names
+
+
+def _near(ref: str, names: list[str]) -> list[str]:
+    import difflib  # only where somebody mistyped: it takes a while to load
+
+    return difflib.get_close_matches(ref, names, n=3, cutoff=0.5)
 
 
 def _ambiguous(prefix: str, rows: list[CheckpointRecord]) -> str:

@@ -13,7 +13,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 from hardsave import config
 from hardsave.errors import NotFound
 from hardsave.logs import log
-from hardsave.workspace.gitroots import first_commit
 
 RECORD = "project.json"
 _LARGEST_RECORD = 64 * 1024
@@ -95,6 +93,8 @@ def described(root: Path, known: Project | None) -> Project:
     found = Project(str(root), status.st_dev, status.st_ino, born, None)
     if known is not None and known.first_commit is not None and _is_same_directory(known, found):
         return found._replace(first_commit=known.first_commit)
+    from hardsave.workspace.gitroots import first_commit  # asked for until it is known
+
     return found._replace(first_commit=first_commit(root))
 
 
@@ -185,4 +185,6 @@ def _born(root: Path, status: os.stat_result) -> int | None:
 
 
 def _quoted(path: Path) -> str:
+    import shlex  # for messages alone
+
     return shlex.quote(str(path))

@@ -6,7 +6,7 @@ doubt names everything, and says why.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 Names = frozenset[bytes]
@@ -33,8 +33,7 @@ class Lookout(Protocol):
         """A directory is not captured any more, nor is anything beneath it."""
 
 
-@dataclass(frozen=True)
-class Changed:
+class Changed(NamedTuple):
     """What may be otherwise than the scan with an earlier mark saw it.
 
     `directories` have names that may have changed; None stands for every name in it, and for
@@ -43,8 +42,8 @@ class Changed:
     """
 
     mark: Mark | None  # None: somebody has looked, and nobody watches
-    lookout: Lookout | None = field(compare=False, repr=False)
+    lookout: Lookout | None
     identity: tuple[int, int]  # device and inode of the root
     everything: str = ""
-    directories: Mapping[bytes, Names | None] = field(default_factory=dict)
+    directories: Mapping[bytes, Names | None] = MappingProxyType({})
     trees: frozenset[bytes] = frozenset()

@@ -4,8 +4,8 @@ import os
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from stat import ST_INO, ST_MODE, ST_SIZE
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hardsave.workspace import policy
@@ -44,22 +44,51 @@ def taken_apart(key: bytes) -> Key:
     return Key(*_KEY.unpack(key))
 
 
-@dataclass(slots=True)
 class Found:
     """A directory that was found. `changed` are the numbers of the files to read."""
 
-    path: bytes
-    known: Folder | None  # as the last scan saw it
-    stamp: bytes
-    inherited: bytes
-    rules_key: bytes
-    files: Sequence[bytes]
-    directories: Sequence[bytes]
-    ignored: Sequence[bytes]
-    exempt: Sequence[bytes]
-    left_out: Sequence[bytes]
-    keys: bytes
-    changed: list[int]
+    __slots__ = (
+        "changed",
+        "directories",
+        "exempt",
+        "files",
+        "ignored",
+        "inherited",
+        "keys",
+        "known",
+        "left_out",
+        "path",
+        "rules_key",
+        "stamp",
+    )
+
+    def __init__(
+        self,
+        path: bytes,
+        known: Folder | None,  # as the last scan saw it
+        stamp: bytes,
+        inherited: bytes,
+        rules_key: bytes,
+        files: Sequence[bytes],
+        directories: Sequence[bytes],
+        ignored: Sequence[bytes],
+        exempt: Sequence[bytes],
+        left_out: Sequence[bytes],
+        keys: bytes,
+        changed: list[int],
+    ) -> None:
+        self.path = path
+        self.known = known
+        self.stamp = stamp
+        self.inherited = inherited
+        self.rules_key = rules_key
+        self.files = files
+        self.directories = directories
+        self.ignored = ignored
+        self.exempt = exempt
+        self.left_out = left_out
+        self.keys = keys
+        self.changed = changed
 
     def key(self, at: int) -> Key:
         return taken_apart(self.keys[at * KEY_BYTES : (at + 1) * KEY_BYTES])
@@ -73,8 +102,7 @@ class Found:
         return known is not None and not self.changed and self.keys == known.keys
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(NamedTuple):
     """What lies in a workspace: a pure description. Parents come before their directories.
 
     A narrow one has looked only where something may have changed: directories that are not
@@ -92,7 +120,7 @@ class Scan:
     total_bytes: int
     tracked: Callable[[], frozenset[bytes]] = frozenset
     tracked_key: bytes = b""
-    linked: Mapping[bytes, tuple[Linked, ...]] = field(default_factory=dict)  # by directory
+    linked: Mapping[bytes, tuple[Linked, ...]] = MappingProxyType({})  # by directory
     is_narrow: bool = False
     everything: str = ""
     gone: frozenset[bytes] = frozenset()  # directories of the cache that are not there any more

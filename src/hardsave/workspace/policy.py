@@ -7,9 +7,8 @@ reason has that reason said.
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
@@ -40,18 +39,19 @@ RootRules = Callable[[Sequence[bytes]], Rules]
 """The rules of a workspace's top directory, from the contents of its ignore files."""
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What a workspace captures, beside its ignore rules."""
-
+class _Given(NamedTuple):
     include: tuple[bytes, ...] = ()  # patterns: captured although secret or ignored
     own: tuple[bytes, ...] = ()  # paths of ours in the workspace, and all that begin like them
     max_file_bytes: int = 4 * GIB
     max_total_bytes: int = 16 * GIB
-    chosen: names.Chosen = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "chosen", names.Chosen(self.include))
+
+class Policy(_Given):
+    """What a workspace captures, beside its ignore rules."""
+
+    @cached_property
+    def chosen(self) -> names.Chosen:
+        return names.Chosen(self.include)
 
     @cached_property
     def key(self) -> bytes:

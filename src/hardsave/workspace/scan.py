@@ -7,7 +7,6 @@ A scan describes and reads no content. How it goes through the directories is th
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 
 from hardsave.errors import Misuse
@@ -71,7 +70,7 @@ def _walked(given: Given) -> Scan:
             return Walk(given).run(outcome)
         except RulesChanged:
             continue
-    return Walk(replace(given, is_strict=False)).run(outcome)
+    return Walk(given._replace(is_strict=False)).run(outcome)
 
 
 def _narrowly(given: Given) -> Scan | str:

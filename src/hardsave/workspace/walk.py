@@ -11,8 +11,8 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from hardsave.errors import Misuse
 from hardsave.workspace import names
@@ -35,8 +35,7 @@ from hardsave.workspace.rules import DirectoryRules
 _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """What a walk starts from."""
 
     beneath: Beneath
