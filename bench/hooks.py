@@ -9,6 +9,7 @@ elsewhere.
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -24,10 +25,12 @@ from bench.rivals import Shadow
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.trees import Tree
+from hardsave.adapters import install
+from hardsave.adapters.agents import CLAUDE_CODE
 
 CALLS = 20
 WARM = 2  # calls before those that count
-HOOK = [sys.executable, "-P", "-m", "hardsave.adapters.entry"]
+HOOK = shlex.split(install.command(CLAUDE_CODE))
 AGENT = 'printf "%s\\n" "$HARDSAVE_SOCKET"; cat > /dev/null'
 TIMELINE = "bench"
 QUIET_SECONDS = 0.4  # between two calls: a resident looks whether a burst has left anything

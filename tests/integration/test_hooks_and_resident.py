@@ -2,9 +2,9 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.adapters import spool
+from hardsave.adapters import install, spool
+from hardsave.adapters.agents import CLAUDE_CODE
 from tests.integration.test_run import LIMIT, Stage
 
 AGENT = 'echo "$HARDSAVE_SOCKET" > ../socket; while [ ! -e ../end ]; do sleep 0.05; done'
@@ -52,7 +53,7 @@ class Beside(Stage):
         told = {"session_id": "s", "hook_event_name": "PostToolUse", "tool_use_id": call}
         told |= {"transcript_path": str(self.transcript), "cwd": str(self.work)}
         made = subprocess.Popen(
-            [sys.executable, "-P", "-m", "hardsave.adapters.entry"],
+            shlex.split(install.command(CLAUDE_CODE)),
             cwd=self.work,
             env={**self.environment, **environment},
             stdin=subprocess.PIPE,
@@ -187,7 +188,7 @@ def test_the_socket_goes_with_the_resident_and_a_left_one_with_the_next(beside: 
 def test_two_residents_serve_their_own_agents(beside: Beside) -> None:
     """In one workspace, on two timelines."""
     second = beside.run(
-        f"{sys.executable} -P -m hardsave.adapters.entry <<< "
+        f"{install.command(CLAUDE_CODE)} <<< "
         '\'{"session_id": "s2", "hook_event_name": "Stop"}\'; echo "$HARDSAVE_SOCKET"',
         "--timeline",
         "u",

@@ -2,7 +2,7 @@
 
 The agent must not notice us: this exits 0 whatever happens (2 would forbid the agent its tool), it
 prints nothing (what a hook prints may go to the model), and it returns within its budget. What
-does the work is loaded only if nobody else does it.
+does the work is loaded only if nobody else does it, and by a child of its own.
 """
 
 import os
@@ -12,18 +12,24 @@ import time
 from hardsave.runtime import handover
 
 
-def main() -> int:
-    """Take one call of a hook, of the agent that the first argument names. Always 0."""
+def main() -> None:
+    """Take one call of a hook, and end. Nothing is left to be tidied up, nor anybody to be told."""
     try:
-        data = sys.stdin.buffer.read(handover.LARGEST_INPUT)
-        id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
-        if not _handed_over(id, at, data):
-            from hardsave.adapters import hook
+        take()
+    finally:
+        os._exit(0)
 
-            hook.alone(data, sys.argv[1:], id, at, seconds=end - time.monotonic())
-    except Exception:  # noqa: BLE001, S110 # no process to be had, half an installation: there is
-        pass  # nobody to tell, and the agent must go on
-    return 0
+
+def take() -> None:
+    """One call of a hook, of the agent that the first argument names."""
+    data = sys.stdin.buffer.read(handover.LARGEST_INPUT) if sys.stdin else b""
+    id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
+    if _handed_over(id, at, data):
+        return
+    from hardsave.adapters import child
+
+    words = sys.argv[1:]
+    child.detached(lambda: _alone(data, words, id, at), seconds=max(end - time.monotonic(), 0))
 
 
 def _handed_over(id: str, at: int, data: bytes) -> bool:
@@ -33,5 +39,11 @@ def _handed_over(id: str, at: int, data: bytes) -> bool:
     return handover.hand_over(path, handover.request(id, at, sys.argv[1:], data))
 
 
+def _alone(data: bytes, words: "list[str]", id: str, at: int) -> None:
+    from hardsave.adapters import hook
+
+    hook.alone(data, words, id, at)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

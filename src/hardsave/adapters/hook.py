@@ -1,19 +1,18 @@
 """What a call of a hook comes to: files and conversation saved, or a note that says why not.
 
-A hook that is alone lets a child do the work, and waits for it no longer than its budget; a child
+A hook that is alone lets a child do this, and waits for it no longer than its budget; a child
 that is late or dies leaves its note in the spool, and the next checkpoint says so. A resident does
 the same work in a thread, on the vault that it has open.
 """
 
 import os
-import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import hardsave
 from hardsave import config
@@ -45,54 +44,20 @@ class Called(NamedTuple):
         return cls(Path(here()), time.time_ns(), new_id())
 
 
-def alone(data: bytes, words: Sequence[str], id: str, at: int, *, seconds: float) -> None:
-    """Do it without a resident; return when it is done, or when its time is over."""
-    called = Called(Path(here()), at, id)
-    detached(lambda: _limited(data, agent_of(words), called), seconds=max(seconds, 0))
+def alone(data: bytes, words: Sequence[str], id: str, at: int) -> None:
+    """Do it without a resident. Even a first capture of a large workspace ends some time."""
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(LIMIT_SECONDS)
+    work(data, os.environ, agent_of(words), Called(Path(here()), at, id))
+
+
+def _give_up(number: int, frame: FrameType | None) -> None:
+    raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
 
 
 def agent_of(words: Sequence[str]) -> Agent:
     """Whose hook it is: the first word after the program's name says so."""
     return agents.named(next(iter(words), None)) or CLAUDE_CODE
-
-
-def detached(job: Callable[[], None], *, seconds: float) -> bool:
-    """Let a process of its own do a job; whether it was done in time."""
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _do(job)
-    os.close(writes)
-    try:
-        if not select.select([reads], [], [], seconds)[0]:
-            return False
-        os.waitpid(child, 0)
-        return True
-    finally:
-        os.close(reads)
-
-
-def _do(job: Callable[[], None]) -> NoReturn:
-    """In the child: nobody's output is held open, and nobody's signals are ours."""
-    try:
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
-        job()
-    finally:
-        os._exit(0)  # what even a note could not be written about has nobody left to be told
-
-
-def _limited(data: bytes, agent: Agent, called: Called) -> None:
-    """Even a first capture of a large workspace ends some time."""
-    signal.signal(signal.SIGALRM, _give_up)
-    signal.alarm(LIMIT_SECONDS)
-    work(data, os.environ, agent, called)
-
-
-def _give_up(number: int, frame: FrameType | None) -> None:
-    raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
 
 
 @contextmanager

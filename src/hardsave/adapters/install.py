@@ -57,7 +57,7 @@ def settings_file(
 def command(agent: Agent) -> str:
     """What the hooks call: this very Python, without shims, and nothing of the workspace."""
     named = "" if agent is CLAUDE_CODE else f" {agent.name}"
-    return f"{shlex.quote(sys.executable)} -P -m {settings.MODULE}{named}"
+    return f"{shlex.quote(sys.executable)} -P -c {shlex.quote(settings.PROGRAM)}{named}"
 
 
 def plan(agent: Agent, path: Path, *, undo: bool) -> Change:

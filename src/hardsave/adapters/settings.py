@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Misuse
 
-MODULE = "hardsave.adapters.entry"
+PROGRAM = "from hardsave.adapters.entry import main; main()"
+"""For `python -c`: `-m` loads a dozen modules more, which takes longer than what they are for."""
 _OURS = re.compile(
-    r"(^|\s)-m hardsave\.adapters\.(entry|hook)(\s|$)|(^|[/\s\"'])hardsave-hook([\s\"']|$)"
+    rf"(^|\s)-c '{re.escape(PROGRAM)}'(\s|$)|(^|\s)-m hardsave\.adapters\.(entry|hook)(\s|$)"
+    r"|(^|[/\s\"'])hardsave-hook([\s\"']|$)"
 )
 
 

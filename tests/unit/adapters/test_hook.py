@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.adapters import entry, hook, spool
+from hardsave.adapters import child, entry, hook, install, spool
+from hardsave.adapters.agents import CLAUDE_CODE
 from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
 
@@ -154,7 +156,7 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
             time.sleep(0.01)
         done.touch()
 
-    assert not hook.detached(job, seconds=0.05)
+    assert not child.detached(job, seconds=0.05)
     assert not done.exists()
     (tmp_path / "go").touch()
     while not done.exists():  # it goes on by itself
@@ -170,7 +172,7 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
         hook.save = lambda *_: dies()  # in the child alone
         hook.work(told(transcript), os.environ)
 
-    assert hook.detached(job, seconds=30)
+    assert child.detached(job, seconds=30)
     (note,) = spool.missed(place(project))
     assert note.about["hook"] == "Stop"
     assert "why" not in note.about
@@ -178,9 +180,52 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense"])
 def test_the_program_is_silent_and_ends_with_0(project: Path, data: bytes) -> None:
-    command = [sys.executable, "-P", "-m", "hardsave.adapters.entry"]
+    command = shlex.split(install.command(CLAUDE_CODE))
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_program_without_any_input_leaves_a_note(project: Path) -> None:
+    command = f"exec {install.command(CLAUDE_CODE)} <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    (note,) = spool.missed(place(project))
+    assert "not the words of a hook" in note.about["why"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
+def test_the_program_ends_with_0_whatever_is_raised(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(entry, "take", fails)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            entry.main()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_who_waits_for_the_work_loads_nothing_of_it() -> None:
+    """The agent waits for that process: to start, to be forked and to end."""
+    script = "import sys; before = set(sys.modules); from hardsave.adapters import child, entry\n"
+    script += "child.detached = lambda job, *, seconds: None\nentry.take()\n"
+    script += "print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={key: value for key, value in os.environ.items() if key != handover.VARIABLE},
+    )
+    theirs = [name for name in done.stdout.split() if not name.startswith("hardsave")]
+    assert set(theirs) <= {"_socket", "gc", "select"}
+    assert "hardsave.adapters.hook" not in done.stdout.split()
 
 
 def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
@@ -193,8 +238,8 @@ def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
     now, given = [100.0], []
     monkeypatch.setattr(handover, "hand_over", takes_its_time)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(hook, "detached", lambda job, *, seconds: given.append(seconds))
+    monkeypatch.setattr(child, "detached", lambda job, *, seconds: given.append(seconds))
     monkeypatch.setenv(handover.VARIABLE, str(tmp_path / "socket"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    assert entry.main() == 0
+    entry.take()
     assert given == [pytest.approx(1)]

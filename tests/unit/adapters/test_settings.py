@@ -1,14 +1,15 @@
 import json
+import shlex
 from typing import Any
 
 import pytest
 
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
-from hardsave.adapters.settings import installed, places, with_hooks, without_hooks
+from hardsave.adapters.settings import PROGRAM, installed, places, with_hooks, without_hooks
 from hardsave.errors import Misuse
 
 HOOKS = CLAUDE_CODE.hooks
-COMMAND = "'/opt/a b/python' -P -m hardsave.adapters.entry"
+COMMAND = f"'/opt/a b/python' -P -c {shlex.quote(PROGRAM)}"
 THEIRS = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say -m hardsave"}]}
 ODD = [
     {},
@@ -31,8 +32,11 @@ def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None
     assert without_hooks(after) == text
 
 
-def test_installing_twice_installs_once_and_takes_the_new_command() -> None:
-    again = with_hooks(with_hooks("{}", "/old/bin/hardsave-hook", CODEX.hooks), COMMAND, HOOKS)
+@pytest.mark.parametrize(
+    "old", ["/old/bin/hardsave-hook", "python3 -P -m hardsave.adapters.entry", COMMAND]
+)
+def test_installing_twice_installs_once_and_takes_the_new_command(old: str) -> None:
+    again = with_hooks(with_hooks("{}", old, CODEX.hooks), COMMAND, HOOKS)
     assert json.loads(again) == json.loads(with_hooks("{}", COMMAND, HOOKS))
     assert with_hooks(again, COMMAND, HOOKS) == again
 

@@ -106,7 +106,7 @@ def test_both_agents_get_their_hooks_and_give_them_back(
     assert set(found) == set(CODEX.hooks)
     assert found["Stop"][0] == json.loads(theirs)["hooks"]["Stop"][0]
     assert found["SessionEnd"][0]["hooks"][0]["timeout"] == 3
-    assert found["PreToolUse"][0]["hooks"][0]["command"].endswith("hardsave.adapters.entry codex")
+    assert found["PreToolUse"][0]["hooks"][0]["command"].endswith(" codex")
     assert settings.exists()
     assert "Codex silently runs no hook that you have not trusted" in ran.err
     assert run("init", "--undo", "--yes").code == Exit.DONE

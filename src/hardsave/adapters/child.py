@@ -1,0 +1,45 @@
+"""A process of its own, for work that an agent waits for, but not for ever.
+
+It is forked before anything that works is loaded: the parent, for which the agent waits, is then
+small enough to be copied and to end in no time.
+"""
+
+import gc
+import os
+import select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` takes longer to load than all of this
+    from collections.abc import Callable
+    from typing import NoReturn
+
+_MANY_OBJECTS = 50_000  # more than modules bring along, among which there is no garbage
+
+
+def detached(job: "Callable[[], None]", *, seconds: float) -> bool:
+    """Let a process of its own do a job; whether it was done in time."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _do(job)
+    os.close(writes)
+    try:
+        if not select.select([reads], [], [], seconds)[0]:
+            return False
+        os.waitpid(child, 0)
+        return True
+    finally:
+        os.close(reads)
+
+
+def _do(job: "Callable[[], None]") -> "NoReturn":
+    """In the child: nobody's output is held open, and nobody's signals are ours."""
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        gc.set_threshold(_MANY_OBJECTS)
+        job()
+    finally:
+        os._exit(0)  # what even a note could not be written about has nobody left to be told
