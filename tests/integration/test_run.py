@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import hardsave
+from hardsave.runtime import survivors
 
 LIMIT = 60.0
 
@@ -80,6 +82,13 @@ class Stage:
                     found.append(int(folder.name))
         return found
 
+    def end_of(self, command: str | None) -> None:
+        """Of what agents have left behind, or of one such."""
+        for each in survivors.find("HARDSAVE_STORE", f"sqlite:///{self.store}"):
+            if command in (None, each.command):
+                with suppress(ProcessLookupError):
+                    os.kill(each.pid, signal.SIGKILL)
+
     def end(self) -> None:
         for process in self._running:
             if process.poll() is None:
@@ -90,6 +99,7 @@ class Stage:
                     stream.close()
         for pid in self.residents():
             os.kill(pid, signal.SIGKILL)
+        self.end_of(None)
 
 
 @pytest.fixture
@@ -138,7 +148,7 @@ def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
 
 
 def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
-    agent = stage.start("echo work > f; sleep 600")
+    agent = stage.start("echo work > f; exec sleep 600")
     written = stage.work / "f"
     stage.wait_for(lambda: written.exists() and written.read_text() == "work\n")
     agent.kill()
@@ -149,6 +159,38 @@ def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
         assert vault.verify().ok
     stage.wait_for(lambda: stage.residents() == [])
+
+
+def test_what_outlives_a_killed_agent_is_saved_too(stage: Stage) -> None:
+    work = "(until [ -e ../go ]; do sleep 0.05; done; echo late > f) & "
+    agent = stage.start(f"{work} touch ../begun; sleep 600")
+    stage.wait_for((stage.work.parent / "begun").exists)
+    agent.kill()
+    agent.wait(timeout=LIMIT)
+    stage.wait_for(lambda: "the agent has ended; still running: " in stage.log())
+    (stage.work.parent / "go").touch()
+    stage.wait_for(lambda: stage.snapshots()[-1] == {"f": b"late\n"})
+    stage.end_of("sleep 600")
+    stage.wait_for_the_end()
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        (line,) = vault.timelines()
+        assert line.get().status == "ended"
+        assert "left_running" not in line.get().metadata
+
+
+def test_a_resident_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
+    agent = stage.start("touch ../begun; exec sleep 600")
+    stage.wait_for((stage.work.parent / "begun").exists)
+    for pid in stage.residents():
+        os.kill(pid, signal.SIGTERM)
+    stage.wait_for_the_end()
+    assert agent.poll() is None
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        (line,) = vault.timelines()
+        last = line.get()
+    assert last.status == "ended"
+    assert last.description == f"still running: sleep 600 ({agent.pid})"
+    assert last.metadata["left_running"] == [{"pid": agent.pid, "command": "sleep 600"}]
 
 
 def test_the_agent_has_signals_and_surroundings_as_without_us(stage: Stage) -> None:

@@ -2,7 +2,9 @@
 
 It is nobody's child and has no terminal, so it cannot take the agent down, and the agent cannot
 take it along: not by Ctrl-C, not by its death. It ends soon after the agent has ended, with
-a last save. Whatever goes wrong here is written to a log beside the store.
+a last save. If the agent leaves processes behind, they may still write: it goes on saving until
+they have ended too, for ten minutes at most, and its last save names those that are left.
+Whatever goes wrong here is written to a log beside the store.
 
     hardsave run → forks away `python -m` PROGRAM → waits until it is ready → becomes the agent
 
@@ -16,17 +18,22 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hardsave
 from hardsave.errors import HardsaveError
+from hardsave.runtime import handover, survivors
 from hardsave.runtime.life import Life
 from hardsave.runtime.reception import Desk, Reception
+from hardsave.runtime.survivors import Survivor
 
 READY = b"ready\n"
 _QUIET = 0.15  # seconds without a change: a burst has settled
 _LIMIT = 2.0  # a burst that does not end is saved all the same
+_AFTERWARDS_SECONDS = 600.0  # then what an agent has left behind is a service, and not its work
+_NAMED = 20  # of the processes that are left
 _log = logging.getLogger(__name__)
 
 
@@ -60,6 +67,7 @@ class Resident:
         self._line = line
         self._workspace = workspace
         self._about: Mapping[str, Any] = {"command": list(command)}
+        self._left: Sequence[Survivor] = ()
         self._is_ending = threading.Event()
         self._wake: Callable[[], None] | None = None
         self.saves = 0
@@ -77,8 +85,9 @@ class Resident:
                     self._save_changes("running")
         self._save("ended")
 
-    def end(self) -> None:
-        """To be called from any thread, or a signal's handler."""
+    def end(self, left: Sequence[Survivor] = ()) -> None:
+        """To be called from any thread, or a signal's handler. `left` goes on without us."""
+        self._left = left
         self._is_ending.set()
         if self._wake is not None:
             self._wake()
@@ -93,7 +102,12 @@ class Resident:
 
     def _save(self, status: str) -> None:
         try:
-            self._line.snapshot(self._workspace, status=status, metadata=self._about)
+            self._line.snapshot(
+                self._workspace,
+                status=status,
+                description=told(self._left) if status == "ended" else "",
+                metadata={**self._about, **_listed(self._left)},
+            )
             self.saves += 1
         except HardsaveError:
             self._failed()
@@ -126,8 +140,10 @@ def _reside(task: Task, open_desk: OpenDesk) -> None:
     with hardsave.open(task.store) as vault:
         line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
         resident = Resident(line, workspace, task.command)
-        signal.signal(signal.SIGTERM, lambda *_: resident.end())
-        threading.Thread(target=_end_with, args=(Life(task.agent), resident), daemon=True).start()
+        look = partial(survivors.find, handover.VARIABLE, task.socket)
+        signal.signal(signal.SIGTERM, lambda *_: resident.end(look()))
+        ours = (Life(task.agent), look, resident)
+        threading.Thread(target=_end_with, args=ours, daemon=True).start()
         with _hearing(Path(task.socket), open_desk(vault, task)):
             resident.stay(lambda: _tell(task.ready))
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
@@ -148,9 +164,26 @@ def _hearing(path: Path, desk: Desk) -> Iterator[None]:
         here.close()
 
 
-def _end_with(life: Life, resident: Resident) -> None:
+def _end_with(life: Life, look: Callable[[], Sequence[Survivor]], resident: Resident) -> None:
+    """With the agent, and with whoever it has left behind."""
     life.wait()
-    resident.end()
+    if left := look():
+        _log.info("the agent has ended; %s", told(left))
+        left = survivors.wait(look, _AFTERWARDS_SECONDS)
+        _log.info("%s", told(left) or "what it had left behind has ended, too")
+    resident.end(left)
+
+
+def told(left: Sequence[Survivor]) -> str:
+    """What people read in a log; nothing if nobody is left."""
+    if not left:
+        return ""
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return f"still running: {', '.join(map(str, left[:3]))}{more}"
+
+
+def _listed(left: Sequence[Survivor]) -> dict[str, Any]:
+    return {"left_running": [each._asdict() for each in left[:_NAMED]]} if left else {}
 
 
 def _tell(descriptor: int) -> None:

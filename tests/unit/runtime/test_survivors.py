@@ -1,0 +1,83 @@
+"""Who outlives an agent, and for how long that is waited for."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hardsave.runtime import resident, survivors
+from hardsave.runtime.survivors import Survivor, find
+
+VARIABLE = "HARDSAVE_TEST_SURVIVORS"
+SLEEP = "import time; time.sleep(600)"
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> str:
+    return f"{tmp_path}/a b=c"
+
+
+@pytest.fixture
+def left(token: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process that has inherited it, in a session of its own, and has nothing else to do."""
+    environment = {**os.environ, VARIABLE: token}
+    command = [sys.executable, "-c", SLEEP]
+    with subprocess.Popen(command, env=environment, start_new_session=True) as made:
+        yield made
+        made.kill()
+
+
+def wait_for(token: str, count: int) -> list[Survivor]:
+    end = time.monotonic() + 30
+    while len(found := find(VARIABLE, token)) != count and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
+def test_whoever_has_inherited_it_is_found_and_the_dead_are_not(
+    token: str, left: "subprocess.Popen[bytes]"
+) -> None:
+    assert wait_for(token, 1) == [Survivor(left.pid, f"{sys.executable} -c {SLEEP}"[:80])]
+    assert find(VARIABLE, token[:-1]) == []
+    left.kill()
+    os.waitid(os.P_PID, left.pid, os.WEXITED | os.WNOWAIT)  # dead, and not buried
+    assert find(VARIABLE, token) == []
+
+
+def test_this_process_is_not_among_them(token: str) -> None:
+    environment = {**os.environ, VARIABLE: token}
+    script = f"from hardsave.runtime.survivors import find; print(find({VARIABLE!r}, {token!r}))"
+    command = [sys.executable, "-P", "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
+
+
+def test_where_there_is_no_proc_nobody_is_found(token: str, tmp_path: Path) -> None:
+    assert find(VARIABLE, token, proc=tmp_path / "none") == []
+
+
+def test_waiting_ends_when_nobody_is_left_or_time_is_over() -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    def look() -> list[Survivor]:
+        return [Survivor(7, "serve")] if now[0] < 5 else []
+
+    assert survivors.wait(look, 10, clock=lambda: now[0], sleep=sleep) == []
+    assert now[0] < 6
+    now[0] = 0.0
+    assert survivors.wait(look, 3, clock=lambda: now[0], sleep=sleep) == [Survivor(7, "serve")]
+    assert 3 <= now[0] < 4
+
+
+def test_what_people_read_about_them() -> None:
+    many = [Survivor(pid, "serve") for pid in range(1, 6)]
+    assert resident.told([]) == ""
+    assert resident.told(many[:1]) == "still running: serve (1)"
+    assert resident.told(many).endswith("serve (2), serve (3) and 2 more")
