@@ -1,12 +1,14 @@
 """Where a store lies when nobody names one."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 import hardsave
 from hardsave import config
+from hardsave.errors import Unavailable
 from hardsave.stores.registry import sqlite_path
 
 
@@ -46,6 +48,33 @@ def test_other_systems_keep_data_in_their_own_places(home: Path) -> None:
     assert config.data_directory({"LOCALAPPDATA": "/local"}, "win32") == Path("/local/hardsave")
     fallback = home / "AppData" / "Local" / "hardsave"
     assert config.data_directory({}, "win32") == fallback
+
+
+@pytest.mark.parametrize("home", ["", "relative", None])
+def test_a_home_that_makes_no_sense_is_asked_of_the_system(
+    home: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if home is None:
+        monkeypatch.delenv("HOME", raising=False)
+    else:
+        monkeypatch.setenv("HOME", home)
+    assert config.home() == Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+
+def test_who_has_no_home_has_to_name_a_store(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)  # a user that no system knows
+    with pytest.raises(Unavailable, match="set HOME, or name a store with HARDSAVE_STORE"):
+        config.store_url({}, project)
+    named = {"HARDSAVE_STORE": str(tmp_path / "store.db")}
+    url = config.store_url(named, project)
+    with hardsave.open(url) as vault:
+        saved = vault.timeline("main").save({}, workspace=project)
+    assert saved.snapshot is not None
+    assert config.files({}, project) == []
+    assert config.data_directory({"XDG_DATA_HOME": "/data"}, "linux") == Path("/data/hardsave")
 
 
 # Which project

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave import config
 from hardsave.adapters import claude_lines, codex_lines
 from hardsave.adapters.lines import Lines
 
@@ -37,7 +38,7 @@ class Agent(NamedTuple):
     def home(self, environment: Mapping[str, str]) -> Path:
         """Where it keeps what belongs to a user."""
         given = environment.get(self.folder_variable)
-        return Path(given) if given else Path.home() / self.folder
+        return Path(given) if given else config.home() / self.folder
 
 
 CLAUDE_CODE = Agent(

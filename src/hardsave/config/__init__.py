@@ -14,12 +14,13 @@ from hardsave.config.places import (
     STORE_FILE,
     data_directory,
     file_url,
+    home,
     project_key,
     project_root,
     store_folder,
     user_file,
 )
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, Unavailable
 from hardsave.logs import log
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "data_directory",
     "file_url",
     "files",
+    "home",
     "named_store",
     "project_key",
     "project_root",
@@ -92,7 +94,10 @@ def files(
 
 
 def _of_user(environment: Mapping[str, str], platform: str) -> "list[Found]":
-    user = user_file(environment, platform)
+    try:
+        user = user_file(environment, platform)
+    except Unavailable:  # who has no home keeps no files there
+        return []
     if not os.path.exists(user):
         return []
     from hardsave.config.file import content, read  # few have such files

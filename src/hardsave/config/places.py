@@ -10,6 +10,8 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from hardsave.errors import Unavailable
+
 STORE_FILE = "store.db"
 PROJECT_FILE = "hardsave.yaml"
 USER_FILE = "config.yaml"
@@ -41,22 +43,45 @@ def project_key(directory: Path) -> str:
     return f"{readable or 'root'}-{digest}"
 
 
+def home() -> Path:
+    """Where a user is at home: as the environment says, else as the system knows.
+
+    A relative path would be another place in every directory. `Unavailable` if nobody knows.
+    """
+    if os.path.isabs(os.environ.get("HOME", "")):
+        return Path.home()
+    try:
+        return Path(f"~{_user_name()}").expanduser()
+    except (LookupError, RuntimeError) as error:
+        raise Unavailable(
+            "nobody knows where your home is: set HOME, or name a store with HARDSAVE_STORE"
+        ) from error
+
+
+def _user_name() -> str:
+    if os.name == "nt":
+        return ""  # which does not go by HOME
+    import pwd  # not on every system
+
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
 def user_file(environment: Mapping[str, str], platform: str) -> Path:
     """Where a user keeps settings for all projects."""
     if platform in ("win32", "darwin"):
         return data_directory(environment, platform) / USER_FILE
     given = environment.get("XDG_CONFIG_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".config"
+    base = Path(given) if os.path.isabs(given) else home() / ".config"
     return base / "hardsave" / USER_FILE
 
 
 def data_directory(environment: Mapping[str, str], platform: str) -> Path:
     """Where this user's programs keep their data."""
     if platform == "win32":
-        base = Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        base = Path(environment.get("LOCALAPPDATA") or home() / "AppData" / "Local")
     elif platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
+        base = home() / "Library" / "Application Support"
     else:
         given = environment.get("XDG_DATA_HOME", "")
-        base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "share"
+        base = Path(given) if os.path.isabs(given) else home() / ".local" / "share"
     return base / "hardsave"

@@ -12,6 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave import config
+from hardsave.errors import Unavailable
 from hardsave.workspace import gitlook, ignore, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitlook import Look
@@ -102,9 +104,16 @@ def _excludes(last: Excludes | None) -> Excludes:
         return last
     start_ns = time.time_ns()
     seen: list[Path] = []
-    content = ignore.global_excludes(os.environ, Path.home(), seen)
+    content = ignore.global_excludes(os.environ, _home(), seen)
     taken = stamps.taken(map(os.fsencode, seen), start_ns, follows=True)
     return Excludes(environment, content, taken)
+
+
+def _home() -> Path:
+    try:
+        return config.home()
+    except Unavailable:
+        return Path(os.devnull)  # nothing lies beneath it
 
 
 def _top(root: Path) -> Path | None:
