@@ -18,10 +18,13 @@ _MANY_OBJECTS = 50_000  # more than modules bring along, among which there is no
 
 def detached(job: "Callable[[], None]", *, seconds: float) -> bool:
     """Let a process of its own do a job; whether it was done in time."""
+    while (nothing := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # a stream that somebody has closed; else the pipe would get its number
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
-        _do(job)
+        _do(job, nothing)
+    os.close(nothing)
     os.close(writes)
     try:
         if not select.select([reads], [], [], seconds)[0]:
@@ -32,11 +35,10 @@ def detached(job: "Callable[[], None]", *, seconds: float) -> bool:
         os.close(reads)
 
 
-def _do(job: "Callable[[], None]") -> "NoReturn":
+def _do(job: "Callable[[], None]", nothing: int) -> "NoReturn":
     """In the child: nobody's output is held open, and nobody's signals are ours."""
     try:
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         gc.set_threshold(_MANY_OBJECTS)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -143,6 +144,7 @@ def cli(ctx: click.Context, /, **given: Any) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _fill_in_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # no text is a reason to fail
@@ -160,8 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _report(given, Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _give_up_streams()  # whoever read us has had enough
         return Exit.FAILED
     except OSError as error:
         return _report(given, Exit.FAILED, str(error))
@@ -172,15 +173,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(given, Exit.FAILED, f"a fault of hardsave itself: {error!r}")
 
 
+def _fill_in_streams() -> None:
+    """Whoever starts us with a stream closed wants nothing of it, and not that the next file that
+    is opened gets its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115 # for as long as we live
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def _give_up_streams() -> None:
+    """What cannot be written goes nowhere: Python would try again at its end, and complain."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
 def _report(given: Sequence[str], exit: Exit, message: str) -> int:
     """Say what went wrong, in the form that was asked for."""
     before_other_commands = given[: given.index("--")] if "--" in given else given
     if "--json" in before_other_commands:
-        print(json.dumps(as_data(exit, message), indent=2), flush=True)
-    else:
-        from hardsave.cli import words  # what somebody else wrote may stand in a message
+        try:
+            print(json.dumps(as_data(exit, message), indent=2), flush=True)
+        except OSError:  # perhaps that is what went wrong
+            _give_up_streams()
+        else:
+            return exit
+    from hardsave.cli import words  # what somebody else wrote may stand in a message
 
+    with suppress(OSError):
         print(words.passage(f"hardsave: {message}"), file=sys.stderr)
+    _give_up_streams()
     return exit
 
 

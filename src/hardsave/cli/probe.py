@@ -14,7 +14,7 @@ _FILES = {"a.txt": b"one\n", "deep/down/b.bin": bytes(range(256)), "empty": b""}
 def run(beside: Path | None) -> str | None:
     """Save, destroy, restore, compare; what is wrong, or None.
 
-    In a directory `beside` the store, so that it is the same disk.
+    In a directory `beside` the store, or where it would come to lie, so that it is the same disk.
     """
     scratch = Path(tempfile.mkdtemp(prefix="hardsave-doctor-", dir=beside))
     try:

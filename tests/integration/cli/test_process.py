@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.integration.cli.conftest import HARDSAVE, Project
 
 
@@ -51,6 +53,43 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(project: Project) -> None:
         check=False,
     )
     assert piped.stderr == ""
+
+
+def shell(project: Project, script: str) -> "subprocess.CompletedProcess[str]":
+    """A line of a shell, in which `hardsave` is ours."""
+    return subprocess.run(
+        ["sh", "-c", f'hardsave() {{ {" ".join(HARDSAVE)} "$@"; }}; {script}'],
+        cwd=project.path,
+        env={"PATH": os.environ["PATH"], **project.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("hardsave log >&-", 0),
+        ("hardsave log --json 2>&-", 0),
+        ("hardsave log <&- >&- 2>&-", 0),
+        ("hardsave show @ --file a.txt >&-", 3),
+        ("hardsave rewind @~1 <&-", 2),
+        ("hardsave log >/dev/full", 1),
+        ("hardsave log --json >/dev/full", 1),
+        ("hardsave show nothing --json >/dev/full", 3),
+        ("hardsave log >/dev/full 2>/dev/full", 1),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_no_fault_of_ours(
+    project: Project, script: str, code: int
+) -> None:
+    done = shell(project, script)
+    assert done.returncode == code, done
+    assert "Traceback" not in done.stderr
+    assert "fault of hardsave" not in done.stderr
+    assert project.run("verify").returncode == 0
 
 
 def test_a_followed_log_is_one_json_document_a_line(project: Project) -> None:

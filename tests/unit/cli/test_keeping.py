@@ -127,6 +127,19 @@ def test_doctor_proves_that_it_works_and_leaves_nothing_behind(
     assert {path for path in everything() - before if "hardsave-doctor-" in path} == set()
 
 
+def test_doctor_tells_of_a_place_where_no_store_can_be_made(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/proc")
+    ran = run("doctor", "--json")
+    assert ran.code == 1
+    found = {each["what"]: each for each in ran.data}["save and restore"]
+    assert (found["level"], "/proc/" in found["message"]) == ("failure", True)
+    ran = run("save")
+    assert ran.code == 6
+    assert "or name a store elsewhere with --store or HARDSAVE_STORE" in ran.err
+
+
 def test_doctor_warns_of_a_store_that_an_agent_can_reach(run: Run, project: Path) -> None:
     run("save", "--store", "here.db")
     found = {each["what"]: each for each in run("doctor", "--store", "here.db", "--json").data}

@@ -56,8 +56,7 @@ def _looked(what: str, look: "Look", session: Session) -> Finding:
 
 def _probe(what: str, session: Session) -> Finding:
     path = session.store_path
-    beside = path.parent if path is not None and path.parent.is_dir() else None
-    fault = probe.run(beside)
+    fault = probe.run(None if path is None else next(filter(Path.is_dir, path.parents)))
     if fault is None:
         return Finding(what, "ok", "files and state were saved, destroyed, restored and compared")
     return Finding(what, "failure", fault, "report it, with 'hardsave --version'")

@@ -94,7 +94,9 @@ class SqliteStore(Questions):
             )
         except OSError as error:
             self._let_go()
-            raise Unavailable(f"{self.path} cannot be opened: {error}") from error
+            raise Unavailable(
+                f"{self.path} cannot be opened: {error}; see to it, or name a store elsewhere"
+            ) from error
         except BaseException:
             self._let_go()
             raise
