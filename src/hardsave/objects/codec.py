@@ -29,6 +29,7 @@ from hardsave.objects.redaction import Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
 
 if TYPE_CHECKING:
+    import decimal
     import zoneinfo
 
 _OPTIONS = (
@@ -221,9 +222,17 @@ def _zone_name(zone: datetime.tzinfo | None) -> str | None:
 
 def _revive_datetime(parts: list[Any]) -> datetime.datetime:
     text, fold, zone = parts
-    moment = datetime.datetime.fromisoformat(text).replace(fold=fold)
+    moment = datetime.datetime.fromisoformat(text)
+    moment = moment.replace(fold=fold, tzinfo=_offset(text, moment.tzinfo))
     known = None if zone is None else _zone(zone)
     return moment if known is None else moment.replace(tzinfo=known)
+
+
+def _offset(text: str, parsed: datetime.tzinfo | None) -> datetime.tzinfo | None:
+    """The offset at the end of an ISO text; Python reads one below a second as none."""
+    if parsed is not datetime.UTC or text[-15:-6] != "00:00:00.":
+        return parsed
+    return datetime.timezone(datetime.timedelta(microseconds=int(text[-16] + text[-6:])))
 
 
 def _zone(name: str) -> "zoneinfo.ZoneInfo | None":
@@ -255,7 +264,8 @@ def _time_parts(time: datetime.time) -> list[Any]:
 
 def _revive_time(parts: list[Any]) -> datetime.time:
     text, fold, zone = parts
-    time = datetime.time.fromisoformat(text).replace(fold=fold)
+    time = datetime.time.fromisoformat(text)
+    time = time.replace(fold=fold, tzinfo=_offset(text, time.tzinfo))
     return time if zone is None else time.replace(tzinfo=_zone(zone))
 
 
@@ -300,6 +310,11 @@ def _int_parts(number: int) -> tuple[int | None, Any]:
     return (None, number) if -(1 << 63) <= number < 1 << 64 else (wire.INT, _int_bytes(number))
 
 
+def _decimal_bytes(number: "decimal.Decimal") -> bytes:
+    """Its text; the exponent is a capital whatever the thread's decimal context says."""
+    return str(number).replace("e", "E").encode()
+
+
 def _revive_decimal(data: bytes) -> Any:
     from decimal import Decimal
 
@@ -326,7 +341,7 @@ def _conversions() -> tuple[Conversion, ...]:
         (datetime.time, lambda time: (wire.TIME, _time_parts(time))),
         (datetime.timedelta, lambda span: (wire.TIMEDELTA, _timedelta_parts(span))),
         (uuid.UUID, lambda value: (wire.UUID, value.bytes)),
-        (Decimal, lambda number: (wire.DECIMAL, str(number).encode())),
+        (Decimal, lambda number: (wire.DECIMAL, _decimal_bytes(number))),
         (int, _int_parts),
         (str, lambda value: (None, str.__str__(value))),
         (float, lambda value: (None, float.__float__(value))),

@@ -138,6 +138,8 @@ def encode_upto(
             begun = _begin(item, parts, step, redaction)
         except (TypeError, OverflowError) as error:
             raise Unstorable(_path(stack, step), str(error)) from None
+        except Exception as error:  # a class of the caller's own: a time zone, a property
+            raise Unstorable(_path(stack, step), f"it raised {error!r} when asked") from error
         frame.places.append(len(out.pieces))
         if isinstance(begun, bytes):
             out.add(begun)
@@ -208,7 +210,10 @@ def key_step(key: object) -> str:
     if isinstance(key, str):
         key = key if len(key) <= 60 else key[:60] + "…"
         return f".{key}" if key.isidentifier() else f"[{key!r}]"
-    return f"[{reprlib.repr(key)}]"
+    try:
+        return f"[{reprlib.repr(key)}]"
+    except ValueError:  # a number with more digits than Python writes out
+        return f"[<{type(key).__name__}>]"
 
 
 def _path(stack: list[_Frame], step: str) -> str:

@@ -120,6 +120,14 @@ def test_the_order_in_which_a_set_was_filled_does_not_matter(
         assert CODEC.encode(one) == CODEC.encode(other)
 
 
+def test_the_context_for_decimals_does_not_matter() -> None:
+    values = [decimal.Decimal(text) for text in ("1E+5", "-1.5E-400", "Infinity", "sNaN12", "0")]
+    data = CODEC.encode(values)
+    with decimal.localcontext() as context:
+        context.capitals = 0
+        assert CODEC.encode(values) == data
+
+
 IN_ANOTHER_INTERPRETER = """
 import datetime, decimal, enum, random, uuid
 from hardsave.objects.codec import Codec

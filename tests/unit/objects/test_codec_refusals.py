@@ -1,6 +1,7 @@
 """What has no stored form is refused, and the error says where it lies."""
 
 import dataclasses
+import datetime
 import enum
 import io
 import re
@@ -99,6 +100,26 @@ def test_what_is_not_data_is_refused(value: object) -> None:
     for around in (value, [value], {"a": (value,)}):
         with pytest.raises(Unstorable, match="has no stored form; pass plain data instead"):
             CODEC.encode(around)
+
+
+def test_a_path_leads_through_a_key_that_python_does_not_write_out() -> None:
+    with pytest.raises(Unstorable) as caught:
+        CODEC.encode({"a": {10**5000: [BAD]}})
+    assert caught.value.path == "state.a[<int>][0]"
+
+
+class Nowhere(datetime.tzinfo):
+    """A time zone that cannot tell its offset."""
+
+    def utcoffset(self, moment: datetime.datetime | None, /) -> datetime.timedelta | None:
+        raise LookupError("no map")
+
+
+def test_what_a_class_of_the_callers_raises_is_told_with_the_path() -> None:
+    moment = datetime.datetime(2024, 7, 1, tzinfo=Nowhere())
+    with pytest.raises(Unstorable, match=r"^state\.at\[1\]: it raised LookupError") as caught:
+        CODEC.encode({"at": [1, moment]})
+    assert isinstance(caught.value.__cause__, LookupError)
 
 
 def test_a_refusal_is_a_misuse_of_ours() -> None:

@@ -116,6 +116,22 @@ def test_a_time_of_day_keeps_its_zone() -> None:
     assert back(time).tzinfo == time.tzinfo
 
 
+@pytest.mark.parametrize("microseconds", [-1, 5, -999_999, 3_600_000_003])
+def test_an_offset_of_less_than_a_second_is_kept(microseconds: int) -> None:
+    zone = datetime.timezone(datetime.timedelta(microseconds=microseconds))
+    for moment in (
+        datetime.datetime(2024, 7, 1, 12, tzinfo=zone),
+        datetime.time(12, 0, 0, 7, tzinfo=zone),
+    ):
+        assert portrait(back(moment)) == portrait(moment)
+        assert back(moment).utcoffset() == moment.utcoffset()
+
+
+def test_a_key_may_have_more_digits_than_python_writes_out() -> None:
+    huge = 10**5000
+    assert back({huge: [huge], (huge, "a"): {huge}}) == {huge: [huge], (huge, "a"): {huge}}
+
+
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
