@@ -104,7 +104,7 @@ class Plan:
             added=len(checkpoints) + len(tombstones),
             about={"checkpoints": len(checkpoints), "renamed": self._renamed},
         )
-        data = operations.encode(self._context.objects.codec, effects)
+        data = operations.encode(effects)
         return Batch(
             user=self._user,
             event=LogRecord(0, entry, None, "import", self._context.clock(), data),

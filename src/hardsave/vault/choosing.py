@@ -206,7 +206,7 @@ def _moves(context: Context, root: bytes, after: int) -> Iterator[tuple[int, str
     """Operations that have changed files here, after some commit."""
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:
-            entry = operations.decode(context.objects.codec, row)
+            entry = operations.decode(row)
             files = None if entry is None else entry.effects.files
             if files is not None and files.workspace == root and row.timeline is not None:
                 yield row.number, row.timeline, files

@@ -22,6 +22,7 @@ from hardsave.stores.base import Changes, Move
 
 KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
 STEPS = ("undo", "redo")
+_codec = Codec()  # entries are plain data
 
 
 class FilesMove(NamedTuple):
@@ -81,8 +82,8 @@ class Entry(NamedTuple):
 # The log
 
 
-def encode(codec: Codec, effects: Effects) -> bytes:
-    """The data of an operation's log entry. `codec` redacts nothing: it holds timelines' names."""
+def encode(effects: Effects) -> bytes:
+    """The data of an operation's log entry. Nothing is redacted: it holds timelines' names."""
     data: dict[str, Any] = {
         "moves": [[m.become.name, _where(m.expect), _where(m.become)] for m in effects.moves]
     }
@@ -93,14 +94,14 @@ def encode(codec: Codec, effects: Effects) -> bytes:
         data["files"] = [list(x) if isinstance(x, tuple) else x for x in effects.files]
     if effects.tasks:
         data["tasks"] = [list(mark) for mark in effects.tasks]
-    return codec.encode({**data, **effects.about})
+    return _codec.encode({**data, **effects.about})
 
 
-def decode(codec: Codec, record: LogRecord) -> Entry | None:
+def decode(record: LogRecord) -> Entry | None:
     """The operation that a log entry speaks of; None if it is about something else."""
     if record.kind not in KINDS + STEPS:
         return None
-    data = dict(codec.decode(record.data))
+    data = dict(_codec.decode(record.data))
     effects = Effects(
         moves=tuple(
             Move(_standing(name, before), _stood(name, after))

@@ -88,6 +88,8 @@ def timeline(context: Context, name: str) -> Purged:
 def text(context: Context, wanted: str) -> Purged:
     """Put `REPLACEMENT` in the place of a text, in every checkpoint, deleted ones too. Tasks that
     have it are forgotten."""
+    if not isinstance(wanted, str):
+        raise Misuse(f"a text to purge is text, not {type(wanted).__name__}")
     if len(wanted) < MIN_TEXT:
         raise Misuse(f"a text to purge has at least {MIN_TEXT} characters, not {len(wanted)}")
     if wanted in REPLACEMENT:
@@ -109,7 +111,7 @@ def _forget_names(context: Context, old: bytes) -> None:
     last, after = 0, 0
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:
-            entry = operations.decode(context.objects.codec, row)
+            entry = operations.decode(row)
             if entry is not None and _names(entry.effects, old):
                 last = row.number
         after = rows[-1].number

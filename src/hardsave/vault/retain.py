@@ -96,7 +96,7 @@ def _look(context: Context, policy: Policy) -> _View:
 
 
 def _rows(context: Context, policy: Policy, log: list[LogRecord], since: int) -> Iterator[Row]:
-    entries = [e for e in (operations.decode(context.objects.codec, one) for one in log) if e]
+    entries = [e for e in (operations.decode(one) for one in log) if e]
     hidden_at = _hidden_at(entries)
     protected = _targets(entries, since)
     heads = _heads(context)

@@ -217,7 +217,7 @@ def fork(
     move = Move(standing, become)
     about = {"source": source.id, "from": source.timeline}
     effects = Effects((move,), added=len(added), about=about)
-    data = operations.encode(context.objects.verbatim.codec, effects)
+    data = operations.encode(effects)
     entry = LogRecord(0, id or context.new_id(), name, "fork", moment, data)
     changes = Changes(keeps=(source.id,), checkpoints=added)
     needed = source.roots if added else ()
@@ -309,7 +309,7 @@ def _operate(
         effects = effects._replace(tasks=rollback.marks(plan.tasks))
         work = rollback.rolled_back(context, plan.tasks, id)
         work = work._replace(fences=rollback.fences(context))
-        data = operations.encode(context.objects.verbatim.codec, effects)
+        data = operations.encode(effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)
         changes = Changes(hide=plan.hide, keeps=plan.keeps)
         try:

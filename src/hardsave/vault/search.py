@@ -5,6 +5,7 @@ before it began. What it finds is compared with the store: nothing hidden or dro
 """
 
 import json
+import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
@@ -182,6 +183,8 @@ def _position(after: Any) -> tuple[Any, ...]:
         return (None,) * 6
     try:
         score, order, text, line, field, path = json.loads(after)
-        return float(score), int(order), int(text), int(line), str(field), str(path)
-    except (ValueError, TypeError) as error:
+        struct.pack("dqqq", score, order, text, line)  # numbers that SQLite can hold, or an error
+        f"{field}{path}".encode()
+        return float(score), order, text, line, str(field), str(path)
+    except (ValueError, TypeError, OverflowError, struct.error, RecursionError) as error:
         raise Misuse(f"after is the `next` of an earlier page, not {after!r}") from error

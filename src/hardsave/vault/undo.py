@@ -65,7 +65,7 @@ def entries(context: Context) -> Iterator[Entry]:
     before: int | None = None
     while rows := context.store.log_before(context.user, before, _PAGE):
         for row in rows:
-            entry = operations.decode(context.objects.codec, row)
+            entry = operations.decode(row)
             if entry is not None:
                 yield entry
         before = rows[-1].number
@@ -134,7 +134,7 @@ def _turned(
     added = _added(context, entry)
     turn = operations.turn(entry, standing, added=added, latest=latest, files=files)
     timeline = entry.timeline
-    data = operations.encode(context.objects.verbatim.codec, turn.effects)
+    data = operations.encode(turn.effects)
     record = LogRecord(0, id, timeline, kind, context.clock(), data)
     move = None if timeline is None or moved else _aside(context, timeline, files)
     try:

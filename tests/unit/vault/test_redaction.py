@@ -273,6 +273,18 @@ def test_a_timeline_whose_name_looks_like_a_secret_can_be_forked_rewound_and_und
         assert line.fork("@", name=TOKEN + "x").load() == 2
 
 
+def test_an_import_of_such_a_timeline_can_be_undone(tmp_path: Path) -> None:
+    with hardsave.open("memory://") as vault:
+        vault.timeline("key-12345").save({"a": 1})
+        vault.export_file(tmp_path / "out.hardsave")
+    with hardsave.open("memory://", redact=(r"key-\d+",)) as vault:
+        vault.import_file(tmp_path / "out.hardsave")
+        vault.undo()
+        assert list(vault.timelines()) == []
+        vault.redo()
+        assert [line.name for line in vault.timelines()] == ["key-12345"]
+
+
 def test_it_works_for_coroutines() -> None:
     import asyncio
 

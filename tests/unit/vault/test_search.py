@@ -178,7 +178,22 @@ def test_an_odd_limit_is_misuse(vault: Vault, told: Timeline, limit: Any) -> Non
         vault.search("fox", limit=limit)
 
 
-@pytest.mark.parametrize("after", ["", "x", "[1]", "{}", 5])
+@pytest.mark.parametrize(
+    "after",
+    [
+        "",
+        "x",
+        "[1]",
+        "{}",
+        5,
+        f'[0.5, {1 << 64}, 1, 1, "state", "a"]',
+        f'[1{"0" * 400}, 1, 1, 1, "state", "a"]',
+        '[0.5, 1.5, 1, 1, "state", "a"]',
+        '[0.5, 1, 1, 1, "\\ud800", "a"]',
+        "[" * 100_000,
+    ],
+    ids=str,
+)
 def test_an_odd_cursor_is_misuse(vault: Vault, told: Timeline, after: Any) -> None:
     with pytest.raises(Misuse, match="after"):
         vault.search("fox", after=after)
