@@ -25,7 +25,7 @@ import ormsgpack
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects import slow, wire
-from hardsave.objects.redaction import Redaction
+from hardsave.objects.redaction import Cleaning
 from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Codec:
         types: Types = DEFAULT_TYPES,
         *,
         verbatim: bool = False,
-        redaction: Redaction | None = None,
+        redaction: Cleaning | None = None,
     ) -> None:
         self.types = types
         self.redaction = redaction

@@ -8,7 +8,7 @@ not found.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hardsave.errors import Misuse
 
@@ -28,6 +28,19 @@ class Rule(NamedTuple):
 
 
 Pattern = Rule | re.Pattern[str] | str
+
+
+class Cleaning(Protocol):
+    """What a codec asks before it writes: what is to stand in the place of what."""
+
+    def suspects(self, data: bytes) -> bool:
+        """Whether an encoded value may hold what is to go. Quick, and never wrong with no."""
+
+    def scalar(self, value: Any, /) -> Any:
+        """What is written for a value that is no container."""
+
+    def keys(self, keys: Sequence[Any], /) -> list[Any]:
+        """What is written for the keys of one dict; no two become equal."""
 
 
 class Redaction:

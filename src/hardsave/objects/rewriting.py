@@ -1,94 +1,126 @@
-"""Replacing a text inside encoded values, wherever it stands: values, keys, class names, bytes.
+"""Replacing a text in stored values, wherever it stands: values, keys, class names, bytes.
 
-Works on the encoding itself, so that nothing has to be revived: what nobody registered is
-reached like everything else. Without recursion, because values nest deeper than Python does.
+A value is read, and built anew as if somebody had saved it so: the result has the same form as
+any other. Nothing is revived that only its class could write again. Objects and enum members
+that nobody registered are carried as what they were stored as, and stay what they are.
+
+A date, a time or a Decimal whose text has it becomes a text. Keys that would become equal get
+the new text several times over; members of a set that become equal are one.
 """
 
-from hardsave.errors import Corrupt
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from hardsave.objects import wire
+from hardsave.objects.codec import Codec
+from hardsave.objects.hashing import Hash
+from hardsave.objects.levels import Out
+from hardsave.objects.tree import Builder, Fetch, Reader
+from hardsave.objects.types import Types
 
-_FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
-_TEXTS = {0xD9: 1, 0xDA: 2, 0xDB: 4}
-_BINARIES = {0xC4: 1, 0xC5: 2, 0xC6: 4}
-_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
-_FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
-_COLLECTIONS = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
+_MOMENTS = frozenset({wire.DATETIME, wire.TIME})  # a zone may be unknown here, and is kept
+_TEXTS = frozenset({wire.DATE, wire.DECIMAL})
 
 
-def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
-    """Encoded values with `old` replaced by `new` in every text and every bytes value."""
-    if old not in data:
+class Rewriting:
+    """Puts `new` in the place of `old`. `new` repeated must not have `old` in it."""
+
+    def __init__(self, old: str, new: str, fetch: Fetch) -> None:
+        self._replacing = _Replacing(old, new)
+        self._keeping = _Keeping(self._replacing.scalar)
+        self._reader = Reader(self._keeping, fetch)
+        codec = Codec(redaction=self._replacing)
+        self._builder = Builder(codec, max_value_bytes=0)  # never asked: sizes stay as they are
+
+    def value(self, data: bytes) -> bytes:
+        """One encoded value without the text."""
+        if not self._replacing.suspects(data):
+            return data
+        return self._builder.codec.encode(self._keeping.decode(data))
+
+    def root(self, root: Hash) -> tuple[Hash, Out]:
+        """The address of a whole value without the text, and the objects that may be new."""
+        out = Out()
+        return self._builder.root(self._reader.load(root), out), out
+
+
+class _Replacing:
+    """The same to a codec as a redaction: it says what is written in the place of what."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self._old = old
+        self._new = new
+        self._old_bytes = old.encode("utf-8", "surrogatepass")
+        self._plain = Codec()
+
+    def suspects(self, data: bytes) -> bool:
+        return self._old_bytes in data
+
+    def scalar(self, value: Any) -> Any:
+        if isinstance(value, bytes | bytearray | memoryview):
+            new = self._new.encode("utf-8", "surrogatepass")
+            return bytes(value).replace(self._old_bytes, new)
+        text = _text(value)
+        return (
+            value if text is None or self._old not in text else text.replace(self._old, self._new)
+        )
+
+    def keys(self, keys: Sequence[Any]) -> list[Any]:
+        encoded = [self._plain.encode(key) for key in keys]
+        taken = {data for data in encoded if not self.suspects(data)}
+        clean = list(keys)
+        for at, data in enumerate(encoded):
+            if self.suspects(data):
+                data = self._distinct(keys[at], taken)
+                clean[at] = _Keeping(self.scalar).decode(data)
+                taken.add(data)
+        return clean
+
+    def _distinct(self, key: Any, taken: set[bytes]) -> bytes:
+        """A key without the text, encoded: none of those that are `taken`."""
+        again = self
+        while (data := Codec(redaction=again).encode(key)) in taken:
+            again = _Replacing(self._old, again._new + self._new)
         return data
-    # For each nested extension under way: its code, where it ends, the place of its header
-    # among the pieces, and how much was written before it. No level is copied into the next.
-    frames: list[tuple[int, int, int, int]] = []
-    out = _Pieces()
-    at, end = 0, len(data)
-    while True:
-        if at == end:
-            if not frames:
-                return b"".join(out.pieces)
-            code, end, place, before = frames.pop()
-            out.fill(place, wire.ext_header(code, out.size - before))
-            continue
-        if at > end:
-            raise Corrupt("an encoded value ends in the middle")
-        first = data[at]
-        if first in _EXTENSIONS or first in _FIXED_EXTENSIONS:
-            code, start, size = _extension(data, at, first)
-            if code in wire.NESTED:
-                frames.append((code, end, len(out.pieces), out.size))
-                out.add(b"")
-                at, end = start, start + size
-                continue
-            content = data[start : start + size]
-            out.add(wire.ext(code, content.replace(old, new) if code == wire.TEXT else content))
-            at = start + size
-            continue
-        at = _plain(data, at, first, out, old, new)
 
 
-class _Pieces:
-    """What is rewritten so far."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self.size = 0
-
-    def add(self, piece: bytes) -> None:
-        self.pieces.append(piece)
-        self.size += len(piece)
-
-    def fill(self, place: int, piece: bytes) -> None:
-        """Put in what was left out, because it says how long the rest is."""
-        self.pieces[place] = piece
-        self.size += len(piece)
+def _text(value: Any) -> str | None:
+    """What a scalar is stored as, if that is a text."""
+    if type(value) is str:
+        return value
+    if isinstance(value, wire.Verbatim) and value.code in _TEXTS:
+        return str(value.data, "ascii")
+    if isinstance(value, wire.Kept) and value.code in _MOMENTS:
+        return str(value.data[0])
+    return None
 
 
-def _extension(data: bytes, at: int, first: int) -> tuple[int, int, int]:
-    """(code, where its content starts, how long it is)."""
-    width = _EXTENSIONS.get(first, 0)
-    size = int.from_bytes(data[at + 1 : at + 1 + width]) if width else _FIXED_EXTENSIONS[first]
-    return data[at + 1 + width], at + 2 + width, size
+class _Keeping(Codec):
+    """Reads containers and texts as Python has them, and the rest so that it is written again."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        super().__init__(_NoClasses(clean))
+
+    def _builder(self, refs: Sequence[Any]) -> Callable[[int, Any], Any]:
+        build = super()._builder(refs)
+
+        def kept(code: int, content: Any) -> Any:
+            if code in _MOMENTS:
+                return wire.Kept(code, content)
+            return wire.Verbatim(code, content) if code in _TEXTS else build(code, content)
+
+        return kept
 
 
-def _plain(data: bytes, at: int, first: int, out: _Pieces, old: bytes, new: bytes) -> int:
-    """Rewrite one header or scalar; where the next one starts."""
-    if 0xA0 <= first <= 0xBF:
-        return _sized(data, at + 1, first & 0x1F, out, old, new, is_text=True)
-    for widths, is_text in ((_TEXTS, True), (_BINARIES, False)):
-        if first in widths:
-            start = at + 1 + widths[first]
-            size = int.from_bytes(data[at + 1 : start])
-            return _sized(data, start, size, out, old, new, is_text=is_text)
-    following = at + 1 + _FIXED.get(first, 0) + _COLLECTIONS.get(first, 0)
-    out.add(data[at:following])
-    return following
+class _NoClasses(Types):
+    """Knows no class, and keeps what was stored of each. `clean` takes the text out of its name."""
 
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        super().__init__()
+        self._clean = clean
 
-def _sized(
-    data: bytes, start: int, size: int, out: _Pieces, old: bytes, new: bytes, *, is_text: bool
-) -> int:
-    content = data[start : start + size].replace(old, new)
-    out.add(wire.text(content.decode()) if is_text else wire.binary(content))
-    return start + size
+    def object_from(self, name: str, fields: dict[str, Any]) -> Any:
+        return wire.Kept(wire.OBJECT, [self._clean(name), fields])
+
+    def enum_from(self, name: str, member: str, value: Any) -> Any:
+        return wire.Kept(wire.ENUM, [self._clean(name), member, value])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import wire
-from hardsave.objects.redaction import Redaction
+from hardsave.objects.redaction import Cleaning
 
 MAX_DEPTH = 10_000
 MAX_OPEN = 4 * MAX_DEPTH  # reading also opens what a level is wrapped in
@@ -103,7 +103,7 @@ class _Output:
         return len(members)
 
 
-def encode(value: object, parts: Parts, path: str, redaction: Redaction | None = None) -> bytes:
+def encode(value: object, parts: Parts, path: str, redaction: Cleaning | None = None) -> bytes:
     """The canonical bytes of `value`, or `Unstorable` with the path to what has none."""
     data = encode_upto(None, value, parts, path, redaction)
     assert data is not None
@@ -115,7 +115,7 @@ def encode_upto(
     value: object,
     parts: Parts,
     path: str,
-    redaction: Redaction | None = None,
+    redaction: Cleaning | None = None,
 ) -> bytes | None:
     """The same; None as soon as it is clear that there are more bytes than `limit`."""
     out = _Output()
@@ -149,7 +149,7 @@ def encode_upto(
     return None
 
 
-def _begin(item: object, parts: Parts, step: str, redaction: Redaction | None) -> bytes | _Frame:
+def _begin(item: object, parts: Parts, step: str, redaction: Cleaning | None) -> bytes | _Frame:
     """A scalar's bytes, or the frame of a container."""
     if redaction is not None:
         item = redaction.scalar(item)

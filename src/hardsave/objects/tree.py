@@ -131,11 +131,18 @@ class Builder:
             return Columns(shape, None, None, [members[data] for data in sorted(members)])
         if isinstance(value, str | bytes | int | float | None):
             return None
-        fields = fields_of(value)
-        if fields is None:
+        named = self._named_fields(value)
+        if named is None:
             return None
-        name = self.codec.types.name_of(type(value))
+        name, fields = named
         return Columns(Shape.OBJECT, name, self.codec.keys(list(fields)), list(fields.values()))
+
+    def _named_fields(self, value: object) -> tuple[str, dict[str, Any]] | None:
+        """The class name and the fields of an object; None for everything that is none."""
+        if isinstance(value, wire.Kept):
+            return tuple(value.data) if value.code == wire.OBJECT else None
+        fields = fields_of(value)
+        return None if fields is None else (self.codec.types.name_of(type(value)), fields)
 
     def check_sizes(self, value: object, path: str) -> None:
         """Refuse a text or bytes value above the cap before a single byte is encoded."""

@@ -1,6 +1,7 @@
 """msgpack headers and Hardsave's extension codes: the smallest pieces of the format."""
 
 import struct
+from typing import Any
 
 # Extension codes. Part of the format: never renumber, never reuse.
 REF = 1  # empty: "the next reference of this object's envelope"
@@ -30,7 +31,7 @@ class Verbatim:
 
     __slots__ = ("code", "data")
 
-    def __init__(self, code: int, data: bytes) -> None:
+    def __init__(self, code: int, data: Any) -> None:
         self.code = code
         self.data = data
 
@@ -39,6 +40,15 @@ class Verbatim:
 
     def __hash__(self) -> int:
         return hash((self.code, self.data))
+
+
+class Kept(Verbatim):
+    """One whose content was read, as a list. Each is itself alone: what is in it may be equal
+    to Python and not the same, as 1 and True are."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 def array_header(count: int) -> bytes:

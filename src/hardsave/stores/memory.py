@@ -252,7 +252,7 @@ class MemoryStore:
 
     def owners(self, user: str | None) -> list[OwnerRecord]:
         with self._lock:
-            owners = self._tenant(user).ledger.owners.values()
+            owners = list(self._tenant(user).ledger.owners.values())
         return sorted(owners, key=lambda owner: (owner.since, owner.id))
 
     def task(self, user: str | None, name: str) -> TaskRecord | None:

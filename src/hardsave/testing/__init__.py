@@ -13,7 +13,17 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"hardsave.testing.{room}"
-        for room in ("batches", "lasting", "reading", "threads", "users", "working", "writing")
+        for room in (
+            "batches",
+            "collecting",
+            "lasting",
+            "operating",
+            "reading",
+            "threads",
+            "users",
+            "working",
+            "writing",
+        )
     )
 )
 

@@ -8,6 +8,8 @@ its workspaces, nor in free pages. Files that a repair set aside, and exports, a
 the first are named. So are the files of a workspace themselves: what they hold when they are
 saved next is there again.
 
+Values are built anew without a text: where it was the text of a date, a time or a Decimal, that
+becomes a text; keys that would become equal stay apart (see `objects.rewriting`).
 Captured files are rewritten like everything else, names and link targets too. Operations whose
 log entries name such paths are forgotten, with those before them: they cannot be undone.
 
@@ -23,17 +25,17 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord, Tombstone
-from hardsave.objects.rewriting import replaced
+from hardsave.objects.rewriting import Rewriting
 from hardsave.stores.base import Batch, Changes, Move
+from hardsave.timeline import names
 from hardsave.vault import operations, purge_tasks, search
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
 
 if TYPE_CHECKING:
-    from hardsave.workspace.rewriting import Rewriting
+    from hardsave.workspace import rewriting
 
 REPLACEMENT = "[purged]"
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
@@ -92,11 +94,11 @@ def text(context: Context, wanted: str) -> Purged:
         raise Misuse(f"a text to purge is text, not {type(wanted).__name__}")
     if len(wanted) < MIN_TEXT:
         raise Misuse(f"a text to purge has at least {MIN_TEXT} characters, not {len(wanted)}")
-    if wanted in REPLACEMENT:
+    if wanted in REPLACEMENT * len(wanted):
         raise Misuse(f"{wanted!r} is part of {REPLACEMENT!r}, which would stand in its place")
     old = wanted.encode("utf-8", "surrogatepass")
     tasks = purge_tasks.forget(context, old)
-    rewriter = _Rewriter(context, old)
+    rewriter = _Rewriter(context, wanted, old)
     _forget_names(context, old)
     count = rewriter.rewrite_all()
     purged = _collected(context, rewritten=count)
@@ -122,11 +124,11 @@ def _forget_names(context: Context, old: bytes) -> None:
 
 def _names(effects: Effects, old: bytes) -> bool:
     """Whether a path or the id of a task has the text."""
-    names = [mark.task.encode() for mark in effects.tasks]
+    named = [mark.task.encode() for mark in effects.tasks]
     if effects.files is not None:
         move = effects.files
-        names += [move.workspace, *(move.paths or ()), *(move.only or ())]
-    return any(old in name for name in names)
+        named += [move.workspace, *(move.paths or ()), *(move.only or ())]
+    return any(old in name for name in named)
 
 
 def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
@@ -171,10 +173,11 @@ def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Pur
 class _Rewriter:
     """Rewrites the checkpoints that hold a text. What it has seen of objects, it remembers."""
 
-    def __init__(self, context: Context, old: bytes) -> None:
+    def __init__(self, context: Context, wanted: str, old: bytes) -> None:
         self._context = context
         self._old = old
         self._new = REPLACEMENT.encode()
+        self._values = Rewriting(wanted, REPLACEMENT, context.objects.fetch)
         self._after = 0  # the last commit that was looked at
         self._holds: dict[Hash, bool] = {}  # whether an object, or what it leads to, has it
 
@@ -214,16 +217,16 @@ class _Rewriter:
     ) -> CheckpointRecord:
         root, workspace = record.root, record.workspace
         if self._is_held(root):
-            root, out = self._rebuilt(root)
+            root, out = self._values.root(root)
             objects |= out
         return record._replace(
             root=root,
             snapshot=None if record.snapshot is None else files.without(record.snapshot),
             workspace=None if workspace is None else self._elsewhere(workspace),
-            name=None if record.name is None else self._without(record.name),
-            status=self._without(record.status),
+            name=None if record.name is None else self._line(record.name),
+            status=self._line(record.status),
             description=self._without(record.description),
-            metadata=replaced(record.metadata, self._old, self._new),
+            metadata=self._values.value(record.metadata),
             task=None if record.task is None else self._without(record.task),
         )
 
@@ -232,17 +235,12 @@ class _Rewriter:
         path = workspace.replace(self._old, self._new)
         return path if path.startswith(b"/") else b"/" + path
 
+    def _line(self, text: str) -> str:
+        """A name may be longer without the text than with it, and no longer than names are."""
+        return self._without(text)[: names.MAX_NAME].strip()
+
     def _without(self, text: str) -> str:
         return text.encode().replace(self._old, self._new).decode()
-
-    def _rebuilt(self, root: Hash) -> tuple[Hash, Out]:
-        """The state anew, without the text: what has not changed is stored already."""
-        objects = self._context.objects
-        codec = objects.verbatim.codec
-        state = codec.encode(objects.verbatim.load(root))
-        out = Out()
-        value = codec.decode(replaced(state, self._old, self._new))
-        return objects.builder.root(value, out), out
 
     def _is_held(self, root: Hash) -> bool:
         """Whether the text is anywhere below. Reads each object once."""
@@ -273,16 +271,16 @@ class _Files:
         self._context = context
         self._pin = Pin(context, "purge")
         self._texts = (old, new)
-        self._rewriting: Rewriting | None = None
+        self._rewriting: rewriting.Rewriting | None = None
         self._batch: dict[Hash, bytes] = {}
         self._bytes = 0
 
     def without(self, address: Hash) -> Hash:
         if self._rewriting is None:
-            from hardsave.workspace.rewriting import Rewriting  # with all that files need
+            from hardsave.workspace import rewriting  # with all that files need
 
             fetch = self._context.objects.fetch
-            self._rewriting = Rewriting(*self._texts, fetch, self._put)
+            self._rewriting = rewriting.Rewriting(*self._texts, fetch, self._put)
             self._pin.put({})  # from here on, nothing goes that is found to be there
         return self._rewriting.capture(address)
 

@@ -114,6 +114,8 @@ class Nowhere(datetime.tzinfo):
     def utcoffset(self, moment: datetime.datetime | None, /) -> datetime.timedelta | None:
         raise LookupError("no map")
 
+    dst = tzname = utcoffset  # type: ignore[assignment] # nobody gets an answer
+
 
 def test_what_a_class_of_the_callers_raises_is_told_with_the_path() -> None:
     moment = datetime.datetime(2024, 7, 1, tzinfo=Nowhere())

@@ -3,6 +3,8 @@
 import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.objects.rewriting import replaced
+from hardsave.objects.rewriting import Rewriting
+from hardsave.objects.types import Types
 from hardsave.stores.memory import MemoryStore
+from hardsave.stores.sqlite.store import SqliteStore
 from hardsave.vault import purge
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import fresh
@@ -80,7 +84,7 @@ def without(vault: hardsave.Vault, state: Any) -> Any:
     codec = vault._context.objects.codec
     data = codec.encode(state)
     for secret in SECRETS:
-        data = replaced(data, secret.encode(), purge.REPLACEMENT.encode())
+        data = Rewriting(secret, purge.REPLACEMENT, vault._context.objects.fetch).value(data)
     return codec.decode(data)
 
 
@@ -275,6 +279,8 @@ def test_a_handle_that_has_saved_before_goes_on(path: Path) -> None:
         ({}, Misuse),
         ({"ref": "main:1", "text": "sesame"}, Misuse),
         ({"text": "abc"}, Misuse),
+        ({"text": 12345}, Misuse),
+        ({"text": "][pur"}, Misuse),
         ({"ref": "main:77"}, NotFound),
         ({"timeline": "never"}, NotFound),
     ],
@@ -349,3 +355,41 @@ def test_the_id_of_a_task_is_purged_from_its_checkpoints_and_from_the_log_too(pa
         assert vault.get(saved).read("n") == 1
         assert vault.verify().faults == ()
     assert found(path.parent, [secret]) == set()
+
+
+def test_what_is_stored_as_a_text_is_gone_too(path: Path) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        line.save({"born": date(1983, 4, 5), "card": Decimal("4929123456781234"), "[purged]": 1})
+        line.save({"at": datetime(1983, 4, 5, 12, tzinfo=UTC), "1983-04-05": 2, "[purged]": 3})
+        secrets = ["1983-04-05", "4929123456781234"]
+        assert found(path.parent, secrets) == set(secrets)
+        for secret in secrets:
+            vault.purge(text=secret)
+        assert found(path.parent, secrets) == set()
+        first, second = (vault.get(f"main:{n}").read() for n in (1, 2))
+        assert first == {"born": "[purged]", "card": "[purged]", "[purged]": 1}
+        assert second["[purged][purged]"] == 2
+        assert vault.verify().faults == ()
+
+
+def test_objects_stay_what_they_are_where_nobody_knows_their_class(path: Path) -> None:
+    """As on the command line, which knows none."""
+    numbers = tuple(f"number {n:04d}" for n in range(500))
+    with opened(path) as vault:
+        vault.timeline("main").save({"card": Card(SECRETS[0], numbers)})
+        vault.purge(text=SECRETS[0])
+    known = Types()
+    known.register(Card)
+    with Vault(SqliteStore(path), types=known) as vault:
+        assert vault.timeline("main").load() == {"card": Card("[purged]", numbers)}
+
+
+def test_a_name_that_grows_stays_within_the_rules(path: Path, tmp_path: Path) -> None:
+    with opened(path) as vault:
+        vault.timeline("main").save({}, name="no: " + "abcd" * 49, status="abcd" * 50)
+        vault.purge(text="abcd")
+        assert vault.timeline("main").load(vault.get("main:1").name or "") == {}
+        vault.export_file(tmp_path / "out.hardsave")
+    with hardsave.open("memory://") as other:
+        assert other.import_file(tmp_path / "out.hardsave").checkpoints == 1
