@@ -41,6 +41,9 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_ENUM
     | ormsgpack.OPT_PASSTHROUGH_BIG_INT
 )
+_ATOMS = frozenset({str, bool, float, bytes, type(None)})  # as they are, whatever their value
+_MOST_INT = 1 << 63  # of ints that are surely plain
+_BUFFERS = frozenset({bytearray, memoryview})
 # A float64 whose exponent is all ones: infinity or NaN. 0xcb never precedes 0x7f or 0xff
 # inside UTF-8, so text cannot match; a match inside binary data only costs time.
 _SPECIAL_FLOAT = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
@@ -72,13 +75,8 @@ class Codec:
 
     def encode(self, value: object, path: str = "state") -> bytes:
         """The canonical bytes of `value`. `Unstorable` names the path to what has none."""
-        try:
-            data = ormsgpack.packb(value, self._default, _OPTIONS)
-        except (TypeError, RecursionError):
-            return slow.encode(value, self._parts, path, self.redaction)
-        if b"\xcb" in data and _SPECIAL_FLOAT.search(data):  # few values hold a float
-            return slow.encode(value, self._parts, path, self.redaction)
-        if self.redaction is not None and self.redaction.suspects(data):
+        data = self._quick(value)
+        if data is None or not self.is_canonical(data):
             return slow.encode(value, self._parts, path, self.redaction)
         return data
 
@@ -88,22 +86,23 @@ class Codec:
         What is nested deeply is not written to its end to find that out: whoever splits it
         asks again on every level.
         """
-        try:
-            data = ormsgpack.packb(value, self._default, _OPTIONS)
-        except (TypeError, RecursionError):
-            return slow.encode_upto(limit, value, self._parts, path, self.redaction)
-        if _SPECIAL_FLOAT.search(data) or (
-            self.redaction is not None and self.redaction.suspects(data)
-        ):
+        data = self._quick(value)
+        if data is None or not self.is_canonical(data):
             return slow.encode_upto(limit, value, self._parts, path, self.redaction)
         return data if len(data) <= limit else None
 
+    def is_canonical(self, sketch: bytes) -> bool:
+        """Whether a sketch is certainly the encoding, with nothing to redact in it."""
+        if b"\xcb" in sketch and _SPECIAL_FLOAT.search(sketch):  # few values hold a float
+            return False
+        return self.redaction is None or not self.redaction.suspects(sketch)
+
     def is_sketch_longer(self, limit: int, value: object) -> bool:
         """Whether a sketch has more bytes than `limit`."""
-        try:
-            return len(ormsgpack.packb(value, self._default, _OPTIONS)) > limit
-        except (TypeError, RecursionError):
+        data = self._quick(value)
+        if data is None:
             return slow.encode_upto(limit, value, self._parts, "state") is None
+        return len(data) > limit
 
     def keys(self, keys: list[Any]) -> list[Any]:
         """The keys of one dict as they are to be encoded: distinct also without secrets."""
@@ -116,10 +115,8 @@ class Codec:
 
         Equal sketches mean equal values; unequal ones may still encode to the same bytes.
         """
-        try:
-            return ormsgpack.packb(value, self._default, _OPTIONS)
-        except (TypeError, RecursionError):
-            return slow.encode(value, self._parts, "state")
+        data = self._quick(value)
+        return slow.encode(value, self._parts, "state") if data is None else data
 
     def decode(self, data: bytes, refs: Sequence[Any] = ()) -> Any:
         """The value of canonical bytes. `refs` are what its REF marks stand for, in order."""
@@ -129,23 +126,60 @@ class Codec:
         except (ValueError, RecursionError):
             return slow.decode(data, self._builder(refs), self._nested)
 
-    def _default(self, value: object) -> object:
-        """ormsgpack's way out for everything that is not plain JSON-like data."""
+    def _quick(self, value: object) -> bytes | None:
+        """What ormsgpack makes of a value; None if it cannot: `slow` can, or says where not.
+
+        It is given no function of ours to call. While one ran, another thread might change
+        the very list that ormsgpack is walking through, which it does not survive.
+        """
+        try:
+            return ormsgpack.packb(value, None, _OPTIONS)
+        except TypeError:
+            pass  # something in it is not plain: make it so, in a copy
+        try:
+            return self._packed(value)
+        except Exception:  # noqa: BLE001 # `slow` meets it again, and knows the path to it
+            return None
+
+    def _packed(self, value: object) -> bytes:
+        plain = value if type(value) in _ATOMS else self._plain_copy(value)
+        return ormsgpack.packb(plain, None, _OPTIONS)
+
+    def _plain_copy(self, value: Any) -> Any:
+        """`value` in containers of our own, and what is not plain as an extension value."""
+        kind = type(value)
+        if kind is int and -_MOST_INT <= value < _MOST_INT:
+            return value
+        if kind is dict:
+            fields = value.copy()  # in one go, whoever else is changing it
+            for key, item in fields.items():
+                if type(item) not in _ATOMS:
+                    fields[key] = self._plain_copy(item)
+            return fields
+        if kind is list:
+            return [
+                item if type(item) in _ATOMS else self._plain_copy(item) for item in value.copy()
+            ]
+        if kind in _BUFFERS:
+            return bytes(value)
         code, content = self._parts(value)
         if code is None:
-            return content
-        if isinstance(content, bytes):
-            return ormsgpack.Ext(code, content)
-        if code in (wire.SET, wire.FROZENSET):
-            return ormsgpack.Ext(code, wire.array(sorted(map(self._packed, content))))
-        return ormsgpack.Ext(code, self._packed(content))
+            return self._plain_copy(content) if type(content) in (list, dict) else content
+        return ormsgpack.Ext(code, self._content(code, content))
 
-    def _packed(self, content: object) -> bytes:
-        """Without a second chance: what fails inside is tried again once, from the top."""
-        return ormsgpack.packb(content, self._default, _OPTIONS)
+    def _content(self, code: int, content: Any) -> bytes:
+        """What an extension value holds, encoded."""
+        if isinstance(content, bytes):
+            return content
+        if code in (wire.SET, wire.FROZENSET):
+            return wire.array(sorted(map(self._packed, content)))
+        return self._packed(content)
 
     def _parts(self, value: object) -> tuple[int | None, Any]:
         """(extension code, bytes or a value to encode inside it); code None: plain data."""
+        exact = _exactly().get(type(value))
+        if exact is not None:  # by far the most, and the others ask many questions
+            return exact(value)
         if isinstance(value, wire.Verbatim):
             return value.code, value.data
         if isinstance(value, enum.Enum):
@@ -321,11 +355,11 @@ def _revive_decimal(data: bytes) -> Any:
     return Decimal(str(data, "ascii"))
 
 
-Conversion = tuple[type, Callable[[Any], tuple[int | None, Any]]]
+Convert = Callable[[Any], tuple[int | None, Any]]
 
 
 @cache
-def _conversions() -> tuple[Conversion, ...]:
+def _conversions() -> tuple[tuple[type, Convert], ...]:
     """What becomes of values that are not plain data, by their class.
 
     Order matters: datetime is a date, bool and IntEnum are ints (enums were taken out before).
@@ -349,6 +383,12 @@ def _conversions() -> tuple[Conversion, ...]:
         (list, lambda value: (None, list(value))),
         (dict, lambda value: (None, dict(value))),
     )
+
+
+@cache
+def _exactly() -> dict[type, Convert]:
+    """The same, for what is of the class itself."""
+    return dict(_conversions())
 
 
 _REVIVALS: dict[int, Callable[[Any], Any]] = {

@@ -115,8 +115,8 @@ class Growth:
         known = self._known_list(top, name, at, out)
         if not isinstance(known, Levels):
             return self._builder.slot([*(known or []), *value], out, "state", 1)
-        columns = Columns(Shape.LIST, None, None, value)
-        known.append(self._builder.entries(columns, 0, len(value), out, "state", 1), out)
+        columns = Columns(Shape.LIST, None, None, list(value))
+        known.append(self._builder.entries(columns, 0, len(columns.values), out, "state", 1), out)
         self._lists[name] = known
         return Entry(wire.REF_MARK, known.root(_LIST_HEAD, out))
 

@@ -1,25 +1,21 @@
 """Replacing a text in stored values, wherever it stands: values, keys, class names, bytes.
 
-A value is read, and built anew as if somebody had saved it so: the result has the same form as
-any other. Nothing is revived that only its class could write again. Objects and enum members
-that nobody registered are carried as what they were stored as, and stay what they are.
+A value is read with no class revived (see `keeping`), and built anew: the result has the form of
+any state that somebody has saved, and objects that nobody registered stay what they are.
 
 A date, a time or a Decimal whose text has it becomes a text. Keys that would become equal get
 the new text several times over; members of a set that become equal are one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hardsave.objects import wire
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash
+from hardsave.objects.keeping import MOMENTS, TEXTS, Keeping
 from hardsave.objects.levels import Out
 from hardsave.objects.tree import Builder, Fetch, Reader
-from hardsave.objects.types import Types
-
-_MOMENTS = frozenset({wire.DATETIME, wire.TIME})  # a zone may be unknown here, and is kept
-_TEXTS = frozenset({wire.DATE, wire.DECIMAL})
 
 
 class Rewriting:
@@ -27,7 +23,7 @@ class Rewriting:
 
     def __init__(self, old: str, new: str, fetch: Fetch) -> None:
         self._replacing = _Replacing(old, new)
-        self._keeping = _Keeping(self._replacing.scalar)
+        self._keeping = Keeping(self._replacing.scalar)
         self._reader = Reader(self._keeping, fetch)
         codec = Codec(redaction=self._replacing)
         self._builder = Builder(codec, max_value_bytes=0)  # never asked: sizes stay as they are
@@ -72,7 +68,7 @@ class _Replacing:
         for at, data in enumerate(encoded):
             if self.suspects(data):
                 data = self._distinct(keys[at], taken)
-                clean[at] = _Keeping(self.scalar).decode(data)
+                clean[at] = Keeping(self.scalar).decode(data)
                 taken.add(data)
         return clean
 
@@ -88,39 +84,8 @@ def _text(value: Any) -> str | None:
     """What a scalar is stored as, if that is a text."""
     if type(value) is str:
         return value
-    if isinstance(value, wire.Verbatim) and value.code in _TEXTS:
+    if isinstance(value, wire.Verbatim) and value.code in TEXTS:
         return str(value.data, "ascii")
-    if isinstance(value, wire.Kept) and value.code in _MOMENTS:
+    if isinstance(value, wire.Kept) and value.code in MOMENTS:
         return str(value.data[0])
     return None
-
-
-class _Keeping(Codec):
-    """Reads containers and texts as Python has them, and the rest so that it is written again."""
-
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        super().__init__(_NoClasses(clean))
-
-    def _builder(self, refs: Sequence[Any]) -> Callable[[int, Any], Any]:
-        build = super()._builder(refs)
-
-        def kept(code: int, content: Any) -> Any:
-            if code in _MOMENTS:
-                return wire.Kept(code, content)
-            return wire.Verbatim(code, content) if code in _TEXTS else build(code, content)
-
-        return kept
-
-
-class _NoClasses(Types):
-    """Knows no class, and keeps what was stored of each. `clean` takes the text out of its name."""
-
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        super().__init__()
-        self._clean = clean
-
-    def object_from(self, name: str, fields: dict[str, Any]) -> Any:
-        return wire.Kept(wire.OBJECT, [self._clean(name), fields])
-
-    def enum_from(self, name: str, member: str, value: Any) -> Any:
-        return wire.Kept(wire.ENUM, [self._clean(name), member, value])

@@ -6,34 +6,87 @@ ormsgpack makes of it. A run whose sketch is still the same has not changed, wha
 done to the objects in it; `==` would not do (1 == True) and identity neither (messages are
 edited in place). Containers larger than a run have a shadow of their own.
 
+The state is the caller's, and another thread may change it while it is saved. So what is stored
+of an item is made from its sketch, not from the item once more: if the two were looked at one
+after the other, a change in between would be in the sketch and not in the store, and no later
+save would find it.
+
 A shadow describes what *would* be stored once its objects are committed. If the save is
 refused or the commit fails, throw the shadow away and start with a new one.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from hardsave.errors import Unstorable
 from hardsave.objects import wire
 from hardsave.objects.hashing import Hash
+from hardsave.objects.keeping import Keeping
 from hardsave.objects.levels import Entry, Levels, Out
-from hardsave.objects.tree import MAX_TREE_DEPTH, Builder, Columns, Shape
+from hardsave.objects.tree import MAX_TREE_DEPTH, SPLIT_BYTES, Builder, Columns, Shape
 
 RUN_BYTES = 32 * 1024  # beyond about 64 KiB an allocator threshold makes sketches 5 × slower
+
+
+_keeping = Keeping()
 
 
 class _Run:
     """Neighbouring items of one container: how they looked, or the shadow of a large one."""
 
-    __slots__ = ("branch", "count", "sketch")
+    __slots__ = ("branch", "count", "keys", "values")
 
-    def __init__(self, count: int, sketch: bytes | None, branch: "_Branch | None" = None) -> None:
+    def __init__(
+        self, count: int, keys: bytes, values: bytes, branch: "_Branch | None" = None
+    ) -> None:
         self.count = count
-        self.sketch = sketch  # of the items; of the key alone where `branch` has the item
+        self.keys = keys  # the sketches of its keys, one behind the other; empty without any
+        self.values = values  # those of its items; empty where `branch` has the item
         self.branch = branch
 
     @property
     def size(self) -> int:
-        return RUN_BYTES + 1 if self.branch is not None else len(self.sketch or b"")
+        return RUN_BYTES + 1 if self.branch is not None else len(self.keys) + len(self.values)
+
+    def joined(self, other: "_Run") -> "_Run":
+        """Both as one."""
+        return _Run(self.count + other.count, self.keys + other.keys, self.values + other.values)
+
+
+class _Item(NamedTuple):
+    """What was made of one item."""
+
+    slot: Entry
+    sketch: bytes  # of exactly what the slot holds; empty if there is a branch
+    branch: "_Branch | None" = None
+
+
+class _Gathering:
+    """Items put together to runs, each as long as a run may be."""
+
+    def __init__(self) -> None:
+        self.runs: list[_Run] = []
+        self._keys: list[bytes] = []
+        self._values: list[bytes] = []
+        self._size = 0
+
+    def add(self, key: bytes, item: _Item) -> None:
+        size = len(key) + len(item.sketch)
+        if item.branch is not None or self._size + size > RUN_BYTES:
+            self.close()
+        if item.branch is not None:
+            self.runs.append(_Run(1, key, b"", item.branch))
+            return
+        self._keys.append(key)
+        self._values.append(item.sketch)
+        self._size += size
+
+    def close(self) -> None:
+        """End the run that is being gathered."""
+        if self._values:
+            run = _Run(len(self._values), b"".join(self._keys), b"".join(self._values))
+            self.runs.append(run)
+        self._keys, self._values, self._size = [], [], 0
 
 
 class _Branch:
@@ -72,23 +125,39 @@ class Shadow:
             slot = self._updated(self._branch, state, out, "state")
         if slot is None:
             self._builder.check_sizes(state, "state")
-            slot, self._branch = self._build(state, out, "state", 0)
+            columns = self._builder.columns(state)
+            self._branch = self._branched(columns, state, out, "state", 0)
+            if self._branch is not None:
+                return self._branch.ref, out
+            slot = self._builder.slot(state, out, "state", 0)
         return self._builder.as_object(slot, out), out
 
     # Building
 
-    def _build(
-        self, value: object, out: Out, path: str, depth: int
-    ) -> tuple[Entry, _Branch | None]:
-        """A slot, with its shadow if it is large enough to deserve one."""
+    def _build(self, value: object, out: Out, path: str, depth: int) -> _Item:
+        """An item, with a shadow of its own if it is large enough to deserve one."""
         columns = self._builder.columns(value)
+        branch = self._branched(columns, value, out, path, depth)
+        if branch is not None:
+            return _Item(Entry(wire.REF_MARK, branch.ref), b"", branch)
+        sketch = self._builder.codec.sketch(value)
+        if len(sketch) <= SPLIT_BYTES and self._builder.codec.is_canonical(sketch):
+            return _Item(self._builder.whole(sketch, out), sketch)
+        own = value if columns is None else _keeping.decode(sketch)
+        return _Item(self._builder.slot(own, out, path, depth), sketch)
+
+    def _branched(
+        self, columns: Columns | None, value: object, out: Out, path: str, depth: int
+    ) -> _Branch | None:
+        """The shadow of a container; None if it is none, or too small for one."""
         if columns is None or depth >= MAX_TREE_DEPTH or not self._is_large(columns, value):
-            return self._builder.slot(value, out, path, depth), None
+            return None
         branch = _Branch(columns, Levels(columns.shape.stride, full=True), depth)
         count = len(columns.values)
         entries, branch.runs = self._fill(branch, columns, 0, count, out, path, frozenset())
         branch.levels.append(entries, out)
-        return Entry(wire.REF_MARK, branch.finish(out)), branch
+        branch.finish(out)
+        return branch
 
     def _is_large(self, columns: Columns, value: object) -> bool:
         if columns.shape in (Shape.SET, Shape.FROZENSET):
@@ -109,31 +178,21 @@ class Shadow:
     ) -> tuple[list[Entry], list[_Run]]:
         """The entries and runs of items `low` to `high`. What is `known` is not put again."""
         entries: list[Entry] = []
-        runs: list[_Run] = []
-        start = low  # of the run being gathered
-        gathered = 0
+        gathering = _Gathering()
         for at in range(low, high):
             value = columns.values[at]
             try:
                 self._builder.check_sizes(value, path)
                 made = Out()
-                slot, sub = self._build(value, made, path, branch.depth + 1)
-                if slot.ref not in known:
+                item = self._build(value, made, path, branch.depth + 1)
+                if item.slot.ref not in known:
                     out.add(made)
             except Unstorable as error:
                 raise error.below(path, columns.step(at)) from None
-            entries.append(self._builder.entry(columns, at, slot))
-            size = RUN_BYTES if sub else len(self._builder.codec.sketch(value))
-            if at > start and gathered + size > RUN_BYTES:
-                runs.append(_Run(at - start, self._sketch(columns, start, at)))
-                start, gathered = at, 0
-            gathered += size
-            if sub is not None:
-                runs.append(_Run(1, self._key_sketch(columns, at), sub))
-                start, gathered = at + 1, 0
-        if high > start:
-            runs.append(_Run(high - start, self._sketch(columns, start, high)))
-        return entries, runs
+            entries.append(self._builder.entry(columns, at, item.slot))
+            gathering.add(self._key_sketch(columns, at), item)
+        gathering.close()
+        return entries, gathering.runs
 
     # Comparing
 
@@ -159,11 +218,11 @@ class Shadow:
                 known = branch.levels.known(at, at + gone)
                 entries, fresh = self._fill(branch, columns, at, end, out, path, known)
                 branch.levels.splice(at, at + gone, entries, out)
-                self._add_runs(runs, fresh, columns, at)
+                _add_runs(runs, fresh)
             if place is not None:
                 run = old_runs[kept]
                 self._refresh(branch, run, columns, place, out, path)
-                self._add_runs(runs, [run], columns, place)
+                _add_runs(runs, [run])
                 at, number = place + run.count, kept + 1
         branch.runs = runs
 
@@ -194,14 +253,14 @@ class Shadow:
             return False
         if run.branch is None:
             try:
-                return run.sketch == self._sketch(columns, at, at + run.count)
+                return self._looks_like(run, columns, at)
             except Unstorable:
                 return False  # whoever builds it anew knows the path
         inner = self._builder.columns(columns.values[at])
         return (
             inner is not None
             and run.branch.fits(inner)
-            and run.sketch == self._key_sketch(columns, at)
+            and run.keys == self._key_sketch(columns, at)
             and (columns.keys is not None or self._begins_alike(run.branch, inner))
         )
 
@@ -220,33 +279,33 @@ class Shadow:
         try:
             slot = self._updated(run.branch, value, out, path)
             if slot is None:
-                slot, run.branch = self._build(value, out, path, branch.depth + 1)
-                run.sketch = None if run.branch is None else run.sketch
+                slot, run.values, run.branch = self._build(value, out, path, branch.depth + 1)
         except Unstorable as error:
             raise error.below(path, columns.step(at)) from None
         if slot.ref != before:
             branch.levels.replace(at, self._builder.entry(columns, at, slot), out)
 
-    def _add_runs(self, runs: list[_Run], more: Sequence[_Run], columns: Columns, at: int) -> None:
-        """Add runs that begin at item `at`, joining small neighbours so that they stay few."""
-        for run in more:
-            last = runs[-1] if runs else None
-            if last is not None and last.size + run.size <= RUN_BYTES:
-                start = at - last.count
-                runs[-1] = _Run(
-                    last.count + run.count, self._sketch(columns, start, at + run.count)
-                )
-            else:
-                if run.branch is None and run.sketch is None:
-                    run.sketch = self._sketch(columns, at, at + run.count)
-                runs.append(run)
-            at += run.count
+    def _looks_like(self, run: _Run, columns: Columns, at: int) -> bool:
+        """Whether items look as those of a run did."""
+        end = at + run.count
+        return (
+            columns.keys is None or self._is_sketch(run.keys, columns.keys[at:end])
+        ) and self._is_sketch(run.values, columns.values[at:end])
 
-    def _sketch(self, columns: Columns, low: int, high: int) -> bytes:
-        sketch = self._builder.codec.sketch
-        if columns.keys is None:
-            return sketch(columns.values[low:high])
-        return sketch(columns.keys[low:high]) + sketch(columns.values[low:high])
+    def _is_sketch(self, looked: bytes, items: list[Any]) -> bool:
+        """Whether these are the sketches of items, which stand so in that of a list."""
+        sketch = self._builder.codec.sketch(items)
+        header = len(wire.array_header(len(items)))
+        return len(sketch) == header + len(looked) and sketch.endswith(looked)
 
     def _key_sketch(self, columns: Columns, at: int) -> bytes:
         return b"" if columns.keys is None else self._builder.codec.sketch(columns.keys[at])
+
+
+def _add_runs(runs: list[_Run], more: Iterable[_Run]) -> None:
+    """Add runs, joining small neighbours so that they stay few."""
+    for run in more:
+        if runs and runs[-1].size + run.size <= RUN_BYTES:
+            runs[-1] = runs[-1].joined(run)
+        else:
+            runs.append(run)

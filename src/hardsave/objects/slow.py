@@ -157,10 +157,11 @@ def _begin(item: object, parts: Parts, step: str, redaction: Cleaning | None) ->
     if scalar is not None:
         return scalar
     if type(item) is list:
-        return _Frame(_numbered(item), step)
+        return _Frame(_numbered(item.copy()), step)
     if type(item) is dict:
-        keys = list(item) if redaction is None else redaction.keys(list(item))
-        return _Frame(_keyed(keys, item.values()), step, is_map=True)
+        own = item.copy()  # in one go: another thread may be changing it
+        keys = list(own) if redaction is None else redaction.keys(list(own))
+        return _Frame(_keyed(keys, own.values()), step, is_map=True)
     code, content = parts(item)
     if code is None:
         return _begin(content, parts, step, redaction)

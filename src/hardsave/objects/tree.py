@@ -6,6 +6,7 @@ inside or is an object, and `Levels` joins them. So the same state always has th
 address, and two states share whatever they have in common.
 """
 
+import contextlib
 import enum
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -66,15 +67,19 @@ class Builder:
         """How `value` appears inside its parent; its own objects go to `out`."""
         if not (isinstance(value, _SIZED) and len(value) > SPLIT_BYTES):
             short = self.codec.encode_upto(SPLIT_BYTES, value, path)
-            if short is not None and len(short) <= INLINE_BYTES:
-                return Entry(short, None)
             if short is not None:
-                return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), short))
+                return self.whole(short, out)
         columns = self.columns(value) if depth < MAX_TREE_DEPTH else None
         if columns is None:
-            data = self.codec.encode(value, path)
-            return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), data))
+            return self.whole(self.codec.encode(value, path), out)
         return Entry(wire.REF_MARK, self.sequence(columns, out, path, depth).ref)
+
+    @staticmethod
+    def whole(data: bytes, out: Out) -> Entry:
+        """How a value with this encoding appears if it is not split."""
+        if len(data) <= INLINE_BYTES:
+            return Entry(data, None)
+        return Entry(wire.REF_MARK, out.put(envelope.VALUE, (), data))
 
     def root(self, value: object, out: Out) -> Hash:
         """The address of a whole state."""
@@ -120,14 +125,15 @@ class Builder:
         if isinstance(value, enum.Enum):
             return None
         if isinstance(value, dict):
-            return Columns(Shape.MAP, None, self.codec.keys(list(value)), list(value.values()))
+            own = dict(value)  # in one go: another thread may be changing it
+            return Columns(Shape.MAP, None, self.codec.keys(list(own)), list(own.values()))
         if isinstance(value, list):
             return Columns(Shape.LIST, None, None, list(value))
         if isinstance(value, tuple):
             return Columns(Shape.TUPLE, None, None, list(value))
         if isinstance(value, set | frozenset):
             shape = Shape.SET if isinstance(value, set) else Shape.FROZENSET
-            members = {self.codec.encode(member): member for member in value}
+            members = {self.codec.encode(member): member for member in list(value)}
             return Columns(shape, None, None, [members[data] for data in sorted(members)])
         if isinstance(value, str | bytes | int | float | None):
             return None
@@ -147,8 +153,9 @@ class Builder:
     def check_sizes(self, value: object, path: str) -> None:
         """Refuse a text or bytes value above the cap before a single byte is encoded."""
         limit = self.max_value_bytes
-        if _is_small((value,), limit // 4, _PLAIN_DEPTH):
-            return
+        with contextlib.suppress(RuntimeError):  # another thread is changing it: look at copies
+            if _is_small((value,), limit // 4, _PLAIN_DEPTH):
+                return
         stack: list[tuple[object, list[int], Iterator[object]]] = [([value], [0], iter([value]))]
         while stack:
             _, place, items = stack[-1]
@@ -175,9 +182,10 @@ class Builder:
     def _inside(self, item: object) -> Iterator[object] | None:
         """What a value is made of; None if nothing in it can be long."""
         if isinstance(item, dict):
-            return itertools.chain(item.values(), item)
+            own = dict(item)
+            return itertools.chain(own.values(), own)
         if isinstance(item, _SIZED):
-            return iter(item)
+            return iter(list(item))
         if isinstance(item, str):
             return iter([str.__str__(item)]) if not isinstance(item, enum.Enum) else None
         if isinstance(item, bytes | bytearray | memoryview):

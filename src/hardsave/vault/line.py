@@ -98,6 +98,7 @@ class Timeline:
     ) -> Checkpoint:
         """Save a whole state. What has not changed since the last save costs a comparison.
 
+        What another thread changes in it meanwhile may be saved now, or with the next save.
         With a `workspace` its files are captured and committed together with the state.
         """
         about = self._saving.about(name, kind, status, description, metadata)
