@@ -18,7 +18,7 @@ TEXTS = frozenset({wire.DATE, wire.DECIMAL})  # their content is a text
 
 
 class Keeping(Codec):
-    """A codec that keeps. `rename` may change the names of classes."""
+    """A codec that keeps. `rename` may change the names of classes and their members."""
 
     def __init__(self, rename: Callable[[str], str] = str) -> None:
         super().__init__(_NoClasses(rename))
@@ -45,4 +45,5 @@ class _NoClasses(Types):
         return wire.Kept(wire.OBJECT, [self._rename(name), fields])
 
     def enum_from(self, name: str, member: str, value: Any) -> Any:
-        return wire.Kept(wire.ENUM, [self._rename(name), member, value])
+        named = member and self._rename(member)  # of combined flags it may be None
+        return wire.Kept(wire.ENUM, [self._rename(name), named, value])

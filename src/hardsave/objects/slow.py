@@ -149,8 +149,16 @@ def encode_upto(
     return None
 
 
+class _Written(bytes):
+    """What is encoded already."""
+
+    __slots__ = ()
+
+
 def _begin(item: object, parts: Parts, step: str, redaction: Cleaning | None) -> bytes | _Frame:
     """A scalar's bytes, or the frame of a container."""
+    if type(item) is _Written:
+        return item
     if redaction is not None:
         item = redaction.scalar(item)
     scalar = _scalar(item)
@@ -167,8 +175,11 @@ def _begin(item: object, parts: Parts, step: str, redaction: Cleaning | None) ->
         return _begin(content, parts, step, redaction)
     if isinstance(content, bytes):
         return wire.ext(code, content)
-    steps = _numbered(content) if code in _COLLECTIONS else (("", part) for part in content)
-    return _Frame(steps, step, code=code)
+    if code in _COLLECTIONS:
+        return _Frame(_numbered(content), step, code=code)
+    # Names of classes and the texts of moments are not the caller's: nothing is redacted in them.
+    labels = [_Written(_scalar(part) or b"") for part in content[: _LABELS.get(code, 0)]]
+    return _Frame((("", part) for part in [*labels, *content[len(labels) :]]), step, code=code)
 
 
 def _scalar(item: object) -> bytes | None:
@@ -224,6 +235,7 @@ def _path(stack: list[_Frame], step: str) -> str:
     return "".join(steps)
 
 
+_LABELS = {wire.OBJECT: 1, wire.ENUM: 2, wire.DATETIME: 3, wire.TIME: 3}
 _COLLECTIONS = (wire.TUPLE, wire.SET, wire.FROZENSET)
 _BINARY = (bytes, bytearray, memoryview)
 

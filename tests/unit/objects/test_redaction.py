@@ -1,6 +1,7 @@
 """What is taken out of values, what stays, and what it costs to look."""
 
 import dataclasses
+import datetime
 import enum
 import re
 from typing import Any
@@ -17,7 +18,7 @@ from hardsave.objects.redaction import Redaction, Rule
 from hardsave.objects.secrets import RULES, built_in
 from hardsave.objects.types import Types
 from tests.unit.objects.planted import secrets, settings
-from tests.unit.objects.strategies import storable
+from tests.unit.objects.strategies import ZONES, storable
 
 REDACTION = built_in()
 CODEC = Codec(Types(), redaction=REDACTION)
@@ -193,3 +194,36 @@ def test_patterns_of_ones_own_may_be_texts_compiled_ones_or_rules() -> None:
 def test_odd_patterns_are_misuse(patterns: Any) -> None:
     with pytest.raises(Misuse):
         Redaction(patterns)
+
+
+class Sort(enum.Enum):
+    AA_1111 = "AA-1111"
+
+
+@dataclasses.dataclass
+class AA1111:
+    text: str
+
+
+def test_what_is_not_the_callers_text_is_never_replaced() -> None:
+    """The text of a moment, and the names of classes and members: without them nothing could be
+    read any more."""
+    types = Types()
+    types.register(Sort)
+    types.register(AA1111)
+    codec = Codec(
+        types, redaction=Redaction([r"AA.?1111", r"\d{4}-\d\d-\d\d", r"\d\d:\d\d", "Berlin"])
+    )
+    values = [
+        datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC),
+        *(datetime.datetime(2024, 2, 29, 12, tzinfo=zone) for zone in ZONES),
+        datetime.time(12, 30),
+        datetime.date(2024, 2, 29),
+        Sort.AA_1111,
+        AA1111("plain"),
+    ]
+    assert codec.decode(codec.encode([*values, "on 2024-02-29"])) == [
+        *values,
+        "on [redacted:custom]",
+    ]
+    assert codec.decode(codec.encode(AA1111("AA-1111"))) == AA1111("[redacted:custom]")

@@ -32,6 +32,7 @@ class Card:
 
 class Colour(enum.Enum):
     RED = "sesame-red"
+    sesame = "green"
 
 
 def nothing(wanted: Collection[Hash]) -> dict[Hash, bytes]:
@@ -108,14 +109,15 @@ def test_a_zone_that_is_not_known_here_is_kept() -> None:
 
 
 def test_it_is_replaced_in_fields_of_classes_that_nobody_registered() -> None:
-    data = CODEC.encode({"card": Card("sesame", ("1", "sesame")), "colour": Colour.RED})
+    colours = [Colour.RED, Colour.sesame]
+    data = CODEC.encode({"card": Card("sesame", ("1", "sesame")), "colours": colours})
     found = replaced(data)
     assert b"sesame" not in found
     known = Types()
     known.register(Card)
     assert Codec(known).decode(found) == {
         "card": Card("[purged]", ("1", "[purged]")),
-        "colour": "[purged]-red",
+        "colours": ["[purged]-red", "green"],
     }
 
 
