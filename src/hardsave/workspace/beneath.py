@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from hardsave.workspace.entries import parent
-
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
 _RENAME_NOREPLACE = 1
@@ -27,6 +25,7 @@ class Beneath:
     def __init__(self, root: bytes) -> None:
         self.root = root
         self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.device = os.fstat(self.fd).st_dev
 
     def close(self) -> None:
         os.close(self.fd)
@@ -52,10 +51,6 @@ class Beneath:
             yield descriptor
         finally:
             os.close(descriptor)
-
-    def read_link(self, path: bytes) -> bytes:
-        with self.directory(parent(path)) as directory:
-            return os.readlink(path.rpartition(b"/")[2], dir_fd=directory)
 
 
 def _walk(root: int, path: bytes, flags: int, mode: int) -> int:

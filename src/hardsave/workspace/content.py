@@ -18,6 +18,7 @@ FAN_OUT = 256
 
 _HEAD = struct.Struct("<BQ")  # level (0: the references are parts), how many bytes beneath
 _AT_ONCE = 16  # parts that are fetched together: 2 MiB
+_SEALED = envelope.seal(envelope.CONTENT, (), b"")
 _LEVELS = 6  # FAN_OUT to the power of that is more than a file can have
 
 Fetch = Callable[[Collection[Hash]], Mapping[Hash, bytes]]
@@ -39,7 +40,7 @@ def overlay(near: Mapping[Hash, bytes], fetch: Fetch) -> Fetch:
 
 def of_bytes(data: bytes) -> tuple[Hash, bytes]:
     """The object of a whole small file, or of one part."""
-    sealed = b"%c\0%b" % (envelope.CONTENT, data)
+    sealed = _SEALED + data
     return digest(sealed), sealed
 
 

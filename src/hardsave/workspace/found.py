@@ -4,6 +4,7 @@ import os
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from stat import ST_INO, ST_MODE, ST_SIZE
 from types import MappingProxyType
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from hardsave.workspace.policy import Policy
 
 _WORD = (1 << 64) - 1
 _KEY = struct.Struct("=5Q")
+_KEY_OF = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
 
 
 class Key(NamedTuple):
@@ -29,11 +31,13 @@ class Key(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> "Key":
-        at = status
-        return cls(at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
+        return cls._make(_KEY_OF(status))
 
     def packed(self) -> bytes:
-        return words(list(self))
+        try:
+            return _KEY.pack(*self)
+        except struct.error:  # a time before 1970
+            return words(list(self))
 
     def unproven(self) -> "Key":
         """One that no file has: it will be read again."""

@@ -1,7 +1,5 @@
 """What is remembered of a directory, from what a scan found and what was read. Pure."""
 
-from collections.abc import Mapping
-
 from hardsave.objects.hashing import HASH_BYTES
 from hardsave.workspace import names
 from hardsave.workspace.cache import KEY_BYTES, NO_HASH, Folder
@@ -19,7 +17,7 @@ def has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
         bool(known.runs)
         and tuple(found.files) == known.files
         and tuple(found.directories) == known.directories
-        and not any(read is None or read.entry.hash is None for read in fresh.values())
+        and not any(read is None or read.hash == NO_HASH for read in fresh.values())
         and not any(found.files[at] in names.IGNORE_FILES for at in fresh)
         and NO_HASH not in known.hashes
     )
@@ -31,7 +29,7 @@ def with_read(folder: Folder, keys: bytes, fresh: Fresh) -> Folder:
     for at, read in fresh.items():
         assert read is not None, "then it would have other names"
         stamps[at * KEY_BYTES : (at + 1) * KEY_BYTES] = read.key.packed()
-        hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES] = read.entry.hash or NO_HASH
+        hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES] = read.hash
     return folder._replace(keys=bytes(stamps), hashes=bytes(hashes))
 
 
@@ -45,11 +43,11 @@ def as_found(known: Folder, found: Found) -> Folder:
     return Folder(*now, *known[3:6], *aside, *known[9:])
 
 
-def has_other_rules(found: Found, files: Mapping[bytes, Read]) -> bool:
+def has_other_rules(found: Found, fresh: Fresh) -> bool:
     """Whether an ignore file is not the one any more that the scan went by. If its stamps are
     too young to tell, they prove nothing to the next scan either."""
     return any(
-        read.key.ctime_ns and read.key != found.key(at)
-        for at, name in enumerate(found.files)
-        if name in names.IGNORE_FILES and (read := files.get(name)) is not None
+        read is not None and read.key.ctime_ns and read.key != found.key(at)
+        for at, read in fresh.items()
+        if found.files[at] in names.IGNORE_FILES
     )

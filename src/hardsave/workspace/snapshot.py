@@ -5,29 +5,19 @@ snapshot of a large workspace needs little memory and no long transaction. Of a 
 has the same names as before, only the runs are made in which something changed.
 """
 
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
-from hardsave.objects.hashing import HASH_BYTES, Hash
+from hardsave.objects.hashing import Hash
 from hardsave.workspace import directory
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_HASH, NO_STAMP, Cache, Folder, Memory, by_directory
-from hardsave.workspace.directory import Named
-from hardsave.workspace.entries import (
-    DIRECTORY,
-    FILE,
-    FILE_BITS,
-    Entry,
-    NotCaptured,
-    joined,
-    kept_mode,
-)
-from hardsave.workspace.files import Files, Read, read_before
+from hardsave.workspace.entries import NotCaptured, joined
+from hardsave.workspace.files import Files, read_before
 from hardsave.workspace.found import (
     Found,
-    Key,
     Scan,
     bytes_of,
     has_unproven,
@@ -41,6 +31,7 @@ from hardsave.workspace.remembered import (
     has_same_entries,
     with_read,
 )
+from hardsave.workspace.runs import Runs
 
 BATCH_BYTES = 4 << 20
 
@@ -183,18 +174,17 @@ class _Capture:
     def _directory(self, found: Found) -> None:
         known, rebuilt = found.known, self._rebuilt.get(found.path, set())
         captured = self._captured(found)
-        if known is None or len(captured) != len(found.directories):
-            self._write(found, captured, self._fresh(found))
-            return
-        if found.is_as_known and not rebuilt:
+        has_same_directories = len(captured) == len(found.directories)
+        if known and has_same_directories and found.is_as_known and not rebuilt:
             self._trees[found.path] = known.tree
             self._keep(found, known)
             return
-        fresh = self._fresh(found)
-        if has_same_entries(found, known, fresh):
-            self._rewrite(found, known, fresh, rebuilt)
-        else:
-            self._write(found, captured, fresh)
+        with self._reader.inside(found.path):
+            fresh = self._fresh(found)
+            if known and has_same_directories and has_same_entries(found, known, fresh):
+                self._rewrite(found, known, fresh, rebuilt)
+            else:
+                self._write(found, captured, fresh)
 
     def _captured(self, found: Found) -> Sequence[bytes]:
         """The directories in it that are captured: those that could be listed."""
@@ -222,12 +212,15 @@ class _Capture:
         if not found.changed:
             return fresh
         numbers = {name: at for at, name in enumerate(known.files)} if known else {}
+        _, modes = sizes_and_modes(found.keys, len(found.files))
         for at in found.changed:
-            path, number = joined(found.path, found.files[at]), numbers.get(found.files[at])
-            last = read_before(known, number) if known and number is not None else None
-            fresh[at] = self._reader.read(path, found.key(at), last)
-            if fresh[at] is None:
-                self._gone.add(path)
+            name = found.files[at]
+            if stat.S_ISLNK(modes[at]):
+                fresh[at] = self._reader.read_link(name, found.key(at))
+            else:
+                number = numbers.get(name)
+                last = read_before(known, number) if known and number is not None else None
+                fresh[at] = self._reader.read(name, last)
         return fresh
 
     # A directory that has the names that it had
@@ -235,55 +228,27 @@ class _Capture:
     def _rewrite(self, found: Found, known: Folder, fresh: Fresh, rebuilt: set[bytes]) -> None:
         """Make the runs that hold what changed. All else stands in the runs that there were."""
         folder = with_read(as_found(known, found), found.keys, fresh)
-        modes = dict(zip(found.directories, found.directory_modes(), strict=True))
-        before = zip(found.directories, known.directory_modes(), strict=True)
+        modes = zip(known.directory_modes(), found.directory_modes(), strict=True)
         differing = {found.files[at] for at in fresh} | rebuilt
-        differing |= {name for name, mode in before if mode != modes[name]}
-        numbers = {name: at for at, name in enumerate(found.files)}
-        listed = sorted([*found.files, *found.directories])
-        starts = directory.run_starts(listed)
-        runs = known.run_addresses()
+        differing |= {found.directories[at] for at, (a, b) in enumerate(modes) if a != b}
+        runs, made = known.run_addresses(), self._runs(found.path, folder, {})
         self._requires.update(runs)
-        for number, (start, end) in enumerate(pairwise([*starts, len(listed)])):
-            some = listed[start:end]
-            if not differing.isdisjoint(some):
-                runs[number] = self._made_anew(found.path, folder, some, numbers, modes)
-        self._list(found, folder, [listed[start] for start in starts], runs)
+        for number in made.holding(differing):
+            runs[number] = made.write(number, self._batches.add)
+        self._list(found, folder, made.firsts(), runs)
 
-    def _made_anew(
-        self,
-        path: bytes,
-        folder: Folder,
-        some: list[bytes],
-        numbers: Mapping[bytes, int],
-        modes: Mapping[bytes, int],
-    ) -> Hash:
-        """A run without symlinks. There may be many entries in it, and few have changed: so
-        none becomes an object of Python's."""
-        rows, refs = [], []
-        sizes, file_modes = sizes_and_modes(folder.keys, len(folder.files))
-        for name in some:
-            if name in modes:
-                rows.append(directory.row(DIRECTORY, kept_mode(modes[name]), 0))
-                refs.append(self._tree(joined(path, name)) or NO_HASH)
-            else:
-                at = numbers[name]
-                rows.append(directory.row(FILE, file_modes[at] & FILE_BITS, sizes[at]))
-                refs.append(folder.hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES])
-        return directory.write_rows(some, rows, refs, self._batches.add)
+    def _runs(self, path: bytes, folder: Folder, targets: Mapping[bytes, bytes]) -> Runs:
+        return Runs(folder, lambda name: self._tree(joined(path, name)) or NO_HASH, targets)
 
     # Any other
 
     def _write(self, found: Found, below: Sequence[bytes], fresh: Fresh) -> None:
         """Make the tree of a directory from all that is in it."""
-        files = self._files(found, fresh)
+        files, targets = self._files(found, fresh)
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
-        entries = [(name, read.entry) for name, read in files.items()]
-        entries += [(name, self._below(found.path, name, modes[name])) for name in below]
-        entries.sort()
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
         folder = Folder(
-            found.stamp if is_whole and not has_other_rules(found, files) else NO_STAMP,
+            found.stamp if is_whole and not has_other_rules(found, fresh) else NO_STAMP,
             found.inherited,
             found.rules_key,
             NO_HASH,
@@ -292,43 +257,41 @@ class _Capture:
             tuple(found.ignored),
             tuple(found.exempt),
             tuple(found.left_out),
-            b"".join([read.key.packed() for read in files.values()])
-            + words([modes[name] for name in below]),
-            b"".join([read.entry.hash or NO_HASH for read in files.values()]),
+            b"".join([key for key, _ in files.values()]) + words([modes[name] for name in below]),
+            b"".join([address for _, address in files.values()]),
         )
-        starts = directory.run_starts([name for name, _ in entries])
-        runs = [self._run(entries[a:b]) for a, b in pairwise([*starts, len(entries)])]
-        self._list(found, folder, [entries[start][0] for start in starts if entries], runs)
+        made = self._runs(found.path, folder, targets)
+        self._requires.update([address for _, address in files.values()])
+        self._requires.update([self._tree(joined(found.path, name)) or NO_HASH for name in below])
+        self._requires.discard(NO_HASH)
+        self._list(found, folder, made.firsts(), made.write_all(self._batches.add))
 
-    def _files(self, found: Found, fresh: Fresh) -> dict[bytes, Read]:
-        """All of them, by name, but those that are not captured after all."""
+    def _files(
+        self, found: Found, fresh: Fresh
+    ) -> tuple[dict[bytes, tuple[bytes, Hash]], dict[bytes, bytes]]:
+        """The stamps and contents of all that are captured, and the targets of symlinks."""
         known = found.known
         numbers = {name: at for at, name in enumerate(known.files)} if known else {}
-        files: dict[bytes, Read] = {}
+        files: dict[bytes, tuple[bytes, Hash]] = {}
+        targets: dict[bytes, bytes] = {}
         for at, name in enumerate(found.files):
             if at in fresh:
                 read = fresh[at]
             else:
                 assert known is not None, "what is not known has changed"
-                path = joined(found.path, name)
-                read = read_before(known, numbers[name]) or self._link(path, found.key(at))
-            if read is not None:
-                files[name] = read
-        return files
-
-    def _link(self, path: bytes, key: Key) -> Read | None:
-        """A symlink that is as it was: where it leads, the cache does not know."""
-        read = self._reader.read(path, key, None)
-        if read is None:
-            self._gone.add(path)
-        return read
-
-    def _below(self, path: bytes, name: bytes, mode: int) -> Entry:
-        return Entry(DIRECTORY, kept_mode(mode), 0, self._tree(joined(path, name)))
-
-    def _run(self, entries: Sequence[Named]) -> Hash:
-        self._requires.update([entry.hash for _, entry in entries if entry.hash is not None])
-        return directory.write_run(entries, self._batches.add)
+                number = numbers[name]
+                if known.file_hash(number) != NO_HASH:
+                    files[name] = known.file_key(number), known.file_hash(number)
+                    continue
+                # A symlink that is as it was: where it leads, the cache does not know.
+                read = self._reader.read_link(name, found.key(at))
+            if read is None:
+                self._gone.add(joined(found.path, name))
+                continue
+            files[name] = read.key.packed(), read.hash
+            if read.hash == NO_HASH:
+                targets[name] = read.target
+        return files, targets
 
     def _list(
         self, found: Found, folder: Folder, firsts: Sequence[bytes], runs: list[Hash]

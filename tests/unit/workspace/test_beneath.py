@@ -57,7 +57,6 @@ def test_a_link_that_stays_inside_is_not_followed_either(root: Beneath) -> None:
     os.symlink(b"sub", b"link", dir_fd=root.fd)
     with pytest.raises(OSError, match=r"."):
         root.open(b"link/file")
-    assert root.read_link(b"link") == b"sub"
 
 
 def test_no_descriptor_is_left_open(root: Beneath) -> None:

@@ -1,0 +1,64 @@
+"""The runs of a directory, made from what is remembered of it: its columns, as bytes. There may
+be many entries, of which few have changed, so none of them becomes an object of Python's."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+
+from hardsave.objects.hashing import HASH_BYTES, Hash
+from hardsave.workspace import directory
+from hardsave.workspace.cache import NO_HASH, Folder
+from hardsave.workspace.content import Put
+from hardsave.workspace.entries import DIRECTORY, FILE, FILE_BITS, SYMLINK, kept_mode
+from hardsave.workspace.found import sizes_and_modes
+
+
+class Runs:
+    """Those of one directory. `tree` tells the trees of the directories in it, by name;
+    `targets` are those of its symlinks."""
+
+    def __init__(
+        self, folder: Folder, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]
+    ) -> None:
+        self._listed = sorted([*folder.files, *folder.directories])
+        self._starts = directory.run_starts(self._listed)
+        self._hashes = folder.hashes
+        self._numbers = {name: at for at, name in enumerate(folder.files)}
+        self._sizes, self._modes = sizes_and_modes(folder.keys, len(folder.files))
+        self._below = dict(zip(folder.directories, folder.directory_modes(), strict=True))
+        self._tree = tree
+        self._targets = targets
+
+    def firsts(self) -> list[bytes]:
+        """The first name of each; none, if the directory is empty."""
+        return [self._listed[start] for start in self._starts] if self._listed else []
+
+    def holding(self, names: set[bytes]) -> Iterator[int]:
+        """The numbers of the runs in which one of these names stands."""
+        for number, (start, end) in enumerate(pairwise([*self._starts, len(self._listed)])):
+            if not names.isdisjoint(self._listed[start:end]):
+                yield number
+
+    def write_all(self, put: Put) -> list[Hash]:
+        return [self.write(number, put) for number in range(len(self._starts))]
+
+    def write(self, number: int, put: Put) -> Hash:
+        """Store one of them."""
+        start, *ends = self._starts[number : number + 2]
+        some = self._listed[start : ends[0] if ends else None]
+        rows: list[bytes] = []
+        refs: list[Hash] = []
+        targets: list[bytes] = []
+        for name in some:
+            at = self._numbers.get(name)
+            if at is None:
+                rows.append(directory.row(DIRECTORY, kept_mode(self._below[name]), 0))
+                refs.append(self._tree(name))
+                continue
+            address = self._hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES]
+            if address == NO_HASH:
+                targets.append(self._targets[name])
+                rows.append(directory.row(SYMLINK, 0, len(targets[-1])))
+            else:
+                rows.append(directory.row(FILE, self._modes[at] & FILE_BITS, self._sizes[at]))
+                refs.append(address)
+        return directory.write_rows([*some, *targets], rows, refs, put)
