@@ -42,13 +42,18 @@ Trail = tuple[Glob | Deep, ...]
 def trails(text: bytes) -> tuple[Trail, ...]:
     """The trails of a pattern without its `!` and its last slash; none if it never matches."""
     if b"/" not in text:
-        anywhere = _pieces(text, opening=-1) or ()
-        name = tuple(piece for piece in anywhere if not isinstance(piece, _Mark))
-        return ((DEEP, glob(name)),) if name else ()
+        name = of_name(text)
+        return ((DEEP, name),) if name else ()
     text = text.removeprefix(b"/")
     special = _SPECIAL.search(text)
     pieces = _pieces(text, opening=special.start() if special else len(text))
     return tuple(_spelled(pieces)) if pieces else ()
+
+
+def of_name(text: bytes) -> Glob | None:
+    """A pattern without slashes, about one name anywhere; None if it never matches."""
+    pieces = _pieces(text, opening=-1) or ()
+    return glob([piece for piece in pieces if not isinstance(piece, _Mark)]) if pieces else None
 
 
 # Reading a pattern

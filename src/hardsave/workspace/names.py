@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from fnmatch import translate
 from functools import cache, cached_property
 
+from hardsave.workspace.globs import of_name
+from hardsave.workspace.lookup import Table
+
 TEMPORARY_PREFIX = b".hardsave-tmp-"
 """Files that a restore has not put in their place yet. Never captured."""
 
@@ -34,12 +37,6 @@ _SECRETS = (
 _TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", "*.env.example")
 
 
-def _any_of(patterns: Iterable[bytes]) -> re.Pattern[bytes]:
-    """One expression for all of them: names are judged by the thousand."""
-    translated = [translate(pattern.decode("latin-1")) for pattern in patterns]
-    return re.compile("|".join(translated or ["(?!)"]).encode("latin-1"), re.DOTALL)
-
-
 @cache  # compiled by the first who asks: a capture that finds no change does not
 def _gits_own() -> re.Pattern[bytes]:
     """NTFS leaves out spaces and dots at the end, calls `.git` also `git~1`, and takes what
@@ -50,10 +47,11 @@ def _gits_own() -> re.Pattern[bytes]:
 
 
 @cache
-def _secrets() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """What looks secret, and what of it is not."""
-    secrets, templates = [[each.encode() for each in some] for some in (_SECRETS, _TEMPLATES)]
-    return _any_of(secrets), _any_of(templates)
+def _secrets() -> Table:
+    """What looks secret by rank 0; by rank 1, what of it is not."""
+    ranked = [(rank, each) for rank, some in enumerate((_SECRETS, _TEMPLATES)) for each in some]
+    globs = [(rank, of_name(each.encode())) for rank, each in ranked]
+    return Table((rank, glob) for rank, glob in globs if glob is not None)
 
 
 def is_gits_own(name: bytes) -> bool:
@@ -62,9 +60,7 @@ def is_gits_own(name: bytes) -> bool:
 
 
 def looks_secret(name: bytes) -> bool:
-    secret, template = _secrets()
-    lower = name.lower()
-    return secret.match(lower) is not None and template.match(lower) is None
+    return _secrets().find(name.lower()) == 0
 
 
 def fault(name: bytes) -> str | None:
@@ -86,7 +82,8 @@ class Chosen:
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
-        return _any_of(self.patterns)
+        translated = [translate(pattern.decode("latin-1")) for pattern in self.patterns]
+        return re.compile("|".join(translated or ["(?!)"]).encode("latin-1"), re.DOTALL)
 
     def holds(self, path: bytes) -> bool:
         name = path.rpartition(b"/")[2]

@@ -73,8 +73,6 @@ class NarrowWalk(Walk):
         self._at: dict[bytes, DirectoryRules] = {}
 
     def run(self, everything: str = "") -> Scan:
-        status = os.fstat(self._beneath.fd)
-        self._device = status.st_dev
         self._look(self._doubtful())
         self._look_for_other_names()
         self._total = self._memory.total_bytes + self._difference()

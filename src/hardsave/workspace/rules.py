@@ -5,8 +5,9 @@ some name further down has to be matched after all, the ignore files above are r
 must say what they said when the cache was made.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.policy import Rules
 
 
@@ -15,21 +16,27 @@ class RulesChanged(Exception):
 
 
 class DirectoryRules:
-    """The rules of a directory, put together only if some name has to be matched."""
+    """The rules of a directory, put together only if some name has to be matched. `make` is
+    told which ignore files there may be."""
 
-    __slots__ = ("_made", "_make", "expected", "inside_ignored")
+    __slots__ = ("_made", "_make", "expected", "inside_ignored", "sources")
 
     def __init__(
-        self, make: Callable[[], Rules], *, inside_ignored: bool = False, expected: bytes = b""
+        self,
+        make: Callable[[Sequence[bytes]], Rules],
+        *,
+        inside_ignored: bool = False,
+        expected: bytes = b"",
     ) -> None:
         self._make = make
         self._made: Rules | None = None
         self.inside_ignored = inside_ignored
+        self.sources: Sequence[bytes] = IGNORE_FILES  # those that are there, once it is listed
         self.expected = expected  # the key that was taken from the cache, if one was
 
     def made(self) -> Rules:
         if self._made is None:
-            made = self._make()
+            made = self._make(self.sources)
             if self.expected and self.expected != made.key + self.suffix:
                 raise RulesChanged
             self._made = made

@@ -58,7 +58,6 @@ class _Sorted:
         "exempt",
         "files",
         "ignored",
-        "is_unsure",
         "left_out",
         "status",
     )
@@ -71,7 +70,6 @@ class _Sorted:
         self.ignored: list[bytes] = []
         self.exempt: list[bytes] = []
         self.left_out: list[bytes] = []
-        self.is_unsure = False
 
 
 class Walk:
@@ -97,7 +95,6 @@ class Walk:
     def run(self, everything: str = "") -> Scan:
         """Look at all of it; `everything` says why, if somebody knows what changed."""
         status = os.fstat(self._beneath.fd)
-        self._device = status.st_dev
         self._stack.append((b"", status, self._top_rules(), self._top_key()))
         self._walk()
         is_too_large = self._total > self._policy.max_total_bytes
@@ -122,7 +119,7 @@ class Walk:
         )
 
     def _top_rules(self) -> DirectoryRules:
-        return DirectoryRules(lambda: self._rules(self._patterns(b"")))
+        return DirectoryRules(lambda sources: self._rules(self._patterns(b"", sources)))
 
     def _top_key(self) -> bytes:
         return self._rules(()).key + self._policy.key
@@ -141,7 +138,7 @@ class Walk:
             except OSError as error:
                 self._not_readable(path, error)
                 return
-        if status.st_dev != self._device:
+        if status.st_dev != self._beneath.device:
             self._leave_out(path, "a mount point")
             return
         known = self._cache.get(path)
@@ -229,29 +226,20 @@ class Walk:
         inherited: bytes,
     ) -> None:
         try:
-            with self._beneath.directory(path) as directory:
-                listed = sorted(os.fsencode(name) for name in os.listdir(directory))
+            status, is_sure = self._looked_at(path)
         except OSError as error:
             self._not_readable(path, error)
             return
+        # After a look at them: if one changes later, its stamp is not what it was then.
+        rules.sources = [name for name in names.IGNORE_FILES if name in status]
         names_of = _Sorted()
-        if path == b"" and b".git" in listed:
-            listed.remove(b".git")  # its position is read by somebody else: no secret omission
-        # Before they are read: if one changes after that, its stamp is not what it was here.
-        sources = {
-            name: self._status(names_of, joined(path, name))
-            for name in names.IGNORE_FILES
-            if name in listed
-        }
-        for name in listed:
-            at = sources[name] if name in sources else self._status(names_of, joined(path, name))
-            if at is not None:
-                self._sort(names_of, joined(path, name), name, at, rules)
+        for name, at in status.items():
+            self._sort(names_of, joined(path, name), name, at, rules)
         keys = keys_of(names_of.status, names_of.below)
         found = Found(
             path,
             known,
-            NO_STAMP if names_of.is_unsure else stamp,
+            stamp if is_sure else NO_STAMP,
             inherited,
             rules.key,
             names_of.files,
@@ -265,15 +253,23 @@ class Walk:
         self._note(path, names_of.files, names_of.status)
         self._add(found, names_of.below, rules)
 
-    def _status(self, into: "_Sorted", path: bytes) -> os.stat_result | None:
-        try:
-            return os.lstat(self._prefix + path)
-        except FileNotFoundError:
-            return None  # it was there a moment ago
-        except OSError as error:
-            self._not_readable(path, error)
-            into.is_unsure = True
-            return None
+    def _looked_at(self, path: bytes) -> tuple[dict[bytes, os.stat_result], bool]:
+        """How each name in a directory looks, and whether each that is there was looked at."""
+        status: dict[bytes, os.stat_result] = {}
+        is_sure = True
+        with self._beneath.directory(path) as directory:
+            listed = os.fsencode("\0".join(os.listdir(directory))).split(b"\0")
+            for name in sorted(listed):
+                if not name or (name == b".git" and not path):
+                    continue  # git's position is read by somebody else: no secret omission
+                try:
+                    status[name] = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # it was there a moment ago
+                except OSError as error:
+                    self._not_readable(joined(path, name), error)
+                    is_sure = False
+        return status, is_sure
 
     def _sort(
         self,
@@ -330,11 +326,13 @@ class Walk:
         inside = above.inside_ignored or name in exempt
         return DirectoryRules(partial(self._enter, above, name, path), inside_ignored=inside)
 
-    def _enter(self, above: DirectoryRules, name: bytes, path: bytes) -> Rules:
-        return above.made().enter(name, self._patterns(path))
+    def _enter(
+        self, above: DirectoryRules, name: bytes, path: bytes, sources: Sequence[bytes]
+    ) -> Rules:
+        return above.made().enter(name, self._patterns(path, sources))
 
-    def _patterns(self, path: bytes) -> list[bytes]:
-        return [self._read(joined(path, name)) for name in names.IGNORE_FILES]
+    def _patterns(self, path: bytes, sources: Sequence[bytes]) -> list[bytes]:
+        return [self._read(joined(path, name)) for name in sources]
 
     def _read(self, path: bytes) -> bytes:
         """An ignore file; one that is a symlink counts as none, as it does for git."""

@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -300,18 +301,35 @@ def test_a_directory_that_cannot_be_listed_is_left_out_and_never_shown_as_empty(
 
 def test_a_mount_point_is_not_crossed(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     write(room, "mounted/file")
-    real = os.lstat
+    real = os.stat
 
-    def lstat(path: bytes) -> os.stat_result:
-        status = real(path)
-        if not path.endswith(b"/mounted"):
+    def look(name: Any, **how: Any) -> os.stat_result:
+        status = real(name, **how)
+        if name != b"mounted":
             return status
         return os.stat_result((*status[:2], status.st_dev + 1, *status[3:10]))
 
-    monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setattr(os, "stat", look)
     made = room.snapshot()
     assert captured(room, made) == set()
     assert [tuple(each) for each in made.not_captured] == [(b"mounted", "a mount point")]
+
+
+def test_a_file_that_is_mounted_over_another_is_not_read(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, mounted = os.fstat, write(room, "mounted").stat().st_ino
+
+    def look(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        if status.st_ino != mounted:
+            return status
+        return os.stat_result((*status[:2], status.st_dev + 1, *status[3:10]))
+
+    monkeypatch.setattr(os, "fstat", look)
+    made = room.snapshot()
+    assert captured(room, made) == set()
+    assert paths_of(made) == [b"mounted"]
 
 
 @pytest.mark.parametrize("root", ["/", "~", "~/.."])
