@@ -164,19 +164,28 @@ def _waiting(connection: apsw.Connection, user: int) -> list[PackRow]:
 
 
 def _merged(connection: apsw.Connection, group: list[PackRow]) -> Merged:
+    if len(group) == 1:
+        return Merged(_members(connection, group[0].id, group[0].id), None)
     objects: dict[Hash, bytes] = {}
     members: list[tuple[int, Hash]] = []
     for row in group:
-        found = connection.execute(
-            "SELECT directory, body, size FROM packs WHERE id = ?", (row.id,)
-        ).fetchone()
-        if found is None:
-            continue  # another process was faster; the swap will see it
-        members += [(group[-1].id, address) for address in packs.hashes(found[0])]
-        if len(group) > 1:
+        members += _members(connection, row.id, group[-1].id)
+        sql = "SELECT directory, body, size FROM packs WHERE id = ?"
+        for found in connection.execute(sql, (row.id,)):
             objects.update(packs.unpack(*found))
     merged = list(packs.pack(objects.items(), target=None))
     return Merged(members, merged[0] if merged else None)
+
+
+def _members(connection: apsw.Connection, pack: int, becomes: int) -> list[tuple[int, Hash]]:
+    """The objects of a pack, without a look at its body. None, if another process was faster
+    and it is gone: the swap will see it."""
+    sql = "SELECT directory FROM packs WHERE id = ?"
+    return [
+        (becomes, address)
+        for (directory,) in connection.execute(sql, (pack,))
+        for address in packs.hashes(directory)
+    ]
 
 
 def _swap(
