@@ -99,14 +99,14 @@ class Taking:
         is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
         gathered = self._gathered = _Gathered(self._context, self._pin, asks=is_first)
         taken = snapshot(found, gathered.put)
-        gathered.settle()
+        rest = gathered.rest()
         missed = _missed(around, taken.not_captured)
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
         address = capture.write(Capture(taken.root, missed, git), made.__setitem__)
         own, known = _fresh(address, made, last)
-        objects = {**gathered.last, **own}
+        objects = {**rest, **own}
         return Taken(
             workspace=self._place.root,
             address=address,
@@ -141,27 +141,44 @@ class Taking:
 
 
 class _Gathered:
-    """Keeps the last batch for the commit; those before it go ahead, while others are made."""
+    """Keeps the last batch for the commit; those before it go ahead, while others are made.
+
+    A first capture may find much of it stored, by another cache's leave. So it asks before it
+    compresses, until there is a batch of which nothing was there: then the rest is new as well,
+    or the store leaves out of it what it has.
+    """
 
     def __init__(self, context: Context, pin: Pin, *, asks: bool) -> None:
         self._context = context
         self._pin = pin
         self._asks = asks
         self._ahead: Ahead | None = None
-        self.last: dict[Hash, bytes] = {}
+        self._last: Mapping[Hash, bytes] = {}
         if asks:
             pin.put({})  # from here on, nothing goes that is found to be there
 
     def put(self, objects: Mapping[Hash, bytes]) -> None:
-        self.settle()
-        if self.last:
-            self._ahead = Ahead(partial(self._pin.put, self.last))
-        self.last = dict(objects)
-        if self._asks:
-            missing = self._context.store.missing(self._context.user, objects.keys())
-            self.last = {address: data for address, data in objects.items() if address in missing}
+        self._settle()
+        if self._last:
+            self._ahead = Ahead(partial(self._store, self._last))
+        self._last = objects
 
-    def settle(self) -> None:
+    def _store(self, objects: Mapping[Hash, bytes]) -> None:
+        self._pin.put(self._missing(objects))
+
+    def _missing(self, objects: Mapping[Hash, bytes]) -> Mapping[Hash, bytes]:
+        if not self._asks:
+            return objects
+        missing = self._context.store.missing(self._context.user, objects.keys())
+        self._asks = len(missing) < len(objects)
+        return {address: data for address, data in objects.items() if address in missing}
+
+    def rest(self) -> Mapping[Hash, bytes]:
+        """What is left to be stored, once all that went ahead has arrived."""
+        self._settle()
+        return self._missing(self._last)
+
+    def _settle(self) -> None:
         """What went ahead has arrived, or its error is raised here."""
         if self._ahead is not None:
             self._ahead.wait()  # whoever is interrupted here still has to give it up

@@ -126,6 +126,40 @@ def test_nothing_is_stored_behind_the_back_of_a_save_that_was_interrupted(
     assert not store._tenant(None).pins
 
 
+def test_what_is_stored_already_is_not_stored_again_by_another_vault(
+    desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no cache, so all that it finds is new to it; what is new to the store as well is
+    asked for no further."""
+    monkeypatch.setattr(snapshots._Batches, "__init__", _small_batches)
+    for number in range(50):
+        put(desk.work, f"file-{number}", f"{number} " * 3_000)
+    asked, sizes = [], []
+    real, really_put = store.missing, store.put
+
+    def missing(user: str | None, hashes: Any) -> Any:
+        asked.append(len(hashes))
+        return real(user, hashes)
+
+    def keep(user: str | None, objects: Any, **pin: Any) -> None:
+        sizes.append(len(objects))
+        really_put(user, objects, **pin)
+
+    monkeypatch.setattr(store, "missing", missing)
+    monkeypatch.setattr(store, "put", keep)
+    first = desk.line.save({}, workspace=desk.work)
+    assert len([each for each in asked if each > 1]) == 1
+    assert len(sizes) > 5
+    assert 0 not in sizes[1:]  # the first one only holds
+    sizes.clear()
+    found = names(first)
+    with Vault(store) as other:
+        again = other.timeline("other").save({}, workspace=desk.work)
+        assert len(sizes) > 5
+        assert not any(sizes)
+        assert names(again) == found
+
+
 def _small_batches(self: Any, put: Any, limit: int) -> None:
     self._put, self._limit, self._batch, self._bytes, self.made = put, 50_000, {}, 0, set()
 
