@@ -20,8 +20,8 @@ from typing import NamedTuple
 from hardsave.errors import Unavailable
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
+from hardsave.stores import processes
 from hardsave.stores.base import Store
-from hardsave.tasks import processes
 
 _ROOM = "tether-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it

@@ -356,7 +356,6 @@ def test_at_a_terminal_its_user_trusts_the_hooks_and_goes_back(tmp_path: Path) -
         stage.configure(model.openai_url, trusted=False)
         with stage.screen([*command, "do it"], {}) as screen:
             screen.wait_for("Hooks need review")
-            screen.wait_for("\u203a 2. Trust all", key="2")
             screen.wait_for("› 2. Trust all", key="2")  # noqa: RUF001 # as Codex shows it
             screen.wait_for("Hooks need review", gone=True, key="\r")
             screen.wait_for("Done.")

@@ -12,7 +12,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.main import main
-from hardsave.tasks import processes
+from hardsave.stores import processes
 from tests.unit.cli.conftest import Run
 
 STARTED = """

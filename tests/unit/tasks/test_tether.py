@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.tasks import processes, tether
+from hardsave.stores import processes
+from hardsave.tasks import tether
 from hardsave.tasks.recovery import RecoveryReport
 from tests.unit.tasks.room import SECOND, Room
 
