@@ -97,6 +97,8 @@ PARTS = (
             ("vault/transfer", "Exported"),
             ("vault/transfer", "Imported"),
             ("vault/purge", "Purged"),
+            ("vault/upkeep", "Upkept"),
+            ("vault/retain", "Retained"),
             ("stores/base", "Stats"),
             ("stores/base", "Collected"),
             ("stores/base", "Report"),

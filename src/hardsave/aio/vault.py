@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
+    from hardsave.vault.upkeep import Upkept
 
 T = TypeVar("T")
 
@@ -184,6 +185,13 @@ class Vault:
 
     async def gc(self) -> Collected:
         return await self._told("collected", await self._pool.run(self._sync.gc))
+
+    async def upkeep(self) -> "Upkept | None":
+        done = await self._pool.run(self._sync.upkeep)
+        if done is not None:
+            await self._told("retained", done.retained)
+            await self._told("collected", done.collected)
+        return done
 
     async def compact(self) -> None:
         await self._pool.run(self._sync.compact)

@@ -6,6 +6,11 @@
       max_attempts: 5            # each of these overrides the profile
       keep_completed: 1000
       cleanup_every: 10          # iterations; 0: never
+    retention:
+      automatic: true            # once a day; the rest only in the user's file, or after `trust`
+      max_age_days: 30           # what has no name and is older goes
+      max_per_timeline: 1000
+      max_store_mb: 10240
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with the project, from anybody: it may set local
@@ -85,6 +90,14 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "max_attempts": _ATTEMPTS,
         "keep_completed": _KEEP,
         "cleanup_every": _Key("cleanup_every", _number(0, 1_000_000)),
+    },
+    ("retention",): {
+        "automatic": _Key("retain_automatically", _one_of(True, False)),
+        "max_age_days": _Key("retain_days", _number(1, 36_500), needs_trust=True),
+        "max_per_timeline": _Key(
+            "retain_per_timeline", _number(1, 1_000_000_000), needs_trust=True
+        ),
+        "max_store_mb": _Key("retain_mb", _number(1, 1 << 40), needs_trust=True),
     },
     ("server", "checkpoint"): {
         "enabled": _Key("enabled", _one_of(True, False)),

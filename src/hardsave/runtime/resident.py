@@ -147,6 +147,16 @@ def _reside(task: Task, open_desk: OpenDesk) -> None:
         with _hearing(Path(task.socket), open_desk(vault, task)):
             resident.stay(lambda: _tell(task.ready))
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
+        _keep_up(vault)
+
+
+def _keep_up(vault: hardsave.Vault) -> None:
+    """Once a day, now that nobody waits for us."""
+    try:
+        if done := vault.upkeep():
+            _log.info("%s", done.retained)
+    except HardsaveError:
+        _log.warning("the store could not be kept up", exc_info=True)
 
 
 @contextmanager

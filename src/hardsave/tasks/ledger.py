@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
@@ -34,9 +35,15 @@ _KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, reco
 class Tasks:
     """The tasks of one user. Threads may share it; processes open their own."""
 
-    def __init__(self, desk: Desk, settings: TaskSettings = settings.DEFAULT) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        settings: TaskSettings = settings.DEFAULT,
+        upkeep: Callable[[], object] = lambda: None,
+    ) -> None:
         self._desk = desk
         self._settings = settings
+        self._upkeep = upkeep  # of the store, now and then
         self._mutex = threading.Lock()
         self._own: Lease | None = None  # for attempts outside of any runner
 
@@ -276,7 +283,8 @@ class Tasks:
     def iterate(self) -> int:
         """Count one more round of a server's loop; how many that makes.
 
-        Every 10 rounds, or as the project's settings say, old completed tasks are forgotten.
+        Every 10 rounds, or as the project's settings say, old completed tasks are forgotten, and
+        once a day the store is kept up, which may take a while.
         """
         with self._mutex:
             count = self.iterations + 1
@@ -285,7 +293,14 @@ class Tasks:
         every = self._settings.cleanup_every
         if every and count % every == 0:
             self.forget()
+            self._keep_up()
         return count
+
+    def _keep_up(self) -> None:
+        try:
+            self._upkeep()
+        except HardsaveError:  # nobody has asked for it
+            log(__name__).warning("the store could not be kept up", exc_info=True)
 
     # Running
 

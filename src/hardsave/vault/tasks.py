@@ -1,6 +1,7 @@
 """The ledger of an open vault."""
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -33,5 +34,5 @@ def tell(context: Context, kind: str, task: TaskRecord) -> None:
         context.events.tell(cast(EventName, event), view(task, context.objects.codec))
 
 
-def open_tasks(context: Context, settings: TaskSettings) -> Tasks:
-    return Tasks(desk(context), settings)
+def open_tasks(context: Context, settings: TaskSettings, upkeep: Callable[[], object]) -> Tasks:
+    return Tasks(desk(context), settings, upkeep)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
+    from hardsave.vault.upkeep import Terms, Upkept
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
@@ -145,6 +146,17 @@ def _task_settings(directory: str | None) -> "TaskSettings":
     return settings.of_project(config.project_root(Path(directory)), os.environ)
 
 
+def _upkeep_terms(directory: str | None) -> "Terms":
+    from pathlib import Path
+
+    from hardsave import config
+    from hardsave.vault import upkeep
+
+    if directory is None:
+        return upkeep.Terms()
+    return upkeep.combined(config.files(os.environ, config.project_root(Path(directory))))
+
+
 class Vault:
     """Timelines of one user in one store. Threads may share it; processes open their own."""
 
@@ -198,7 +210,8 @@ class Vault:
             if self._tasks is None:
                 from hardsave.vault.tasks import open_tasks  # many programs only save
 
-                self._tasks = open_tasks(self._context, _task_settings(self._directory))
+                settings = _task_settings(self._directory)
+                self._tasks = open_tasks(self._context, settings, self.upkeep)
             return self._tasks
 
     def timeline(self, name: str, *, once: str | None = None) -> Timeline:
@@ -221,13 +234,16 @@ class Vault:
             after = rows[-1].name
 
     def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
-        """What a policy would let go, and why; by default what is older than 30 days.
+        """What a policy would let go, and why; by default what is older than 30 days, or what the
+        settings say.
 
         Named checkpoints stay until they are deleted, heads and what can be undone in any
         case. Nothing happens until the plan is applied.
         """
         from hardsave.vault import retain  # with its rules, which few callers need
 
+        if policy is None:
+            policy = _upkeep_terms(self._directory).policy
         return retain.plan(self._context, policy)
 
     def apply(self, plan: "Plan") -> "Retained":
@@ -409,6 +425,16 @@ class Vault:
         self._context.objects.forget()
         left = tuple(user for user in gone.left if user == self.user)  # nobody else's name
         return self._told("collected", gone._replace(left=left))
+
+    def upkeep(self) -> "Upkept | None":
+        """Let go what the settings let go, and give its room back; None if that was done today, or
+        is not wanted. `hardsave run` and `tasks.iterate` call it by themselves."""
+        from hardsave.vault import upkeep
+
+        def retain(policy: "Policy") -> "Retained":
+            return self.apply(self.plan_retention(policy))
+
+        return upkeep.once_a_day(self._context, _upkeep_terms(self._directory), retain, self.gc)
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""

@@ -50,7 +50,7 @@ def test_a_profile_sets_what_is_not_said(profile: str, attempts: int, kept: int)
     [
         (
             "task:\n  max_attempts: 3",
-            r"f.yaml:1: task is not a setting; .*: server, store, tasks",
+            r"f.yaml:1: task is not a setting; .*: retention, server, store, tasks",
         ),
         ("tasks:\n\n  max_atempts: 3", r"f.yaml:3: tasks.max_atempts is not a setting"),
         ("tasks:\n  max_attempts: 0", r"f.yaml:2: tasks.max_attempts is a number from 1 to 100"),
@@ -70,7 +70,10 @@ def test_a_profile_sets_what_is_not_said(profile: str, attempts: int, kept: int)
         ("tasks: {max_attempts: 1" + ":1" * 100_000 + "}", r"from 1 to 100, not '1[:1]{79}'…$"),
         ("tasks:\n  max_attempts: !!python/object:os.system 3", r"f.yaml:2: .*"),
         ("store: elsewhere.db", r"f.yaml:1: store is the URL of a store, or the whole path"),
-        ("stores: /elsewhere.db", r"f.yaml:1: stores is not a setting; there are: server, store"),
+        (
+            "stores: /elsewhere.db",
+            r"f.yaml:1: stores is not a setting; there are: retention, server, store",
+        ),
         ("server:\n  checkpoint:\n    enabled: 1", r"f.yaml:3: .*is true, false"),
         ("server:\n  checkpoint:\n    checkpoint_file: ../x", r"f.yaml:3: .*without folders"),
         (

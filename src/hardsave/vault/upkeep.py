@@ -1,0 +1,137 @@
+"""What a store needs once a day, without being asked: old checkpoints go, and room comes back.
+
+Contract. At most once a day for each user of a store, by whoever comes first; for all others, and
+if the settings say so, nothing happens. What goes is what `retain` would let go: never heads,
+never what can be undone, never what has a name. It cannot be undone. Stopped half way, it leaves
+a shorter history that is whole, and is begun again by the next one.
+
+The policy is the user's, or that of a project's file once it is trusted: an agent that writes a
+file into its workspace must not be able to make its own past go away.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from hardsave.config.file import Found
+from hardsave.errors import Unavailable
+from hardsave.logs import log
+from hardsave.objects.hashing import digest
+from hardsave.stores.base import Collected
+from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy
+from hardsave.vault.context import Context
+from hardsave.vault.retain import Retained
+
+_MIB = 1 << 20
+
+
+class Terms(NamedTuple):
+    """What the settings say about it."""
+
+    policy: Policy = DEFAULT
+    automatic: bool = True
+
+
+class Upkept(NamedTuple):
+    """What was done."""
+
+    retained: Retained
+    collected: Collected
+    over_bytes: int
+    """By how much the store is still larger than it should be: what is left is too young, or has
+    to stay."""
+
+
+def combined(files: Iterable[Found]) -> Terms:
+    """The terms of files, each more specific than those before it."""
+    terms = Terms()
+    for found in files:
+        said = {name: each.value for name, each in found.items()}
+        if "retain_automatically" in said:
+            terms = terms._replace(automatic=said["retain_automatically"])
+        changes: dict[str, Any] = {}
+        if "retain_days" in said:
+            changes["max_age"] = timedelta(days=said["retain_days"])
+        if "retain_per_timeline" in said:
+            changes["max_per_timeline"] = said["retain_per_timeline"]
+        if "retain_mb" in said:
+            changes["max_store_bytes"] = said["retain_mb"] * _MIB
+        terms = terms._replace(policy=replace(terms.policy, **changes))
+    return terms
+
+
+def once_a_day(
+    context: Context,
+    terms: Terms,
+    retain: Callable[[Policy], Retained],
+    collect: Callable[[], Collected],
+) -> Upkept | None:
+    """Do it, unless it was done."""
+    if not terms.automatic:
+        return None
+    with _turn(context) as is_ours:
+        if not is_ours:
+            return None
+        done = Upkept(retain(terms.policy), collect(), _over(context, terms.policy))
+    if done.over_bytes:
+        log(__name__).warning(
+            "the store is %d MiB larger than it should be, and nothing more may go by itself; "
+            "see 'hardsave retain --dry-run'",
+            done.over_bytes // _MIB + 1,
+        )
+    return done
+
+
+def is_due(last: int, now: int) -> bool:
+    """`last` was when it was done, in microseconds. A clock that was set back is believed."""
+    return abs(now - last) >= DAY // MICROSECOND
+
+
+def _over(context: Context, policy: Policy) -> int:
+    if policy.max_store_bytes is None:
+        return 0
+    return max(0, context.store.stats(context.user).disk_bytes - policy.max_store_bytes)
+
+
+@contextmanager
+def _turn(context: Context) -> Iterator[bool]:
+    """Whether it is due, and nobody else is at it. If the block ends well, it is done for today."""
+    path = context.store.beside(_name(context.user))
+    if path is None:  # in memory: there is no tomorrow
+        yield False
+        return
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
+    try:
+        if not _taken(file) or not is_due(_last(file), context.clock()):
+            yield False
+            return
+        yield True
+        os.pwrite(file, b"%-20d\n" % context.clock(), 0)
+    finally:
+        os.close(file)
+
+
+def _name(user: str | None) -> str:
+    """Names of users are no names of files."""
+    return "upkeep" if user is None else f"upkeep-{digest(user.encode()).hex()}"
+
+
+def _taken(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _last(file: int) -> int:
+    """When it was done; long ago, if that is not known."""
+    said = os.pread(file, 32, 0).strip()
+    return int(said) if said.isdigit() else 0

@@ -1,0 +1,242 @@
+"""Once a day, without being asked: what the settings let go goes, and nothing else."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave import config
+from hardsave.config import file, trust
+from hardsave.stores.registry import open_store
+from hardsave.timeline.policy import DAY, DEFAULT
+from hardsave.vault import upkeep
+from hardsave.vault.vault import Vault
+
+MICROSECONDS = 1_000_000
+
+
+class Clock:
+    """It stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.days = 20_000.0
+
+    def __call__(self) -> int:
+        return int(self.days * 86_400 * MICROSECONDS)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return project
+
+
+@pytest.fixture
+def opened(project: Path, clock: Clock) -> Iterator[Callable[..., hardsave.Vault]]:
+    vaults: list[hardsave.Vault] = []
+
+    def open_it(user: str | None = None) -> hardsave.Vault:
+        store = open_store(f"sqlite:///{project.parent}/store.db")
+        vaults.append(Vault(store, user=user, clock=clock, directory=str(project)))
+        return vaults[-1]
+
+    yield open_it
+    for each in vaults:
+        each.close()
+
+
+def settings_of_user(text: str) -> None:
+    path = config.user_file(os.environ, sys.platform)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+
+
+def seqs(vault: hardsave.Vault) -> list[int]:
+    return [checkpoint.seq for checkpoint in vault.timeline("main").checkpoints()]
+
+
+def saved_long_ago(vault: hardsave.Vault, clock: Clock) -> None:
+    """Three without a name and one with one, 40 days ago; one today."""
+    for turn in range(3):
+        vault.timeline("main").save({"turn": turn})
+    vault.timeline("main").save({"turn": 3}, name="kept")
+    clock.days += 40
+    vault.timeline("main").save({"turn": 4})
+
+
+def test_what_is_old_and_has_no_name_goes_once_a_day(
+    opened: Callable[[], hardsave.Vault], clock: Clock
+) -> None:
+    vault = opened()
+    saved_long_ago(vault, clock)
+    told: list[str] = []
+    vault.on("retained", lambda _: told.append("retained"))
+    vault.on("collected", lambda _: told.append("collected"))
+    done = vault.upkeep()
+    assert done is not None
+    assert (done.retained.dropped, done.over_bytes) == (3, 0)
+    assert done.collected.objects > 0
+    assert told == ["retained", "collected"]
+    assert seqs(vault) == [5, 4]
+    assert vault.verify().ok
+
+    assert vault.upkeep() is None
+    assert opened().upkeep() is None
+    clock.days += 1
+    assert opened().upkeep() is not None
+
+
+def test_a_clock_that_was_set_back_is_believed(
+    opened: Callable[[], hardsave.Vault], clock: Clock
+) -> None:
+    assert opened().upkeep() is not None
+    clock.days -= 300
+    assert opened().upkeep() is not None
+    assert opened().upkeep() is None
+
+
+def test_each_user_has_a_day_of_his_own(
+    opened: Callable[..., hardsave.Vault], clock: Clock
+) -> None:
+    for user in (None, "ada", "../ada"):
+        assert opened(user).upkeep() is not None
+        assert opened(user).upkeep() is None
+
+
+def test_of_two_at_once_one_does_it(
+    opened: Callable[[], hardsave.Vault], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = opened(), opened()
+    found: list[object] = []
+    gc = hardsave.Vault.gc
+
+    def meanwhile(vault: hardsave.Vault) -> object:
+        found.append(two.upkeep())
+        return gc(vault)
+
+    monkeypatch.setattr(hardsave.Vault, "gc", meanwhile)
+    assert one.upkeep() is not None
+    assert found == [None]
+
+
+def test_what_failed_is_begun_again(
+    opened: Callable[[], hardsave.Vault], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(vault: hardsave.Vault) -> object:
+        raise hardsave.Unavailable("the disk is full")
+
+    vault = opened()
+    saved_long_ago(vault, clock)
+    with monkeypatch.context() as patch:
+        patch.setattr(hardsave.Vault, "gc", fail)
+        with pytest.raises(hardsave.Unavailable):
+            vault.upkeep()
+    done = vault.upkeep()
+    assert done is not None
+    assert done.collected.objects > 0
+
+
+def test_a_file_that_says_nothing_is_no_reason_not_to(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    vault = opened()
+    (project.parent / "store.db-upkeep").write_text("garbage")
+    assert vault.upkeep() is not None
+    assert vault.upkeep() is None
+
+
+def test_in_memory_nothing_is_kept_up(clock: Clock) -> None:
+    with hardsave.open("memory://") as vault:
+        assert vault.upkeep() is None
+
+
+# What the settings say
+
+
+def test_the_users_settings_count(opened: Callable[[], hardsave.Vault], clock: Clock) -> None:
+    settings_of_user("retention:\n  max_age_days: 1000\n  max_per_timeline: 3\n")
+    vault = opened()
+    saved_long_ago(vault, clock)
+    assert [choice.row.seq for choice in vault.plan_retention().drops] == [1]
+    vault.upkeep()
+    assert seqs(vault) == [5, 4, 3, 2]
+
+
+def test_it_can_be_switched_off(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    (project / "hardsave.yaml").write_text("retention:\n  automatic: false\n")
+    vault = opened()
+    saved_long_ago(vault, clock)
+    assert vault.upkeep() is None
+    assert len(seqs(vault)) == 5
+
+
+def test_an_agent_cannot_make_its_past_go_away(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    vault = opened()
+    for turn in range(5):
+        vault.timeline("main").save({"turn": turn})
+    (project / "hardsave.yaml").write_text(
+        "retention:\n  max_age_days: 1\n  max_per_timeline: 1\n  max_store_mb: 1\n"
+    )
+    clock.days += 2
+    vault.upkeep()
+    assert len(seqs(vault)) == 5
+    found = trust.look(project)
+    assert found is not None
+    trust.trust(found, os.environ, sys.platform)
+    clock.days += 1
+    vault.upkeep()
+    assert seqs(vault) == [5]
+
+
+def test_terms_are_put_together() -> None:
+    user = file.read("retention:\n  max_age_days: 7\n  max_store_mb: 5\n", "user")
+    project = file.read("retention:\n  max_age_days: 9\n  automatic: false\n", "project")
+    assert upkeep.combined([]) == (DEFAULT, True)
+    policy, automatic = upkeep.combined([user, project])
+    assert (policy.max_age, policy.max_store_bytes) == (9 * DAY, 5 << 20)
+    assert policy.undo_window == timedelta(days=30)
+    assert not automatic
+
+
+def test_a_store_that_stays_too_large_is_told_of(
+    opened: Callable[[], hardsave.Vault], clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings_of_user("retention:\n  max_store_mb: 1\n")
+    vault = opened()
+    vault.timeline("main").save({"large": os.urandom(3 << 20)}, name="kept")
+    done = vault.upkeep()
+    assert done is not None
+    assert done.over_bytes > 1 << 20
+    assert "larger than it should be" in caplog.text
+    vault.timeline("main").save({"turn": 1})  # saving goes on
+
+
+def test_a_server_that_iterates_is_kept_up(
+    opened: Callable[[], hardsave.Vault], clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    vault = opened()
+    saved_long_ago(vault, clock)
+    for _ in range(9):
+        vault.tasks.iterate()
+    assert len(seqs(vault)) == 5
+    vault.tasks.iterate()
+    assert seqs(vault) == [5, 4]
+    assert caplog.text == ""
