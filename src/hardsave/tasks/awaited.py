@@ -14,6 +14,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from hardsave.errors import Misuse
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
@@ -195,6 +196,8 @@ class Runner:
         ended: Ended | None = None,
     ) -> None:
         """See the synchronous one; `handler` is a coroutine function, called in so many tasks."""
+        if not callable(handler):
+            raise Misuse(f"a handler is a coroutine function, not {handler!r}")
         shift = sync_executor.begin_shift(self._sync, Terms(concurrency, unknown, retry, wants))
         crew = [
             asyncio.create_task(self._work(shift, handler, ended, until_idle=until_idle))

@@ -1,6 +1,7 @@
 """The executor of one host: runs what is due in threads, and recovers from crashes."""
 
 import contextlib
+import inspect
 import logging
 import signal
 import threading
@@ -137,6 +138,7 @@ class Runner:
         Tasks that it does not `want` are left to others. `ended(attempt)` is called when the end
         of an attempt is on record.
         """
+        _check_handler(handler)
         shift = begin_shift(self, Terms(concurrency, unknown, retry, wants))
         crew = [
             _Worker(shift, handler, ended, until_idle=until_idle, number=n)
@@ -172,6 +174,14 @@ class Runner:
 
     def _note(self, kind: str, about: Any) -> None:
         self._desk.commit(self._desk.entry(kind, None, about), Work())
+
+
+def _check_handler(handler: Any) -> None:
+    """Else every task there is would fail by it."""
+    if not callable(handler) or inspect.iscoroutinefunction(handler):
+        raise Misuse(
+            f"a handler is a plain function, not {handler!r}; coroutines are for hardsave.aio"
+        )
 
 
 def begin_shift(runner: Runner, terms: Terms) -> Shift:

@@ -22,6 +22,14 @@ LEASE_SECONDS = 30.0
 BEATS = 3  # heartbeats in the time of a lease: two may fail
 
 _log = logging.getLogger(__name__)
+_ours: "weakref.WeakSet[Lease]" = weakref.WeakSet()
+
+
+def held_here() -> set[Id]:
+    """The owners that are this very process. Whatever their leases say, they are not dead: a
+    machine that has slept, or a disk that is full, has kept them from being renewed, and whoever
+    asks in the same process may ask before the heartbeat comes."""
+    return {id for lease in list(_ours) if (id := lease.held()) is not None}
 
 
 class Lease:
@@ -40,6 +48,11 @@ class Lease:
         self._thread: threading.Thread | None = None
         self._lost: weakref.WeakSet[_Listener] = weakref.WeakSet()
 
+    def held(self) -> Id | None:
+        """The id that it has, if it has one, and is this process's."""
+        owner = self._owner
+        return owner.id if owner is not None and self._pid == os.getpid() else None
+
     def take(self) -> Id:
         """The id to claim tasks with. Takes the lease, if this process does not have one."""
         with self._mutex:
@@ -53,6 +66,7 @@ class Lease:
         self._desk.store.hold(self._desk.user, owner, is_new=True)
         self._owner = owner
         self._pid = os.getpid()
+        _ours.add(self)
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=_beat, args=(weakref.ref(self), self._stop, self.seconds / BEATS), daemon=True

@@ -99,10 +99,14 @@ class Tasks:
         names.check("the id of a task", id)
         names.check_text("the text of a task", text)
         names.check_text("the key of a task", "" if key is None else key)
-        if not -_MOST <= priority <= _MOST:
+        if not _is_between(-_MOST, priority, _MOST):
             raise Misuse(f"priority is between {-_MOST} and {_MOST}, not {priority!r}")
-        if not 1 <= max_attempts <= 100:
+        if not _is_between(1, max_attempts, 100):
             raise Misuse(f"max_attempts is between 1 and 100, not {max_attempts!r}")
+        if not isinstance(metadata, Mapping | None):
+            raise Misuse(f"metadata is a dict, not {metadata!r}")
+        if isinstance(after, str):  # its letters are no ids
+            raise Misuse(f"after is a list of ids: [{after!r}], not {after!r}")
         needed = tuple(dict.fromkeys(after))
         for name in needed:
             self._found(name)
@@ -453,6 +457,10 @@ class Tasks:
         return view(record, self._desk.codec, is_new=is_new)
 
 
+def _is_between(least: int, number: Any, most: int) -> bool:
+    return isinstance(number, int) and least <= number <= most
+
+
 def _may_try_again(task: TaskRecord) -> bool:
     """Whether adding it again means to go on with it."""
     if task.state == "rolled_back":
@@ -464,6 +472,8 @@ def _may_try_again(task: TaskRecord) -> bool:
 
 def _micros(moment: datetime) -> int:
     """A time without a zone is taken to be local; one before 1970 has come like any other."""
+    if not isinstance(moment, datetime):
+        raise Misuse(f"not_before is a datetime, not {moment!r}")
     if moment.year < 1971:
         return 0
     return int(moment.astimezone().timestamp() * 1_000_000)

@@ -13,6 +13,7 @@ from hardsave.stores import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
 from hardsave.tasks import recovery, states
 from hardsave.tasks.desk import Desk
+from hardsave.tasks.lease import held_here
 from hardsave.tasks.recovery import MOST_LISTED, Dead, Outlived, RecoveryReport
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task, maybe, moment, view
@@ -43,7 +44,9 @@ def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
     """Who is dead and not buried yet."""
     running = list(_in_progress(desk, None))  # first: whoever claims has a lease before
     owners = desk.store.owners(desk.user)
-    found = [each for owner in owners if (each := _judged(desk, owner, take_over=take_over))]
+    ours = held_here()
+    others = [owner for owner in owners if owner.id not in ours]
+    found = [each for owner in others if (each := _judged(desk, owner, take_over=take_over))]
     orphans = recovery.orphaned(running, owners).values()
     return found + [_divided(desk, None, "its lease is gone", tasks) for tasks in orphans]
 

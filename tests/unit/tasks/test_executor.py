@@ -369,6 +369,23 @@ def test_a_runner_that_was_not_entered_has_no_report(room: Room) -> None:
         _ = room.tasks.runner("s").report
 
 
+@pytest.mark.parametrize("handler", [None, 7, "name"])
+def test_what_cannot_be_called_fails_no_task(room: Room, handler: Any) -> None:
+    room.tasks.add("t1")
+    with room.tasks.runner("test") as runner, pytest.raises(Misuse, match="a plain function"):
+        runner.run(handler, until_idle=True)
+    assert room.tasks.get("t1").state == "pending"
+
+
+def test_a_coroutine_is_no_handler_of_threads(room: Room) -> None:
+    async def handle(attempt: hardsave.Attempt) -> None: ...
+
+    room.tasks.add("t1")
+    with room.tasks.runner("test") as runner, pytest.raises(Misuse, match=r"hardsave\.aio"):
+        runner.run(handle, until_idle=True)
+    assert room.tasks.get("t1").state == "pending"
+
+
 # Errors that are errors themselves
 
 

@@ -1,5 +1,6 @@
 """The lease of a process, and what happens when it passes."""
 
+import gc
 import os
 import threading
 import time
@@ -45,6 +46,24 @@ def test_a_beat_makes_it_last_longer(room: Room) -> None:
     lease.close()
     assert room.store.owners(None) == []
     assert not lease.beat()
+
+
+def test_nobody_buries_himself(room: Room) -> None:
+    """The machine has slept: whoever asks for the dead may be faster than the heartbeat."""
+    room.tasks.add("t1")
+    assert isinstance(room.store, TimedStore)
+    with room.tasks.runner("me") as runner:
+        attempt = runner.claim("t1")
+        room.store.since_boot += 3_600 * SECOND
+        assert runner.recover() == []
+        assert room.tasks.recover().was_clean
+        attempt.complete()
+    room.tasks.add("t2")
+    room.tasks.claim("t2")
+    room.store.since_boot += 3_600 * SECOND
+    room.tasks._own = None  # forgotten, as it is by a program that closes nothing
+    gc.collect()
+    assert [task.id for task in room.tasks.recover().interrupted] == ["t2"]
 
 
 def test_whoever_was_buried_learns_it_at_the_next_beat(room: Room) -> None:

@@ -105,10 +105,25 @@ def test_ids_that_cannot_be_are_refused(id: str) -> None:
         Room().tasks.add(id)
 
 
-@pytest.mark.parametrize("wrong", [{"max_attempts": 0}, {"max_attempts": 101}])
-def test_limits_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(Misuse):
-        Room().tasks.add("t", "text", **wrong)  # type: ignore[arg-type] # a plain int
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_attempts": 0},
+        {"max_attempts": 101},
+        {"max_attempts": "3"},
+        {"priority": "high"},
+        {"priority": 2**63},
+        {"metadata": [1]},
+        {"not_before": "tomorrow"},
+        {"after": "abc"},
+    ],
+)
+def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    tasks = Room().tasks
+    for name in "abc":  # letters of a text that is meant to be one id
+        tasks.add(name)
+    with pytest.raises(Misuse, match=next(iter(wrong))):
+        tasks.add("t", "text", **wrong)
 
 
 def test_metadata_that_cannot_be_stored_is_named(room: Room) -> None:

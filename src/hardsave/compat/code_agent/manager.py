@@ -23,6 +23,7 @@ from hardsave.errors import Conflict, NotFound
 from hardsave.stores import processes
 from hardsave.tasks import recovery, settings
 from hardsave.tasks.executor import Runner
+from hardsave.tasks.lease import held_here
 from hardsave.workspace.exclude import keep_out
 
 VERSION = "1.0"
@@ -110,7 +111,8 @@ class CheckpointManager:
     def _dead(self) -> bool:
         store, here = self._tasks._desk.store, processes.here()
         ask = processes.started if processes.can_ask() else None
-        owners = store.owners(None)
+        ours = held_here()
+        owners = [each for each in store.owners(None) if each.id not in ours]
         return any(recovery.fate(each, here, store.moment(), ask).is_ == "dead" for each in owners)
 
     def get_recovery_info(self) -> dict[str, Any]:
