@@ -172,7 +172,7 @@ def _pairs(
     if not isinstance(node, yaml.MappingNode):
         what = ".".join(path) or "the file"
         raise Misuse(f"{name}:{node.start_mark.line + 1}: {what} holds settings, one a line")
-    return [(str(key.value), key.start_mark.line + 1, value) for key, value in node.value]
+    return [(_text(key), key.start_mark.line + 1, value) for key, value in node.value]
 
 
 def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
@@ -194,5 +194,11 @@ def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
 
 
 def _briefly(node: "yaml.Node") -> str:
-    text = str(getattr(node, "value", None))
-    return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
+    if not isinstance(node.value, str):
+        return _text(node)
+    return repr(node.value) if len(node.value) <= 80 else f"{node.value[:80]!r}…"
+
+
+def _text(node: "yaml.Node") -> str:
+    """Of a list or a mapping nothing is said: written out, it may be endless."""
+    return node.value if isinstance(node.value, str) else f"a {node.id}"

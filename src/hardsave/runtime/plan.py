@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 20
 MOST_RETRIES = 100
+MOST_NESTED = 100
+MOST_VALUES = 100_000
 OnError = Literal["fail", "skip", "continue"]
 REFERENCE = re.compile(r"\$\{([A-Za-z_][\w-]*)((?:\.[\w-]+)*)\}")
 INPUTS = "inputs"  # `${inputs.goal}` is what the caller has handed in
@@ -75,6 +77,12 @@ SCHEMA: dict[str, Any] = {
 """The same for editors, in their own words."""
 
 _CODEC = Codec(Types())
+
+
+def check_storable(value: Any, what: str) -> None:
+    """`Unstorable`, with the path to it, if it cannot be saved: better now than with a later
+    step."""
+    _CODEC.encode(value, what)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +135,36 @@ def read(data: bytes | str, source: str = "workflow") -> Workflow:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"
         raise Misuse(f"{source}{line}: this is not YAML: {error}") from error
+    except RecursionError as error:
+        raise Misuse(f"{source}: this is nested too deeply") from error
     if top is None:
         raise Misuse(f"{source} is empty; a workflow has steps")
+    _check_size(top, source)
     return _Reading(source).workflow(top)
+
+
+def _check_size(top: "yaml.Node", source: str) -> None:
+    """A file of a few lines is endless, written out, if an alias leads to what it stands in, or
+    many lead to what has many."""
+    sizes: dict[int, int] = {}
+
+    def size(node: "yaml.Node", depth: int) -> int:
+        if depth > MOST_NESTED:
+            raise Misuse(f"{source}:{node.start_mark.line + 1}: this is nested too deeply")
+        if isinstance(node.value, str):
+            return 1
+        if id(node) not in sizes:
+            parts = (each for part in node.value for each in _nodes(part))
+            sizes[id(node)] = 1 + sum(size(part, depth + 1) for part in parts)
+        return sizes[id(node)]
+
+    if size(top, 0) > MOST_VALUES:
+        raise Misuse(f"{source}: this stands for more than {MOST_VALUES:,} values")
+
+
+def _nodes(part: Any) -> "tuple[yaml.Node, ...]":
+    """A list has nodes, a mapping pairs of them."""
+    return part if isinstance(part, tuple) else (part,)
 
 
 class _Value(NamedTuple):
@@ -208,10 +243,11 @@ class _Reading:
             raise self._wrong(node, f"{what} is a mapping of {', '.join(allowed)}")
         found: dict[str, _Value] = {}
         for key, value in node.value:
-            name = str(key.value)
+            name = key.value
             if name not in allowed:
                 known = ", ".join(allowed)
-                raise self._wrong(key, f"{what} has no {name!r}; there are: {known}")
+                said = repr(name) if isinstance(name, str) else f"key that is a {key.id}"
+                raise self._wrong(key, f"{what} has no {said}; there are: {known}")
             if name in found:
                 raise self._wrong(key, f"{name} stands here for the second time")
             found[name] = _Value(key.start_mark.line + 1, value)
@@ -222,8 +258,9 @@ class _Reading:
 
         try:
             return yaml.constructor.SafeConstructor().construct_document(node)
-        except (yaml.YAMLError, ValueError) as error:
-            raise self._wrong(node, str(error)) from error
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+            # A tag that does not fit its text raises what it likes: `!!bool maybe`, `!!int ""`.
+            raise self._wrong(node, f"this cannot be read: {error}") from error
 
     def _check(
         self, keys: dict[str, _Value], found: dict[str, Any], key: str, is_right: Any, wanted: str

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unstorable
 from hardsave.runtime.agent import Message, StandardAgent
-from hardsave.runtime.plan import INPUTS, Step, Workflow, filled, read_file
+from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
+from hardsave.tasks.calls import said
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ class WorkflowExecutor:
         """Run a workflow, or the file it is in; with `checkpoint_id` from there on."""
         plan = workflow if isinstance(workflow, Workflow) else read_file(workflow)
         self._check_agents(plan)
+        check_storable(dict(inputs or {}), "inputs")
         if checkpoint_id is None:
             run = Run(f"run-{uuid.uuid4().hex[:12]}", plan.name, dict(inputs or {}))
         else:
@@ -153,15 +155,18 @@ class WorkflowExecutor:
 
     async def _tried(self, step: Step, run: Run) -> Outcome:
         inputs = filled(dict(step.inputs), {**run.answers, INPUTS: run.inputs})
-        error = ""
+        attempt, error = 0, ""
         for attempt in range(1, step.retry + 2):
             try:
                 answer = await _asked(self._agents[step.agent], inputs)
+                check_storable(answer, "answer")
                 return Outcome("completed", answer, attempt, key=step.key)
             except Exception as failure:  # noqa: BLE001 # whatever an agent raises
-                error = f"{type(failure).__name__}: {failure}"
+                error = said(failure)
                 _log.warning("step %s, attempt %d: %s", step.name, attempt, error)
-        return Outcome("failed", None, step.retry + 1, error, step.key)
+                if isinstance(failure, Unstorable):
+                    break  # it has done its work, and would do it again
+        return Outcome("failed", None, attempt, error, step.key)
 
     def _save(self, run: Run, status: str) -> None:
         state = {

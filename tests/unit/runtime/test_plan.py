@@ -45,6 +45,13 @@ def test_without_more_every_step_is_saved_and_the_file_names_it() -> None:
 A = "steps:\n  - name: a\n    agent: A\n    "
 
 
+LAUGHS = A + "inputs:\n      a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+LAUGHS += "".join(
+    f"      a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]\n"
+    for number in range(1, 12)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -88,7 +95,15 @@ A = "steps:\n  - name: a\n    agent: A\n    "
         ),
         ("workflow: {nam: x}\nsteps: []", "w:1: workflow has no 'nam'"),
         ("workflow: {checkpoint: 3}\nsteps: []", "w:1: checkpoint is true or false"),
-        ("steps: [{name: a, agent: !!python/object:os.system x}]", "w:1: could not determine"),
+        ("steps: [{name: a, agent: !!python/object:os.system x}]", "could not determine"),
+        (A + "inputs: {x: !!bool maybe}", "w:4: this cannot be read"),
+        (A + "inputs: {x: {[1]: 2}}", "w:4: this cannot be read"),
+        (A + "[1]: 2", "w:4: a step has no key that is a sequence"),
+        (A + "inputs: &r {x: *r}", "w:4: this is nested too deeply"),
+        (A + "inputs: {x: &r [*r]}", "w:4: this is nested too deeply"),
+        (A + f"inputs: {{x: {'[' * 200}{']' * 200}}}", "w:4: this is nested too deeply"),
+        ("steps: " + "[" * 100_000, "w: this is nested too deeply"),
+        (LAUGHS, "w: this stands for more than 100,000 values"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(text: str, says: str) -> None:

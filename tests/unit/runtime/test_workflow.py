@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unstorable
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.plan import read
 from hardsave.runtime.workflow import Run, StepFailed, WorkflowExecutor
@@ -101,6 +101,43 @@ def test_a_step_may_fail_and_the_rest_goes_on(vault: hardsave.Vault, way: str, s
     text = f"steps: [{{name: a, agent: bad, on_error: {way}}}, {{name: b, agent: count}}]"
     done = run(vault, text, {"bad": Counting(fails=9), "count": Counting()})
     assert (done.steps["a"].status, done.steps["b"].status) == (status, "completed")
+
+
+@pytest.mark.parametrize("way", ["checkpoint: true", "checkpoint: false"])
+def test_an_answer_that_cannot_be_kept_fails_its_own_step_once(
+    vault: hardsave.Vault, way: str
+) -> None:
+    calls, count = [], Counting()
+
+    def odd(inputs: dict[str, Any]) -> Any:
+        calls.append(inputs)
+        return {"client": object()}
+
+    text = f"steps: [{{name: a, agent: odd, retry: 3, {way}}}, {{name: b, agent: count}}]"
+    with pytest.raises(StepFailed, match=r"step 'a' failed: Unstorable: answer\.client"):
+        run(vault, text, {"odd": odd, "count": count})
+    assert (len(calls), count.calls) == (1, [])
+    skipping = text.replace("retry: 3", "on_error: skip")
+    assert run(vault, skipping, {"odd": odd, "count": count}).answers == {"a": None, "b": 1}
+
+
+def test_inputs_that_cannot_be_kept_are_refused_before_anything_runs(vault: hardsave.Vault) -> None:
+    count = Counting()
+    with pytest.raises(Unstorable, match=r"inputs\.goal"):
+        run(vault, TEN, {"count": count}, inputs={"goal": object()})
+    assert count.calls == []
+
+
+def test_an_error_without_a_text_is_a_failure_like_any_other(vault: hardsave.Vault) -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    def fall(inputs: dict[str, Any]) -> None:
+        raise Unspeakable
+
+    with pytest.raises(StepFailed, match="step 'a' failed: Unspeakable"):
+        run(vault, "steps: [{name: a, agent: fall}]", {"fall": fall})
 
 
 def test_a_workflow_that_changed_is_explained(vault: hardsave.Vault) -> None:

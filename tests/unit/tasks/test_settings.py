@@ -45,6 +45,12 @@ def test_a_profile_sets_what_is_not_said(profile: str, attempts: int, kept: int)
     assert (other.max_attempts, other.keep_completed) == (attempts, 7)
 
 
+# A few lines that stand for 9 ** 12 values.
+LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
+    f", &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]" for number in range(1, 12)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -57,7 +63,11 @@ def test_a_profile_sets_what_is_not_said(profile: str, attempts: int, kept: int)
         ("tasks:\n  max_attempts: 101", r"f.yaml:2: .*from 1 to 100, not '101'"),
         ("tasks:\n  max_attempts: true", r"f.yaml:2: .*from 1 to 100, not 'true'"),
         ("tasks:\n  max_attempts: '3'", r"f.yaml:2: .*from 1 to 100"),
-        ("tasks:\n  max_attempts: [3]", r"f.yaml:2: .*from 1 to 100"),
+        ("tasks:\n  max_attempts: [3]", r"f.yaml:2: .*from 1 to 100, not a sequence"),
+        (f"tasks: {{profile: {'[' * 300}{']' * 300}}}", r"f.yaml:1: .*, not a sequence"),
+        ("tasks: {profile: &r [*r]}", r"f.yaml:1: .*, not a sequence"),
+        ("tasks: {profile: [" + LAUGHS + "]}", r"f.yaml:1: .*, not a sequence"),
+        ("tasks: {? [" + LAUGHS + "] : 3}", r"f.yaml:1: tasks.a sequence is not a setting"),
         ("tasks:\n  profile: fast", r"f.yaml:2: .*development, production, long-running"),
         ("tasks:\n  keep_completed: -1", r"f.yaml:2: .*from 0"),
         ("tasks:\n  - 3", r"f.yaml:2: tasks holds settings"),
