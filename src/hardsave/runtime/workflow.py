@@ -88,8 +88,10 @@ class WorkflowExecutor:
         inputs: Mapping[str, Any] | None = None,
         checkpoint_id: str | None = None,
         accept_changes: bool = False,
+        begun: Callable[[Run], object] | None = None,
     ) -> Run:
-        """Run a workflow, or the file it is in; with `checkpoint_id` from there on."""
+        """Run a workflow, or the file it is in; with `checkpoint_id` from there on. `begun` gets
+        the run before its first step: its id is the timeline that it is saved on."""
         plan = workflow if isinstance(workflow, Workflow) else read_file(workflow)
         self._check_agents(plan)
         check_storable(dict(inputs or {}), "inputs")
@@ -97,9 +99,12 @@ class WorkflowExecutor:
             run = Run(f"run-{uuid.uuid4().hex[:12]}", plan.name, dict(inputs or {}))
         else:
             run = self._resumed(plan, checkpoint_id, inputs, accept_changes=accept_changes)
+        if begun is not None:
+            begun(run)
         for step in plan.steps:
             if step.name not in run.steps or run.steps[step.name].status == "failed":
-                await self._take(step, run)
+                is_last = step is plan.steps[-1]
+                await self._take(step, run, "completed" if is_last else "running")
         return run
 
     def _check_agents(self, plan: Workflow) -> None:
@@ -142,7 +147,7 @@ class WorkflowExecutor:
 
     # One step
 
-    async def _take(self, step: Step, run: Run) -> None:
+    async def _take(self, step: Step, run: Run, status: str) -> None:
         outcome = await self._tried(step, run)
         run.steps[step.name] = outcome
         if outcome.status == "failed" and step.on_error != "continue":
@@ -151,7 +156,7 @@ class WorkflowExecutor:
                 raise StepFailed(f"step {step.name!r} failed: {outcome.error}", run)
             outcome.status = "skipped"
         if step.checkpoint:
-            self._save(run, "running")
+            self._save(run, status)
 
     async def _tried(self, step: Step, run: Run) -> Outcome:
         inputs = filled(dict(step.inputs), {**run.answers, INPUTS: run.inputs})

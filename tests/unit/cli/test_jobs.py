@@ -1,5 +1,8 @@
 """Jobs and workflows from the command line."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,6 +158,34 @@ def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, office: Path) -> 
     assert done.data["run"] == broken.data["run"]
     assert done.data["steps"]["second"]["answer"] == "HELLO AGAIN"
     assert done.data["steps"]["first"] == broken.data["steps"]["first"]
+
+
+def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
+    run: Run, office: Path
+) -> None:
+    (office / "agents.py").write_text(
+        "import os\n"
+        "def count(inputs):\n"
+        "    with open('counted', 'a') as file: file.write(f'{inputs}\\n')\n"
+        "def die(inputs):\n"
+        "    if not os.path.exists('died'):\n"
+        "        open('died', 'w').close()\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "AGENTS = {'count': count, 'die': die}\n"
+    )
+    (office / "flow.yaml").write_text(
+        "steps: [{name: a, agent: count}, {name: b, agent: die}, {name: c, agent: count}]"
+    )
+    words = ["workflow", "run", "flow.yaml", "--agents", "agents.py:AGENTS"]
+    killed = subprocess.run(
+        [sys.executable, "-m", "hardsave", *words], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    name = killed.stderr.split(" begins; ")[0]
+    done = run(*words, "--from", name, "--json").data
+    assert (done["ok"], done["run"]) == (True, name)
+    assert (office / "counted").read_text() == "{}\n{}\n"
+    assert run(*words, "--from", "nowhere:1").code == Exit.NOT_FOUND
 
 
 def test_a_workflow_is_checked_without_agents(run: Run, office: Path) -> None:

@@ -60,6 +60,14 @@ steps:
     assert len(vault.timeline(done.id)) == 3
 
 
+def test_a_run_says_how_it_stands(vault: hardsave.Vault) -> None:
+    done = run(vault, TEN, {"count": Counting()})
+    line = vault.timeline(done.id)
+    assert [each.status for each in line.checkpoints()] == ["completed", *["running"] * 9]
+    again = run(vault, TEN, {"count": Counting()}, checkpoint_id=line.get("@~1").id)
+    assert (again.id, line.get().status) == (done.id, "completed")
+
+
 def test_only_steps_that_ask_for_it_are_saved(vault: hardsave.Vault) -> None:
     text = """
 workflow: {checkpoint: false}

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     examples="""
         hardsave workflow check release.yaml
         hardsave workflow run release.yaml --agents agents.py:AGENTS
-        hardsave workflow run release.yaml --agents agents.py:AGENTS --from run-1234:6
+        hardsave workflow run release.yaml --agents agents.py:AGENTS --from run-1234
     """,
 )
 @click.argument("action", metavar="run|check", type=click.Choice(["run", "check"]))
 @click.argument("file", type=click.Path())
 @AGENTS
-@click.option("--from", "ref", metavar="REF", help="Go on from a checkpoint of an earlier run.")
+@click.option("--from", "ref", metavar="RUN|REF", help="Go on with a run, or from a checkpoint.")
 @click.option("--input", "inputs", multiple=True, metavar="KEY=TEXT", help="For ${inputs.KEY}.")
 @click.option("--accept-changes", is_flag=True, help="Run steps again that the file has changed.")
 def workflow(
@@ -69,23 +69,34 @@ def _run(
 
     session.creates = ref is None
     executor = WorkflowExecutor(loaded(agents), vault=session.vault)
-    start = None if ref is None else session.find(ref).id
+    start = None if ref is None else _start(session, ref)
     failed: str | None = None
     with stdout_is_stderr():  # agents may print
         try:
             run = asyncio.run(
                 executor.run(
-                    plan, inputs=inputs, checkpoint_id=start, accept_changes=accept_changes
+                    plan,
+                    inputs=inputs,
+                    checkpoint_id=start,
+                    accept_changes=accept_changes,
+                    begun=lambda run: session.out.say(
+                        f"{run.id} begins; should it be interrupted, --from {run.id} goes on"
+                    ),
                 )
             )
         except StepFailed as error:
             run, failed = error.run, str(error)
     session.out.result(lambda: _data(run, failed), lambda: _lines(run))
     if failed is not None:
-        again = f"hardsave workflow run FILE --agents WHERE:NAME --from {run.checkpoint_id}"
-        session.out.say(f"{words.line(failed, 500)}; go on with: {again}")
+        session.out.say(f"{words.line(failed, 500)}; --from {run.id} goes on")
         return Exit.FAILED
     return None
+
+
+def _start(session: Session, ref: str) -> str:
+    """A run goes on from its latest checkpoint."""
+    head = next((line.head for line in session.vault.timelines() if line.name == ref), None)
+    return session.find(ref).id if head is None else head.id
 
 
 def _inputs(given: tuple[str, ...]) -> dict[str, str]:
