@@ -130,4 +130,4 @@ class OwnerRecord(NamedTuple):
     pid: int
     pid_started: int  # tells two processes of one number apart; 0: not known here
     since: int  # microseconds since 1970, UTC
-    until: int  # the lease: microseconds since that boot
+    until: int  # the lease: microseconds awake since that boot

@@ -8,6 +8,7 @@ from blake3 import blake3
 UNKNOWN_BOOT = bytes(8)
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
+_AWAKE = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS has it by another name
 
 
 @cache
@@ -24,3 +25,9 @@ def boot_id() -> bytes:
 def since_boot() -> int:
     """Microseconds."""
     return time.clock_gettime_ns(_CLOCK) // 1_000
+
+
+def awake() -> int:
+    """Microseconds since boot in which the machine was awake: nobody could do anything in the
+    others."""
+    return time.clock_gettime_ns(_AWAKE) // 1_000

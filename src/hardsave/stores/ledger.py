@@ -9,11 +9,11 @@ Epochs
     so of two who hold the same task only one can write: the other gets `LeaseLost`.
 
 Owners
-    A process that runs tasks holds a lease, in time since the machine booted: no change of
-    its clock moves it. `hold` renews it; it takes no number, and need not survive a power
-    loss, after which the process is gone too. A batch that buries an owner holds only if
-    that owner has not renewed its lease since it was looked at; one that names an owner as
-    `alive` only if nobody has buried it (`LeaseLost`).
+    A process that runs tasks holds a lease, in time that the machine was awake since it booted:
+    no change of its clock moves it, and nobody dies in its sleep. `hold` renews it; it takes no
+    number, and need not survive a power loss, after which the process is gone too. A batch that
+    buries an owner holds only if that owner has not renewed its lease since it was looked at; one
+    that names an owner as `alive` only if nobody has buried it (`LeaseLost`).
 
 Entries about the ledger as a whole
     With `keep_itself` all but so many of them go, the oldest first; the latest of each kind
@@ -71,7 +71,7 @@ class TaskQuery(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The time that leases count in: which boot of the machine, and microseconds since."""
+    """The time that leases count in: which boot of the machine, and microseconds awake since."""
 
     boot: bytes
     at: int

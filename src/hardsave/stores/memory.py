@@ -30,7 +30,7 @@ from hardsave.stores.base import (
     conflict_message,
     position,
 )
-from hardsave.stores.boot import boot_id, since_boot
+from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment, TaskQuery
 from hardsave.stores.memory_ledger import MemoryLedger
 
@@ -236,7 +236,7 @@ class MemoryStore:
     # The ledger
 
     def moment(self) -> Moment:
-        return Moment(boot_id(), since_boot())
+        return Moment(boot_id(), awake())
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
         with self._lock:

@@ -18,7 +18,7 @@ from hardsave.objects.records import (
     OwnerRecord,
 )
 from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
-from hardsave.stores.boot import boot_id, since_boot
+from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.cache import ObjectCache
 from hardsave.stores.ledger import Moment
 from hardsave.stores.sqlite import backup, ledger, packs, pins, room
@@ -212,7 +212,7 @@ class SqliteStore(Questions):
     # The ledger
 
     def moment(self) -> Moment:
-        return Moment(boot_id(), since_boot())
+        return Moment(boot_id(), awake())
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
         with self._gate:
