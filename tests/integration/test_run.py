@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.runtime import survivors
+from hardsave.errors import Misuse, Unavailable
+from hardsave.runtime import launch, survivors
+from hardsave.runtime.resident import Task
 
 LIMIT = 60.0
 
@@ -218,6 +220,45 @@ def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
     assert done.returncode == 3
     assert b"there is no command 'no-such-agent'" in done.stderr
     assert stage.residents() == []
+
+
+def test_where_nothing_can_be_saved_no_agent_is_started(stage: Stage) -> None:
+    """As in a home directory, which nobody saves by accident."""
+    environment = {**os.environ, "HARDSAVE_STORE": str(stage.store), "HOME": str(stage.work)}
+    done = subprocess.run(
+        [sys.executable, "-m", "hardsave", "run", "--", "touch", "../started"],
+        cwd=stage.work,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 2, done
+    assert "holds a whole home directory" in done.stderr
+    assert not (stage.work.parent / "started").exists()
+    stage.wait_for(lambda: stage.residents() == [])
+
+
+def test_what_a_resident_cannot_do_is_told_with_the_reason(stage: Stage) -> None:
+    task = Task(
+        program="hardsave.adapters.resident",
+        store=f"sqlite:///{stage.store}",
+        timeline="t",
+        workspace=str(stage.work / "nothing"),
+        agent=os.getpid(),
+        command=[],
+        ready=-1,
+        log=f"{stage.store}-run.log",
+        socket=f"{stage.store}-run.sock",
+    )
+    with pytest.raises(Misuse, match="is no directory; name one that is"):
+        launch.start(task)
+    with pytest.raises(Unavailable, match="was not saved within 0 s"):
+        launch.start(task, seconds=0)
+    (stage.work / "nothing").mkdir()
+    with pytest.raises(Unavailable, match=r"cannot be saved: .*; see .*run\.log"):
+        launch.start(task._replace(store="sqlite:////dev/null/store.db"))
 
 
 def test_an_agent_that_does_not_call_us_is_said_to_save_files_alone(

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from hardsave.errors import Unavailable
+from hardsave.errors import Misuse, Unavailable
 from hardsave.runtime.resident import READY, Task
 
 READY_SECONDS = 60.0
@@ -30,12 +30,24 @@ def start(task: Task, *, seconds: float = READY_SECONDS) -> None:
             _leave(task._replace(ready=writes))
         os.close(writes)
         os.waitpid(child, 0)
-        if not select.select([reads], [], [], seconds)[0] or os.read(reads, 64) != READY:
+        if not select.select([reads], [], [], seconds)[0]:
             raise Unavailable(
-                f"the watching process could not save {task.workspace!r}; see {task.log}"
+                f"{task.workspace!r} was not saved within {seconds:.0f} s, which a first save may "
+                "take; it goes on: run it again in a while"
             )
+        _check(os.read(reads, 4096), task)
     finally:
         os.close(reads)
+
+
+def _check(told: bytes, task: Task) -> None:
+    """Whether a resident is ready, or else why not."""
+    if told == READY:
+        return
+    kind, _, why = told.decode(errors="replace").partition(": ")
+    if kind == Misuse.__name__:
+        raise Misuse(why)
+    raise Unavailable(f"{task.workspace!r} cannot be saved: {why or 'no reason'}; see {task.log}")
 
 
 def _leave(task: Task) -> NoReturn:

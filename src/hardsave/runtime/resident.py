@@ -34,6 +34,7 @@ _QUIET = 0.15  # seconds without a change: a burst has settled
 _LIMIT = 2.0  # a burst that does not end is saved all the same
 _AFTERWARDS_SECONDS = 600.0  # then what an agent has left behind is a service, and not its work
 _NAMED = 20  # of the processes that are left
+_LONGEST_REASON = 2000  # bytes, which a pipe takes at once
 _log = logging.getLogger(__name__)
 
 
@@ -74,8 +75,9 @@ class Resident:
         self.failed_saves = 0
 
     def stay(self, is_ready: Callable[[], None] = lambda: None) -> None:
-        """Save now, after each burst of changes, and at the end."""
-        self._save("running")
+        """Save now, after each burst of changes, and at the end. If not even the first save can
+        be made, there is nothing to stay for: its error is raised."""
+        self._snapshot("running")
         with self._workspace.watch() as eyes:
             self._wake = eyes.wake
             self._save_changes("running")  # from here on nothing is missed
@@ -102,15 +104,18 @@ class Resident:
 
     def _save(self, status: str) -> None:
         try:
-            self._line.snapshot(
-                self._workspace,
-                status=status,
-                description=told(self._left) if status == "ended" else "",
-                metadata={**self._about, **_listed(self._left)},
-            )
-            self.saves += 1
+            self._snapshot(status)
         except HardsaveError:
             self._failed()
+
+    def _snapshot(self, status: str) -> None:
+        self._line.snapshot(
+            self._workspace,
+            status=status,
+            description=told(self._left) if status == "ended" else "",
+            metadata={**self._about, **_listed(self._left)},
+        )
+        self.saves += 1
 
     def _failed(self) -> None:
         """The next burst is another chance. The agent knows nothing of it."""
@@ -128,8 +133,9 @@ def main(argv: Sequence[str], open_desk: OpenDesk) -> int:
     )
     try:
         _reside(task, open_desk)
-    except BaseException:  # noqa: BLE001 # nobody else will hear of it
+    except BaseException as error:  # noqa: BLE001 # nobody else will hear of it
         _log.exception("the resident of %s gives up", task.workspace)
+        _tell(task.ready, f"{type(error).__name__}: {error}".encode()[:_LONGEST_REASON])
         return 1
     finally:
         os.close(task.ready)
@@ -145,7 +151,7 @@ def _reside(task: Task, open_desk: OpenDesk) -> None:
         ours = (Life(task.agent), look, resident)
         threading.Thread(target=_end_with, args=ours, daemon=True).start()
         with _hearing(Path(task.socket), open_desk(vault, task)):
-            resident.stay(lambda: _tell(task.ready))
+            resident.stay(lambda: _tell(task.ready, READY))
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
         _keep_up(vault)
 
@@ -196,8 +202,9 @@ def _listed(left: Sequence[Survivor]) -> dict[str, Any]:
     return {"left_running": [each._asdict() for each in left[:_NAMED]]} if left else {}
 
 
-def _tell(descriptor: int) -> None:
+def _tell(descriptor: int, what: bytes) -> None:
+    """Whoever has started us: that we are ready, or why we never will be."""
     try:
-        os.write(descriptor, READY)
+        os.write(descriptor, what)
     except OSError:
         _log.warning("nobody waits for the first save any more")
