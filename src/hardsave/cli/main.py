@@ -218,4 +218,4 @@ def _usage_exit(error: click.ClickException) -> Exit:
 def _usage_message(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see '{context.command_path} --help')" if context is not None else ""
-    return error.format_message().rstrip(".") + hint
+    return " ".join(error.format_message().split()).rstrip(".") + hint

@@ -139,14 +139,17 @@ def path_between(
 ) -> list[CheckpointRecord]:
     """From the good checkpoint to the bad one, those that have files."""
     if good.id == bad.id:
-        raise Misuse("the good checkpoint and the bad one are the same; name two")
+        raise Misuse(f"{to_text(good.id)} cannot be good and bad; name an earlier one as good")
     found = [bad]
     for record in context.history.ancestors(bad):
         found.append(record)
         if record.id == good.id:
             break
     else:
-        raise Misuse(f"{to_text(good.id)} is not in the history of {to_text(bad.id)}")
+        raise Misuse(
+            f"{to_text(good.id)} is not in the history of {to_text(bad.id)}; name one as good that "
+            "is on the way to the bad one"
+        )
     for end in (good, bad):
         if end.snapshot is None:
             raise NotFound(f"checkpoint {to_text(end.id)} was saved without files")

@@ -127,6 +127,28 @@ def test_doctor_proves_that_it_works_and_leaves_nothing_behind(
     assert {path for path in everything() - before if "hardsave-doctor-" in path} == set()
 
 
+def test_a_fork_into_the_workspace_is_told_of(run: Run, session_1: Path) -> None:
+    assert "it lies in this workspace" in run("fork", "plan-ready", "try-3").err
+    assert "it lies in this workspace" not in run("fork", "plan-ready", "../try-4").err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["bisect", "@", "@", "--", "true"], "cannot be good and bad"),
+        (["import", "a.txt"], "name a file that 'hardsave export' made"),
+        (["completion"], "Choose from: bash, zsh, fish (see"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_what_can(
+    run: Run, session_1: Path, command: list[str], message: str
+) -> None:
+    (session_1 / "a.txt").write_text("no export")
+    ran = run(*command)
+    assert ran.code == 2
+    assert message in ran.err
+
+
 def test_doctor_tells_of_a_place_where_no_store_can_be_made(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,9 @@ def test_log_narrows_and_says_if_nothing_is_left(run: Run, session_1: Path) -> N
     ran = run("log", "--status", "nonsense")
     assert ran.code == 0
     assert ran.out == ""
-    assert "nothing was saved on timeline 'session-1'" in ran.err
+    assert "there is nothing like that on timeline 'session-1'" in ran.err
+    ran = run("log", "sesion-1")
+    assert "nothing was saved on timeline 'sesion-1' yet; 'hardsave timelines' lists" in ran.err
     assert len(run("log", "--since", "1h", "--json").data) == 3
     assert run("log", "--until", "1h", "--json").data == []
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,6 +48,11 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
         lambda: _data(line.name, source, path), lambda: _lines(line.name, source, path)
     )
     session.out.say(f"look at it with: hardsave log --timeline {shlex.quote(line.name)}")
+    if path is not None and Path(path).is_relative_to(session.directory):
+        session.out.say(
+            "it lies in this workspace, and is saved and rewound with it; choose a place"
+        )
+        session.out.say("beside it, or let git ignore it, if another agent is to work there")
     if path is not None:  # that directory is a project of its own, with a store of its own
         session.out.say(f"to save there on it: export HARDSAVE_STORE={shlex.quote(session.url)}")
 

@@ -75,10 +75,20 @@ def _line(session: Session, name: str | None) -> Timeline:
 
 def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> None:
     if not found.checkpoints:
-        where = "" if line is None else f" on timeline {line.name!r}"
-        session.out.say(f"nothing was saved{where} yet; 'hardsave save' makes a checkpoint")
+        session.out.say(_nothing(session, line))
     elif found.has_more and session.out.is_terminal:
         session.out.say(f"these are the newest {limit}; -n {limit * 4} shows more")
+
+
+def _nothing(session: Session, line: Timeline | None) -> str:
+    """Why there is nothing to be seen, and what to do next."""
+    where = "" if line is None else f" on timeline {line.name!r}"
+    known = list(session.vault.timelines() if line is None else [line])
+    if any(map(len, known)):
+        return f"there is nothing like that{where}"
+    if next(session.vault.timelines(), None) is not None:
+        return f"nothing was saved{where} yet; 'hardsave timelines' lists what there is"
+    return f"nothing was saved{where} yet; 'hardsave save' makes a checkpoint"
 
 
 def _data(session: Session, found: Log) -> list[dict[str, Any]]:
