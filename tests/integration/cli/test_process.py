@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,24 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(project: Project) -> None:
         check=False,
     )
     assert piped.stderr == ""
+
+
+@pytest.mark.parametrize("module", ["click", "rich"])
+def test_an_interruption_while_it_is_loaded_is_told_as_any_other(
+    project: Project, tmp_path: Path, module: str
+) -> None:
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")
+    done = subprocess.run(
+        [*HARDSAVE, "log"],
+        cwd=project.path,
+        env={"PATH": os.environ["PATH"], **project.environment, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
 
 
 def shell(project: Project, script: str) -> "subprocess.CompletedProcess[str]":
