@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from hardsave.errors import Corrupt, Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, Id, Tombstone
+from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, Tombstone
 from hardsave.stores.base import CheckpointGone, Query, Store
 from hardsave.timeline import refs
 
@@ -104,15 +104,33 @@ class History:
         return None
 
     def head(self, timeline: str) -> CheckpointRecord | None:
-        """The head of a timeline; None if nothing was ever saved on it."""
+        """The head of a timeline; None if it has none."""
+        return self.standing(timeline)[1]
+
+    def standing(self, timeline: str) -> tuple[TimelineRecord | None, CheckpointRecord | None]:
+        """Where a timeline stands, and its head."""
+        gone: Id | None = None
         while True:
             record = self._store.timeline(self._user, timeline)
             if record is None or record.head is None:
-                return None
+                return record, None
             try:
-                return self.at(record.head)
-            except CheckpointGone:
-                continue  # the timeline moved on, and it was dropped, between two looks
+                return record, self.at(record.head)
+            except CheckpointGone as error:
+                # The timeline moved on, and it was dropped, between two looks: look again.
+                if record.head == gone:
+                    raise Corrupt(
+                        f"timeline {timeline!r} stands at {refs.to_text(gone)}, which was dropped; "
+                        "rewind it to another checkpoint"
+                    ) from error
+                gone = record.head
+
+    def timelines(self) -> Iterator[TimelineRecord]:
+        """Those that are not deleted, by name."""
+        after: str | None = None
+        while rows := self._store.timelines(self._user, after, PAGE):
+            yield from rows
+            after = rows[-1].name
 
     def at(self, id: Id) -> CheckpointRecord:
         """A checkpoint that must be there, because something stored points to it.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
-from hardsave.stores.base import CheckpointGone, Query
+from hardsave.stores.base import Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds, shaped
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
@@ -63,15 +63,8 @@ class Timeline:
     def head(self) -> Checkpoint | None:
         """The newest checkpoint; None before the first save. Counts as having seen it."""
         with self._lock:
-            while True:
-                self._saving.look()
-                seen = self._saving.seen
-                if seen is None or seen.head is None:
-                    return None
-                try:
-                    return self._context.checkpoint(self._context.history.at(seen.head))
-                except CheckpointGone:
-                    continue  # it was dropped after the timeline had moved on: look again
+            head = self._saving.head()
+        return None if head is None else self._context.checkpoint(head)
 
     def __len__(self) -> int:
         """How many checkpoints were saved on it."""

@@ -18,14 +18,13 @@ sessions that ran tasks.
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord, Tombstone
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, Tombstone
 from hardsave.objects.rewriting import Rewriting
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.timeline import names
@@ -134,19 +133,12 @@ def _names(effects: Effects, old: bytes) -> bool:
 def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
     dropped = set(ids)
     moved = {move.become.name for move in moves}
-    for line in _timelines(context):
+    for line in context.history.timelines():
         if line.head in dropped and line.name not in moved:
             raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
     entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
     changes = Changes(moves=moves, drop=ids)
     context.store.commit(Batch(context.user, entry, changes=changes))
-
-
-def _timelines(context: Context) -> Iterator[TimelineRecord]:
-    after: str | None = None
-    while rows := context.store.timelines(context.user, after, _PAGE):
-        yield from rows
-        after = rows[-1].name
 
 
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:

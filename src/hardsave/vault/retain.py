@@ -99,7 +99,7 @@ def _rows(context: Context, policy: Policy, log: list[LogRecord], since: int) ->
     entries = [e for e in (operations.decode(one) for one in log) if e]
     hidden_at = _hidden_at(entries)
     protected = _targets(entries, since)
-    heads = _heads(context)
+    heads = {line.head for line in context.history.timelines()}
     for record in _history(context, policy.timelines):
         yield Row(
             id=record.id,
@@ -169,15 +169,6 @@ def _history(context: Context, timelines: Collection[str] | None) -> Iterator[Ch
     while rows := context.store.saved(context.user, after, _PAGE):
         yield from rows
         after = rows[-1].number
-
-
-def _heads(context: Context) -> set[Id | None]:
-    heads: set[Id | None] = set()
-    after: str | None = None
-    while rows := context.store.timelines(context.user, after, _PAGE):
-        heads.update(row.head for row in rows)
-        after = rows[-1].name
-    return heads
 
 
 # Dropping

@@ -6,7 +6,7 @@ again, not overlooked.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -261,7 +261,7 @@ def delete(context: Context, name: str) -> int:
 
 def delete_one(context: Context, record: CheckpointRecord) -> None:
     """Hide one checkpoint. If it is its timeline's head, the one before it becomes the head."""
-    for line in _timelines(context):
+    for line in context.history.timelines():
         if line.head == record.id and line.name != record.timeline:
             raise Conflict(f"it is the head of timeline {line.name!r}: delete that first")
 
@@ -326,10 +326,3 @@ def _operate(
             continue
         return move
     raise Conflict(f"others wrote to timeline {name!r} first {_ATTEMPTS} times; try again")
-
-
-def _timelines(context: Context) -> Iterator[TimelineRecord]:
-    after: str | None = None
-    while rows := context.store.timelines(context.user, after, _PAGE):
-        yield from rows
-        after = rows[-1].name

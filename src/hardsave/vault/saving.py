@@ -91,6 +91,12 @@ class Saving:
         """See where the timeline stands now."""
         self._see(self._standing())
 
+    def head(self) -> CheckpointRecord | None:
+        """The head as it is now; it counts as seen."""
+        standing, head = self._context.history.standing(self._name)
+        self._see(standing)
+        return head
+
     def _write(
         self,
         build: Build,

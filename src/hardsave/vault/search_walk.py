@@ -123,15 +123,12 @@ def _listed(context: Context, upto: int) -> Iterator[list[CheckpointRecord]]:
 
 def _name_forks(context: Context, index: "apsw.Connection") -> None:
     """A fork on which nothing was saved yet is found by its name, at where it begins."""
-    after: str | None = None
-    while lines := context.store.timelines(context.user, after, PAGE):
-        for line in lines:
-            if line.last_seq or line.head is None:
-                continue
-            record = context.store.checkpoint(context.user, line.head)
-            if record is not None:
-                _Walk(context, index, line.name).put("timeline", "", line.name, record.number)
-        after = lines[-1].name
+    for line in context.history.timelines():
+        if line.last_seq or line.head is None:
+            continue
+        record = context.store.checkpoint(context.user, line.head)
+        if record is not None:
+            _Walk(context, index, line.name).put("timeline", "", line.name, record.number)
 
 
 # Walking

@@ -65,6 +65,7 @@ class Selection:
     def __init__(self, context: Context, scratch: Scratch) -> None:
         self._store = context.store
         self._user = context.user
+        self._history = context.history
         self._scratch = scratch
 
     def choose(self, timelines: Iterable[str] | None) -> Counts:
@@ -101,10 +102,7 @@ class Selection:
 
     def _named(self, timelines: Iterable[str] | None) -> Iterator[TimelineRecord]:
         if timelines is None:
-            after: str | None = None
-            while rows := self._store.timelines(self._user, after, _PAGE):
-                yield from rows
-                after = rows[-1].name
+            yield from self._history.timelines()
             return
         for name in dict.fromkeys(timelines):
             found = self._store.timeline(self._user, name)

@@ -227,11 +227,8 @@ class Vault:
 
     def timelines(self) -> Iterator[Timeline]:
         """All timelines, by name."""
-        after: str | None = None
-        while rows := self._context.store.timelines(self.user, after, 100):
-            for row in rows:
-                yield Timeline(self._context, row.name, row)
-            after = rows[-1].name
+        for record in self._context.history.timelines():
+            yield Timeline(self._context, record.name, record)
 
     def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
         """What a policy would let go, and why; by default what is older than 30 days, or what the

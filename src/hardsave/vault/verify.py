@@ -125,7 +125,7 @@ def _read(context: Context, batch: list[Hash]) -> dict[Hash, bytes]:
 
 def _all(context: Context, faults: list[str]) -> Iterator[CheckpointRecord]:
     """Every checkpoint, hidden ones too, and on the way whether any number is missing."""
-    given = {line.name: line.last_seq for line in _timelines(context)}
+    given = {line.name: line.last_seq for line in context.history.timelines()}
     seen: dict[str, set[int]] = {name: set() for name in given}
     after = 0
     while rows := context.store.saved(context.user, after, _PAGE):
@@ -183,10 +183,3 @@ def _begins_elsewhere(context: Context, name: str, first: int) -> bool:
         return True
     below = store.checkpoint(user, parent) or store.tombstone(user, parent)
     return below is not None and below.timeline != name
-
-
-def _timelines(context: Context) -> Iterator[TimelineRecord]:
-    after: str | None = None
-    while rows := context.store.timelines(context.user, after, _PAGE):
-        yield from rows
-        after = rows[-1].name

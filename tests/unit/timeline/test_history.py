@@ -258,6 +258,14 @@ def test_a_missing_head_is_corrupt(history: History, store: MemoryStore, main: S
         history.head("main")
 
 
+def test_a_head_that_was_dropped_is_corrupt_and_nobody_waits_for_another(
+    history: History, store: MemoryStore, main: Saved
+) -> None:
+    store._tenants[None].drop(main.saved[-1])
+    with pytest.raises(Corrupt, match=r"'main' stands at chk_.*, which was dropped"):
+        history.head("main")
+
+
 def test_a_timeline_without_a_head_has_none(history: History, main: Saved) -> None:
     main.commit(main.moved("emptied", head=None))
     assert history.head("main") is None
