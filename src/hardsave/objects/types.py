@@ -91,11 +91,7 @@ def fields_of(value: object) -> dict[str, Any] | None:
 
 def build(cls: type, fields: Mapping[str, Any]) -> Any:
     """An instance of `cls` from its stored fields, each shaped to its annotation."""
-    hints = _hints(cls)
-    shaped = {
-        name: convert(value, hints[name]) if name in hints else value
-        for name, value in fields.items()
-    }
+    shaped = _convert_items(dict(fields), cls)
     try:
         if hasattr(cls, "__dataclass_fields__"):  # those of pydantic have both
             return _build_dataclass(cls, shaped)
@@ -116,8 +112,12 @@ def convert(value: Any, wanted: Any) -> Any:
     origin = typing.get_origin(wanted)
     if origin is not None:
         return _convert_generic(value, origin, typing.get_args(wanted))
-    if not isinstance(wanted, type) or isinstance(value, wanted):
+    if typing.is_typeddict(wanted):
+        return _convert_items(value, wanted) if isinstance(value, dict) else value
+    if not isinstance(wanted, type) or is_one(value, wanted):
         return value
+    if issubclass(wanted, tuple):
+        return _convert_named(value, wanted)
     if issubclass(wanted, enum.Enum):
         try:
             return wanted(value)
@@ -126,6 +126,35 @@ def convert(value: Any, wanted: Any) -> Any:
     if isinstance(value, Mapping) and fields_of_class(wanted) is not None:
         return build(wanted, value)
     return value
+
+
+def is_one(value: object, wanted: Any) -> bool:
+    """Whether a value is of a type already; of some types nobody can say."""
+    if typing.is_typeddict(wanted):
+        return isinstance(value, dict)
+    try:
+        return wanted is Any or isinstance(value, wanted)
+    except TypeError:  # a protocol that is not for asking
+        return True
+
+
+def _convert_items(value: dict[Any, Any], wanted: type) -> dict[Any, Any]:
+    """The items of a TypedDict, each shaped to its annotation."""
+    hints = _hints(wanted)
+    return {
+        name: convert(item, hints[name]) if name in hints else item for name, item in value.items()
+    }
+
+
+def _convert_named(value: Any, wanted: Any) -> Any:
+    """A named tuple, which is stored as what it extends."""
+    names = getattr(wanted, "_fields", None)
+    if names is None or not isinstance(value, tuple) or len(value) != len(names):
+        return value
+    hints = _hints(wanted)
+    return wanted._make(
+        convert(item, hints.get(name, Any)) for name, item in zip(names, value, strict=True)
+    )
 
 
 def _convert_generic(value: Any, origin: Any, args: tuple[Any, ...]) -> Any:
@@ -149,8 +178,8 @@ def _convert_generic(value: Any, origin: Any, args: tuple[Any, ...]) -> Any:
 
 def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
     """The first member that `value` already is, else the first that it can become."""
-    plain = [arg for arg in args if isinstance(arg, type)]
-    if value is None or any(isinstance(value, arg) for arg in plain):
+    plain = [arg for arg in args if isinstance(arg, type) and not typing.is_typeddict(arg)]
+    if value is None or any(is_one(value, arg) for arg in plain):
         return value
     for arg in args:
         try:

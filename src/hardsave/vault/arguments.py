@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hardsave.errors import Misuse
-from hardsave.objects.types import convert
+from hardsave.objects.types import convert, is_one
 from hardsave.timeline import names
 from hardsave.timeline.refs import from_text
 
@@ -33,7 +33,7 @@ def shaped(state: Any, wanted: Any) -> Any:
         shaped = convert(state, wanted)
     except RecursionError as error:
         raise Misuse(f"the state is nested too deep to become a {wanted!r}") from error
-    if isinstance(wanted, type) and not isinstance(shaped, wanted):
+    if isinstance(wanted, type) and not is_one(shaped, wanted):
         raise Misuse(
             f"the state is a {type(state).__name__} and does not become a {wanted.__qualname__}; "
             "load it without a type to see it"

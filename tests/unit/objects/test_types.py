@@ -194,6 +194,20 @@ def test_an_annotation_that_cannot_be_resolved_leaves_the_field_plain() -> None:
 # Converting
 
 
+class Where(typing.TypedDict):
+    at: Point
+    colour: typing.NotRequired[Colour]
+
+
+class Stop(typing.NamedTuple):
+    at: Point
+    name: str
+
+
+class Sized(typing.Protocol):
+    x: int
+
+
 @pytest.mark.parametrize(
     ("plain", "wanted", "expected"),
     [
@@ -239,6 +253,22 @@ def test_an_annotation_that_cannot_be_resolved_leaves_the_field_plain() -> None:
         ([{"x": 1}], Annotated[list[Annotated[Point, 1]], 2], [Point(1)]),
         ("a", Literal["a", "b"], "a"),
         ([1], Literal["a"], [1]),
+        ({"at": {"x": 1}}, Where, {"at": Point(1)}),
+        (
+            {"at": {"x": 1}, "colour": "red", "z": 1},
+            Where,
+            {"at": Point(1), "colour": Colour.RED, "z": 1},
+        ),
+        ({"at": {"x": 1}}, Where | None, {"at": Point(1)}),
+        ([{"at": {"x": 1}}], list[Where], [{"at": Point(1)}]),
+        ([1], Where, [1]),
+        (({"x": 1}, "a"), Stop, Stop(Point(1), "a")),
+        ([({"x": 1}, "a")], list[Stop], [Stop(Point(1), "a")]),
+        (({"x": 1},), Stop, ({"x": 1},)),
+        ((1, 2), tuple, (1, 2)),
+        ([1, 2], tuple, [1, 2]),
+        ({"x": 1}, Sized, {"x": 1}),
+        ({"x": 1}, Sized | None, {"x": 1}),
     ],
 )
 def test_plain_data_takes_the_shape_that_is_wanted(

@@ -1,3 +1,4 @@
+import typing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -276,6 +277,26 @@ def test_plain_data_is_loaded_as_a_type(line: Timeline) -> None:
     line.save({"messages": [{"role": "user", "content": "hello"}], "mood": "calm"})
     assert line.load(type=State) == State([Message("user", "hello")], Mood.CALM)
     assert line.load("@", type=dict) == line.load()
+
+
+class Plan(typing.TypedDict):
+    messages: list[Message]
+
+
+class Step(typing.NamedTuple):
+    message: Message
+    turn: int
+
+
+def test_a_state_is_loaded_as_a_typed_dict_a_named_tuple_or_anything(line: Timeline) -> None:
+    line.save({"messages": [Message("user", "hello")]})
+    assert line.load(type=Plan) == {"messages": [Message("user", "hello")]}
+    assert line.load(type=typing.Any) == line.load()
+    line.save(Step(Message("user", "hello"), 1))
+    assert line.load(type=Step) == Step(Message("user", "hello"), 1)
+    assert isinstance(line.load(type=Step), Step)
+    with pytest.raises(Misuse, match="does not become a Plan"):
+        line.load(type=Plan)
 
 
 def test_a_registered_class_comes_back_as_itself() -> None:
