@@ -93,9 +93,9 @@ def repair_store(url: str | None = None) -> Report:
     return registry.repair_store(_own_url() if url is None else url)
 
 
-def _check_cap(max_value_bytes: int) -> None:
-    if max_value_bytes < 1:
-        raise Misuse(f"max_value_bytes is at least 1, not {max_value_bytes}")
+def _check_cap(max_value_bytes: Any) -> None:
+    if not isinstance(max_value_bytes, int) or max_value_bytes < 1:
+        raise Misuse(f"max_value_bytes is a number from 1 on, not {max_value_bytes!r}")
 
 
 def _redaction(redact: Any) -> Redaction | None:

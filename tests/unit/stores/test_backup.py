@@ -60,7 +60,7 @@ def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
 def assert_same(store: SqliteStore) -> None:
     copied = backup.look(store.path)
     assert copied is not None
-    assert rows(copied) == rows(store._writer.connection)
+    assert rows(copied) == rows(store._connect())
     copied.close()
     assert store.verify() == []
 
@@ -132,7 +132,7 @@ def test_merged_packs_replace_their_parts(
             line.save()
         if batch != 1:  # once, what is merged has not been copied before
             copy(store)
-        while store._merger.merge(store._writer.connection, 0):
+        while store._merger.merge(store._connect(), 0):
             pass
         line.save()
     copy(store)
@@ -145,7 +145,7 @@ def test_packs_ahead_of_their_batch_are_not_forgotten(store: SqliteStore) -> Non
     copy(store)
     for number in range(3):
         store.put(None, some_objects(f"ahead {number}", 2), pin=b"p", seconds=60)
-    last = store._writer.connection.execute("SELECT max(id) FROM packs").get
+    last = store._connect().execute("SELECT max(id) FROM packs").get
     store._writer.apply(lambda connection: changes.note(connection, "packs", [last]))
     copy(store)
     assert_same(store)
@@ -219,7 +219,7 @@ def test_copied_changes_are_trimmed(store: SqliteStore, monkeypatch: pytest.Monk
     for at, record in enumerate(saved[:4]):
         store.commit(Batch(None, an_entry(f"{at}"), changes=Changes(hide=[record.id])))
         copy(store)
-    assert store._writer.connection.execute("SELECT count(*) FROM changes").get == 1
+    assert store._connect().execute("SELECT count(*) FROM changes").get == 1
     assert_same(store)
 
 

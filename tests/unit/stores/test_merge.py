@@ -156,7 +156,7 @@ def test_packs_that_stay_below_the_bound_are_not_merged(store: SqliteStore) -> N
 def test_gathered_packs_wait_on_without_index_rows(store: SqliteStore) -> None:
     stored = saved(store, FEW_PACKS, "turn")
     assert eventually(lambda: count_packs(store) == 1)
-    assert store._writer.connection.execute("SELECT count(*) FROM objects").get == 0
+    assert store._connect().execute("SELECT count(*) FROM objects").get == 0
     assert is_complete(store, stored)
     other = SqliteStore(store.path)
     assert is_complete(other, stored)

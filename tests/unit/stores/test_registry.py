@@ -101,7 +101,7 @@ def test_durability_is_one_of_two_words(here: Path) -> None:
     assert list(here.iterdir()) == []
     store = open_store("sqlite:///x.db", durability="process")
     assert isinstance(store, SqliteStore)
-    assert store._writer.connection.pragma("synchronous") == 1
+    assert store._writer._connection.pragma("synchronous") == 1
     store.close()
 
 

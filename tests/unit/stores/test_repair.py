@@ -157,7 +157,7 @@ def is_right(line: hardsave.Timeline, ref: str, number: int) -> bool:
 
 def test_tombstones_are_honoured(path: Path) -> None:
     store = SqliteStore(path)
-    victim: Any = store._writer.connection.execute(
+    victim: Any = store._connect().execute(
         "SELECT id FROM checkpoints WHERE timeline = 1 AND seq = 3"
     ).get
     store.close()
@@ -227,7 +227,7 @@ def lone_wal(tmp_path: Path, saves: int, *, moved: int = 0) -> tuple[Path, list[
     saved = []
     for number in range(saves):
         if number == moved:
-            store._writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            store._connect().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         saved.append(line.save().id)
     copy = tmp_path / "copy"
     copy.mkdir()

@@ -60,7 +60,7 @@ def test_every_connection_has_its_pragmas_in_force(
 ) -> None:
     store = SqliteStore(path, durability=durability)
     Line(store).save()
-    for used in (store._writer.connection, *store._free, store._connect()):
+    for used in (store._writer._connection, *store._free, store._connect()):
         pragmas = {
             name: used.pragma(name)
             for name in ("synchronous", "journal_mode", "foreign_keys", "cell_size_check")
@@ -205,6 +205,13 @@ def test_a_short_text_file_is_refused_untouched(path: Path) -> None:
     assert path.read_text() == "x"
 
 
+def test_what_is_no_plain_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Misuse, match="no plain file"):
+        SqliteStore(tmp_path / "pipe")
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="directory"):
         SqliteStore(tmp_path)
@@ -314,7 +321,7 @@ def test_opening_a_store_changes_nothing_in_it(path: Path) -> None:
 
 def test_migrating_twice_changes_nothing(store: SqliteStore) -> None:
     number = Line(store).save().number
-    schema.migrate(store._writer.connection)
+    schema.migrate(store._connect())
     assert store.commit(a_note("next")) == number + 1
 
 

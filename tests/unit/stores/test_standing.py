@@ -34,7 +34,7 @@ def statements(store: SqliteStore, batch: Batch) -> list[str]:
     def note(event: Any) -> None:
         found.append(" ".join(event["sql"].split()[:3]))
 
-    connection = store._writer.connection
+    connection = store._writer._connection
     connection.trace_v2(apsw.SQLITE_TRACE_STMT, note)
     store.commit(batch)
     connection.trace_v2(0, None)
@@ -63,7 +63,7 @@ def test_two_who_take_turns_give_out_every_number_once(
     lines = [Line(store, "one"), Line(other, "two")]
     numbers = [lines[n % 2].save().number for n in range(20)]
     assert numbers == list(range(1, 21))
-    packs = store._writer.connection.execute("SELECT id FROM packs").fetchall()
+    packs = store._connect().execute("SELECT id FROM packs").fetchall()
     assert len(set(packs)) == len(packs)
     assert store.verify() == []
 
@@ -99,7 +99,7 @@ def test_a_save_that_failed_leaves_no_gap(
         with pytest.raises(Unavailable):
             line.save()
     assert line.save().number == 2
-    row = store._writer.connection.execute("SELECT count(*), max(id) FROM packs").fetchone()
+    row = store._connect().execute("SELECT count(*), max(id) FROM packs").fetchone()
     assert row == (2, 2)
 
 

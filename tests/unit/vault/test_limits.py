@@ -181,8 +181,8 @@ def test_a_value_that_grows_too_large_between_saves_is_refused(capped: Timeline)
     assert capped.load() == state
 
 
-@pytest.mark.parametrize("cap", [0, -1])
-def test_a_cap_below_one_is_misuse(cap: int) -> None:
+@pytest.mark.parametrize("cap", [0, -1, "5", 1.5, None])
+def test_a_cap_that_is_no_number_from_one_on_is_misuse(cap: Any) -> None:
     with pytest.raises(Misuse, match="max_value_bytes"):
         hardsave.open("memory://", max_value_bytes=cap)
 

@@ -45,6 +45,8 @@ def prepare(
     """Create, check or take over the file, under the writer's lock, before anybody uses it."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise Misuse(f"{path} is no plain file; name one for the store")
     for folder in reversed(_folders(path)):
         if not os.path.exists(folder):
             with contextlib.suppress(FileExistsError):  # another process was faster

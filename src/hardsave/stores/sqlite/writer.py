@@ -88,10 +88,6 @@ class Writer:
         """Whether the path still leads to the file that was opened."""
         return self._footing.is_in_place()
 
-    @property
-    def connection(self) -> apsw.Connection:
-        return self._connection
-
     def _submit(self, item: Item) -> int:
         for _ in range(REPEATS):
             number = self._group.submit(item)
