@@ -2,11 +2,11 @@
 
 import threading
 import time
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Mapping
 
-from hardsave.errors import Conflict, Corrupt, Misuse
-from hardsave.objects.hashing import Hash, digest
+from hardsave.errors import Misuse
+from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
@@ -19,83 +19,14 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import (
     Batch,
-    Changes,
-    CheckpointGone,
     Collected,
-    Move,
-    ObjectsGone,
     Query,
     Report,
     Stats,
-    conflict_message,
-    position,
 )
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment, TaskQuery
-from hardsave.stores.memory_ledger import MemoryLedger
-
-
-class _Tenant:
-    def __init__(self) -> None:
-        self.objects: dict[Hash, bytes] = {}
-        self.timelines: dict[str, TimelineRecord] = {}
-        self.checkpoints: dict[Id, CheckpointRecord] = {}
-        self.ids: list[Id] = []  # sorted
-        self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
-        self.tombstones: dict[Id, Tombstone] = {}
-        self.log: dict[Id, LogRecord] = {}
-        self.ledger = MemoryLedger()
-        self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
-
-    def move(self, moves: Iterable[Move]) -> None:
-        for move in moves:
-            self.timelines[move.become.name] = move.become
-
-    def add(self, record: CheckpointRecord) -> None:
-        self.checkpoints[record.id] = record
-        self.tombstones.pop(record.id, None)
-        insort(self.ids, record.id)
-        insort(self.lines.setdefault(record.timeline, []), record, key=_seq)
-
-    def put(self, record: CheckpointRecord) -> None:
-        """In the place of the one with this id."""
-        line = self.lines[record.timeline]
-        line[bisect_left(line, record.seq, key=_seq)] = record
-        self.checkpoints[record.id] = record
-
-    def drop(self, record: CheckpointRecord) -> None:
-        line = self.lines[record.timeline]
-        del line[bisect_left(line, record.seq, key=_seq)]
-        del self.ids[bisect_left(self.ids, record.id)]
-        del self.checkpoints[record.id]
-        self.tombstones[record.id] = Tombstone(
-            record.id, record.timeline, record.seq, record.parent
-        )
-
-    def change(self, changes: Changes, by: int) -> None:
-        """Hide, show, drop and replace, as commit `by`."""
-        for id in changes.hide:
-            record = self.checkpoints.get(id)
-            if record is not None and not record.is_hidden:
-                self.put(record._replace(hidden=by))
-        turned = {*changes.show, *(-number for number in changes.hide_again)}
-        if turned:
-            for record in [r for r in self.checkpoints.values() if r.hidden in turned]:
-                self.put(record._replace(hidden=-record.hidden))
-        for new in changes.replace:
-            record = self.checkpoints.get(new.id)
-            if record is not None:
-                place = (record.number, record.timeline, record.seq, record.parent)
-                self.put(_replaced(new, *place, record.created_at, record.hidden))
-        for id in changes.drop:
-            record = self.checkpoints.get(id)
-            if record is not None:
-                self.drop(record)
-        for stone in changes.tombstones:
-            if stone.id not in self.checkpoints:
-                self.tombstones.setdefault(stone.id, stone)
-        for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
-            del self.log[entry.id]
+from hardsave.stores.memory_tenant import Tenant, moves_of
 
 
 class MemoryStore:
@@ -103,21 +34,20 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tenants: dict[str | None, _Tenant] = {}
+        self._tenants: dict[str | None, Tenant] = {}
         self._number = 0
         self._closed = False
 
     def commit(self, batch: Batch) -> int:
         with self._lock:
             tenant = self._tenant(batch.user)
-            done = _number_of(tenant, batch)
+            done = tenant.number_of(batch)
             if done is not None:
                 return done
-            _check(tenant, batch)
+            tenant.check(batch)
             for address, data in batch.objects.items():
                 tenant.objects.setdefault(address, data)
-            tenant.move([batch.move] if batch.move is not None else [])
-            tenant.move(batch.changes.moves)
+            tenant.move(moves_of(batch))
             self._number = tenant.ledger.apply(batch.work, self._number)
             for record in batch.changes.checkpoints:
                 self._number += 1
@@ -323,7 +253,7 @@ class MemoryStore:
                 data
                 for user, tenant in self._tenants.items()
                 if user not in left
-                for data in _collect(tenant, refs)
+                for data in tenant.collect(refs)
             ]
         size = sum(map(len, gone))
         return Collected(len(gone), size, size, tuple(left))
@@ -361,84 +291,10 @@ class MemoryStore:
     def close(self) -> None:
         self._closed = True
 
-    def _tenant(self, user: str | None) -> _Tenant:
+    def _tenant(self, user: str | None) -> Tenant:
         if self._closed:
             raise Misuse("this store is closed; open it again")
-        return self._tenants.setdefault(user, _Tenant())
-
-
-def _collect(tenant: _Tenant, refs: Callable[[bytes], Collection[Hash]]) -> list[bytes]:
-    """Take away what no checkpoint leads to, and return it."""
-    reached: set[Hash] = set()
-    frontier = {root for record in tenant.checkpoints.values() for root in record.roots}
-    while frontier:
-        reached |= frontier
-        found = [_found(tenant, address) for address in frontier]
-        frontier = {ref for data in found for ref in refs(data)} - reached
-    return [tenant.objects.pop(address) for address in tenant.objects.keys() - reached]
-
-
-def _found(tenant: _Tenant, address: Hash) -> bytes:
-    data = tenant.objects.get(address)
-    if data is None or digest(data) != address:
-        raise Corrupt(f"object {address.hex()} is missing or damaged; run verify before gc")
-    return data
-
-
-def _seq(record: CheckpointRecord) -> int:
-    return record.seq
-
-
-def _replaced(
-    new: CheckpointRecord,
-    number: int,
-    timeline: str,
-    seq: int,
-    parent: Id | None,
-    created_at: int,
-    hidden: int,
-) -> CheckpointRecord:
-    return new._replace(
-        number=number,
-        timeline=timeline,
-        seq=seq,
-        parent=parent,
-        created_at=created_at,
-        hidden=hidden,
-    )
-
-
-def _number_of(tenant: _Tenant, batch: Batch) -> int | None:
-    """The number of a batch that was committed before."""
-    if isinstance(batch.event, EntryRecord):
-        return tenant.ledger.number_of(batch.event)
-    done = tenant.checkpoints.get(batch.event.id) or tenant.log.get(batch.event.id)
-    return None if done is None else done.number
-
-
-def _check(tenant: _Tenant, batch: Batch) -> None:
-    changes = batch.changes
-    tenant.ledger.check(batch.work)
-    if changes.latest is not None and any(
-        entry.number > changes.latest for entry in tenant.log.values()
-    ):
-        raise Conflict("another operation has been logged meanwhile")
-    for expect, become in ([batch.move] if batch.move is not None else []) + list(changes.moves):
-        standing = tenant.timelines.get(become.name)
-        if position(standing) != position(expect):
-            raise Conflict(conflict_message(become.name, standing, expect))
-    heads = {name: line.head for name, line in tenant.timelines.items()}
-    heads |= {become.name: become.head for _, become in changes.moves}
-    heads |= {} if batch.move is None else {batch.move.become.name: batch.move.become.head}
-    for name, head in heads.items():
-        if head in changes.drop:
-            raise Conflict(f"checkpoint {head!r} is the head of timeline {name!r} by now")
-    for id in changes.keeps:
-        if id not in tenant.checkpoints:
-            raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
-    gone = [address for address in batch.requires if address not in tenant.objects]
-    if gone:
-        raise ObjectsGone(f"{len(gone)} objects are no longer stored, {gone[0].hex()} among them")
+        return self._tenants.setdefault(user, Tenant())
 
 
 def _matches(record: CheckpointRecord, query: Query) -> bool:

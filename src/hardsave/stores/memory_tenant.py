@@ -1,0 +1,161 @@
+"""One user's part of a store in memory."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable
+
+from hardsave.errors import Conflict, Corrupt
+from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    TimelineRecord,
+    Tombstone,
+)
+from hardsave.stores.base import (
+    Batch,
+    Changes,
+    CheckpointGone,
+    Move,
+    ObjectsGone,
+    conflict_message,
+    position,
+)
+from hardsave.stores.memory_ledger import MemoryLedger
+
+
+class Tenant:
+    """What a store in memory keeps for one user. Whoever calls holds the store's lock."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Hash, bytes] = {}
+        self.timelines: dict[str, TimelineRecord] = {}
+        self.checkpoints: dict[Id, CheckpointRecord] = {}
+        self.ids: list[Id] = []  # sorted
+        self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
+        self.tombstones: dict[Id, Tombstone] = {}
+        self.log: dict[Id, LogRecord] = {}
+        self.ledger = MemoryLedger()
+        self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
+
+    def move(self, moves: Iterable[Move]) -> None:
+        for move in moves:
+            self.timelines[move.become.name] = move.become
+
+    def add(self, record: CheckpointRecord) -> None:
+        self.checkpoints[record.id] = record
+        self.tombstones.pop(record.id, None)
+        insort(self.ids, record.id)
+        insort(self.lines.setdefault(record.timeline, []), record, key=_seq)
+
+    def put(self, record: CheckpointRecord) -> None:
+        """In the place of the one with this id."""
+        line = self.lines[record.timeline]
+        line[bisect_left(line, record.seq, key=_seq)] = record
+        self.checkpoints[record.id] = record
+
+    def drop(self, record: CheckpointRecord) -> None:
+        line = self.lines[record.timeline]
+        del line[bisect_left(line, record.seq, key=_seq)]
+        del self.ids[bisect_left(self.ids, record.id)]
+        del self.checkpoints[record.id]
+        self.tombstones[record.id] = Tombstone(
+            record.id, record.timeline, record.seq, record.parent
+        )
+
+    def change(self, changes: Changes, by: int) -> None:
+        """Hide, show, drop and replace, as commit `by`."""
+        for id in changes.hide:
+            record = self.checkpoints.get(id)
+            if record is not None and not record.is_hidden:
+                self.put(record._replace(hidden=by))
+        turned = {*changes.show, *(-number for number in changes.hide_again)}
+        if turned:
+            for record in [r for r in self.checkpoints.values() if r.hidden in turned]:
+                self.put(record._replace(hidden=-record.hidden))
+        for new in changes.replace:
+            record = self.checkpoints.get(new.id)
+            if record is not None:
+                self.put(_in_the_place_of(record, new))
+        for id in changes.drop:
+            record = self.checkpoints.get(id)
+            if record is not None:
+                self.drop(record)
+        for stone in changes.tombstones:
+            if stone.id not in self.checkpoints:
+                self.tombstones.setdefault(stone.id, stone)
+        for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
+            del self.log[entry.id]
+
+    def number_of(self, batch: Batch) -> int | None:
+        """The number of a batch that was committed before."""
+        if isinstance(batch.event, EntryRecord):
+            return self.ledger.number_of(batch.event)
+        done = self.checkpoints.get(batch.event.id) or self.log.get(batch.event.id)
+        return None if done is None else done.number
+
+    def check(self, batch: Batch) -> None:
+        """Raise what keeps a batch from being written."""
+        changes = batch.changes
+        self.ledger.check(batch.work)
+        if changes.latest is not None and any(
+            entry.number > changes.latest for entry in self.log.values()
+        ):
+            raise Conflict("another operation has been logged meanwhile")
+        self._check_moves(moves_of(batch), changes.drop)
+        for id in changes.keeps:
+            if id not in self.checkpoints:
+                raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
+        gone = [address for address in batch.requires if address not in self.objects]
+        if gone:
+            count, first = len(gone), gone[0].hex()
+            raise ObjectsGone(f"{count} objects are no longer stored, {first} among them")
+
+    def _check_moves(self, moves: list[Move], drop: Collection[Id]) -> None:
+        for expect, become in moves:
+            standing = self.timelines.get(become.name)
+            if position(standing) != position(expect):
+                raise Conflict(conflict_message(become.name, standing, expect))
+        heads = {name: line.head for name, line in self.timelines.items()}
+        heads |= {become.name: become.head for _, become in moves}
+        for name, head in heads.items():
+            if head in drop:
+                raise Conflict(f"checkpoint {head!r} is the head of timeline {name!r} by now")
+
+    def collect(self, refs: Callable[[bytes], Collection[Hash]]) -> list[bytes]:
+        """Take away what no checkpoint leads to, and return it."""
+        reached: set[Hash] = set()
+        frontier = {root for record in self.checkpoints.values() for root in record.roots}
+        while frontier:
+            reached |= frontier
+            found = [self._found(address) for address in frontier]
+            frontier = {ref for data in found for ref in refs(data)} - reached
+        return [self.objects.pop(address) for address in self.objects.keys() - reached]
+
+    def _found(self, address: Hash) -> bytes:
+        data = self.objects.get(address)
+        if data is None or digest(data) != address:
+            raise Corrupt(f"object {address.hex()} is missing or damaged; run verify before gc")
+        return data
+
+
+def moves_of(batch: Batch) -> list[Move]:
+    """Its own and those of other timelines."""
+    return [*([] if batch.move is None else [batch.move]), *batch.changes.moves]
+
+
+def _seq(record: CheckpointRecord) -> int:
+    return record.seq
+
+
+def _in_the_place_of(record: CheckpointRecord, new: CheckpointRecord) -> CheckpointRecord:
+    """All but number, place and time anew."""
+    return new._replace(
+        number=record.number,
+        timeline=record.timeline,
+        seq=record.seq,
+        parent=record.parent,
+        created_at=record.created_at,
+        hidden=record.hidden,
+    )
