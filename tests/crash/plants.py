@@ -20,10 +20,10 @@ def answer_before_commit() -> None:
     """A save returns, and its transaction is committed with the next one."""
 
     def transact(self: Writer, items: Sequence[Item]) -> Round:
-        if self.connection.in_transaction:
-            self.connection.execute("COMMIT")
-        self.connection.execute("BEGIN IMMEDIATE")
-        work = Round(items, self.connection, self._index, self._known)
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN IMMEDIATE")
+        work = Round(items, self._connection, self._index, self._known)
         work.run()
         return work
 
@@ -49,7 +49,7 @@ def mark_before_commit() -> None:
     transact = Writer._transact
 
     def transact_marked(self: Writer, items: Sequence[Item]) -> Round:
-        self._mark.write(opening.last_number(self.connection) + 1, relaxed=False)
+        self._mark.write(opening.last_number(self._connection) + 1, relaxed=False)
         return transact(self, items)
 
     mock.patch.object(Writer, "_transact", transact_marked).start()
