@@ -128,10 +128,10 @@ def test_a_reader_in_an_older_transaction_finds_what_is_gone(
     with other._reading_at_once() as connection:
         assert connection.execute("SELECT count(*) FROM packs").get == 1
         store.collect(refs_of, exact=False)
-        assert other._index.refresh(connection, 0)
+        assert other._objects.index.refresh(connection, 0)
         store.missing(None, objects)
         for address in objects:
-            assert other._index.is_stored(connection, 0, address)
+            assert other._objects.index.is_stored(connection, 0, address)
     assert other.missing(None, objects) == set(objects)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch
+from hardsave.stores.cache import ObjectCache
 from hardsave.stores.sqlite import SqliteStore, merge
 from hardsave.stores.sqlite.merge import (
     ENOUGH_BYTES,
@@ -209,7 +210,7 @@ def test_reading_while_merging(store: SqliteStore) -> None:
     def read() -> None:
         try:
             while not done.is_set():
-                store._cache = type(store._cache)(limit=1)  # nothing is kept: all reads are real
+                store._objects._cache = ObjectCache(limit=1)  # nothing is kept: all reads are real
                 is_complete(store, stored)
         except BaseException as error:  # noqa: BLE001 # handed to the test
             failures.append(error)

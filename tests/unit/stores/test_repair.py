@@ -157,9 +157,9 @@ def is_right(line: hardsave.Timeline, ref: str, number: int) -> bool:
 
 def test_tombstones_are_honoured(path: Path) -> None:
     store = SqliteStore(path)
-    victim: Any = store._connect().execute(
-        "SELECT id FROM checkpoints WHERE timeline = 1 AND seq = 3"
-    ).get
+    victim: Any = (
+        store._connect().execute("SELECT id FROM checkpoints WHERE timeline = 1 AND seq = 3").get
+    )
     store.close()
     beside(path, "-backup").rename(beside(path, "-old"))
     store = SqliteStore(path, backup=False)

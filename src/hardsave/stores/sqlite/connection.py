@@ -272,3 +272,11 @@ def _file_system(folder: str) -> str | None:
         if inside and len(mount) >= len(best):
             best, kind = mount, right.split()[0]
     return kind
+
+
+@contextlib.contextmanager
+def at_one_moment(connection: apsw.Connection) -> Iterator[None]:
+    """Several reads of the same moment. After an error the transaction is left open."""
+    connection.execute("BEGIN")
+    yield
+    connection.execute("END")

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import threading
-import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import TracebackType
 from typing import Any
@@ -19,15 +17,15 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
 from hardsave.stores.boot import awake, boot_id
-from hardsave.stores.cache import ObjectCache
 from hardsave.stores.ledger import Moment
-from hardsave.stores.sqlite import backup, ledger, packs, pins, room
+from hardsave.stores.sqlite import backup, ledger, opened, packs, pins, room
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
-from hardsave.stores.sqlite.connection import connect, real_path, translated
+from hardsave.stores.sqlite.connection import at_one_moment, connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.finding import Finder
 from hardsave.stores.sqlite.gate import Gate
 from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
-from hardsave.stores.sqlite.index import Index, RecentPack, bounds, indexed_upto
+from hardsave.stores.sqlite.index import bounds, indexed_upto
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
@@ -53,14 +51,14 @@ class SqliteStore(Questions):
         self._pins: set[bytes] = set()  # that this store has taken, and not given back
         self._gate = Gate(self._reopen)
         self._reopen()
-        _opened.add(self)
+        opened.add(self)
 
-    def has_open(self, path: str) -> bool:
-        """Whether this store holds connections to the file at `path`."""
-        return self._gate.is_open and _is_same_file(self.path, path)
+    @property
+    def is_open(self) -> bool:
+        return self._gate.is_open
 
     def _reopen(self) -> None:
-        with _opening:
+        with opened.turn():
             self._start()
 
     def _start(self) -> None:
@@ -69,10 +67,8 @@ class SqliteStore(Questions):
         self._mark = Mark(self.path + "-mark")
         self._presence = Presence(self.path + "-open")
         self._free: list[apsw.Connection] = []
-        self._cache = ObjectCache()
-        self._index = Index(self._forget_objects)
+        self._objects = Finder(self._met)
         self._users: dict[str | None, int] = {None: 0}
-        here = any(store.has_open(self.path) for store in _opened)
         try:
             connection = prepare(
                 self.path,
@@ -80,7 +76,7 @@ class SqliteStore(Questions):
                 self._lock,
                 self._mark,
                 self._presence,
-                is_open_here=here,
+                is_open_here=opened.has(self.path),
             )
             relaxed = self._durability == "process"
             self._writer = Writer(
@@ -88,7 +84,7 @@ class SqliteStore(Questions):
                 connection,
                 self._lock,
                 self._mark,
-                self._index,
+                self._objects.index,
                 self._connect,
                 relaxed=relaxed,
             )
@@ -137,16 +133,15 @@ class SqliteStore(Questions):
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         known = self._users.get(user)
         if known is not None and self._gate.is_open:
-            found = self._cache.get(known, hashes)
+            found = self._objects.kept(known, hashes)
             if len(found) == len(hashes):
                 return found
         with self._reading() as connection:
-            number = self._user(user, connection)
-            found = self._cache.get(number, hashes)
-            if len(found) < len(hashes):
-                with _snapshot(connection):
-                    self._read_left(connection, number, hashes, found)
-        return found
+            return self._objects.read(connection, self._user(user, connection), hashes)
+
+    def _met(self, user: int, count: int) -> None:
+        """Packs that were not known yet: whoever finds many of them waiting merges them."""
+        self._merger.met(user, count)
 
     def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         with self._reading() as connection:
@@ -157,57 +152,9 @@ class SqliteStore(Questions):
             log(__name__).exception("the backup of %s cannot be read", self.path)
             return {}
 
-    def _read_left(
-        self,
-        connection: apsw.Connection,
-        user: int,
-        hashes: Collection[Hash],
-        found: dict[Hash, bytes],
-    ) -> None:
-        """Add what is not `found` yet. To be called inside a transaction."""
-        fresh: dict[Hash, bytes] = {}
-        for row in self._refresh(connection, user):
-            if row.body is not None:
-                fresh |= packs.unpack(row.directory, row.body, row.size)
-        if fresh:
-            self._cache.put(user, fresh)
-            found |= fresh
-        for address in hashes:
-            if address not in found:
-                self._read_pack_of(connection, user, address, found)
-
-    def _refresh(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
-        """Know what is stored, also by others; whoever finds many packs waiting merges them."""
-        rows = self._index.refresh(connection, user)
-        if rows:
-            self._merger.met(user, len(rows))
-        return rows
-
-    def _read_pack_of(
-        self, connection: apsw.Connection, user: int, address: Hash, found: dict[Hash, bytes]
-    ) -> None:
-        """Add the objects of the pack that holds `address`, if one does."""
-        for pack in self._index.packs(connection, user, address):
-            row = connection.execute(
-                "SELECT directory, body, size FROM packs WHERE id >= ? ORDER BY id LIMIT 1", (pack,)
-            ).fetchone()
-            objects = packs.unpack(*row) if row else {}
-            if address in objects:
-                self._cache.put(user, objects)
-                found |= objects
-                return
-
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        with self._reading() as connection, _snapshot(connection):
-            number = self._user(user, connection)
-            self._refresh(connection, number)
-            missing = set(self._index.unknown(connection, number, hashes))
-            for address in hashes:
-                if address not in missing and not self._index.is_stored(
-                    connection, number, address
-                ):
-                    missing.add(address)
-        return missing
+        with self._reading() as connection:
+            return self._objects.missing(connection, self._user(user, connection), hashes)
 
     # The ledger
 
@@ -277,14 +224,11 @@ class SqliteStore(Questions):
         with self._gate:
             while self._free:
                 self._free.pop().close()
-            self._cache = ObjectCache()
-
-    def _forget_objects(self, user: int) -> None:
-        self._cache.drop(user)
+            self._objects.forget()
 
     def verify(self) -> list[str]:
         try:
-            with self._reading() as connection, _snapshot(connection):
+            with self._reading() as connection, at_one_moment(connection):
                 faults = [
                     str(row[0])
                     for row in connection.execute("PRAGMA integrity_check")
@@ -348,7 +292,7 @@ class SqliteStore(Questions):
     @contextlib.contextmanager
     def _reading_at_once(self) -> Iterator[apsw.Connection]:
         """A read transaction."""
-        with self._reading() as connection, _snapshot(connection):
+        with self._reading() as connection, at_one_moment(connection):
             yield connection
 
     def _apply(self, change: Callable[[apsw.Connection], None]) -> None:
@@ -384,18 +328,16 @@ class SqliteStore(Questions):
         self._users[name] = int(found)
         return int(found)
 
-    # Forks. SQLite's locks belong to a process, and what it remembers of them does not survive
-    # a fork: a child that went on with what it inherited could lose what it saved. So no
-    # connection crosses one; parent and child open their own when they next need them.
+    # Forks: see `opened`
 
-    def _before_fork(self) -> None:
+    def before_fork(self) -> None:
         self._gate.hold()
         self._gate.shut(self._shut)
 
-    def _after_fork_in_parent(self) -> None:
+    def after_fork_in_parent(self) -> None:
         self._gate.let_go()
 
-    def _after_fork_in_child(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._gate.renew()
 
 
@@ -437,42 +379,3 @@ class _Reading:
                 raise translated(error, store.path) from error
         finally:
             store._gate.__exit__()
-
-
-def _is_same_file(one: str, other: str) -> bool:
-    return one == other or (
-        os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
-    )
-
-
-@contextlib.contextmanager
-def _snapshot(connection: apsw.Connection) -> Iterator[None]:
-    """Several reads of one moment: a merge between two of them would hide a pack."""
-    connection.execute("BEGIN")
-    yield
-    connection.execute("END")
-
-
-# One at a time: what is open in this process must not change while a file is looked at.
-_opening = threading.Lock()
-
-# Every open store, for forks.
-_opened: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
-
-
-def _start_anew_in_child() -> None:
-    global _opening  # noqa: PLW0603 # the old one may be held by a thread that is gone
-    _opening = threading.Lock()
-    _tell_stores("_after_fork_in_child")
-
-
-def _tell_stores(what: str) -> None:
-    for store in list(_opened):
-        getattr(store, what)()
-
-
-os.register_at_fork(
-    before=lambda: _tell_stores("_before_fork"),
-    after_in_parent=lambda: _tell_stores("_after_fork_in_parent"),
-    after_in_child=_start_anew_in_child,
-)
