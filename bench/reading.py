@@ -19,7 +19,7 @@ from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.objects.tree import Builder
 from hardsave.stores.base import Batch, Move
 from hardsave.stores.registry import open_store
-from hardsave.vault.vault import MAX_VALUE_BYTES
+from hardsave.vault.arguments import MAX_VALUE_BYTES
 
 TAIL = 20
 COLD = "a new vault and a new connection for each reading; opening them is not counted"

@@ -18,7 +18,7 @@ from hardsave.objects.codec import Codec
 from hardsave.objects.shadow import Shadow
 from hardsave.objects.tree import Builder
 from hardsave.stores.sqlite.merge import FEW_PACKS
-from hardsave.vault.vault import MAX_VALUE_BYTES
+from hardsave.vault.arguments import MAX_VALUE_BYTES
 
 TURN_BYTES = 10_000  # what one turn stores is less, and a merge of packs is more
 

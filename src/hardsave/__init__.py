@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from hardsave.vault.checkpoint import Checkpoint, Page
     from hardsave.vault.files import Snapshot
     from hardsave.vault.line import Timeline
+    from hardsave.vault.opening import open_vault as open
+    from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.saving import ANY_HEAD
     from hardsave.vault.undo import Operation
     from hardsave.vault.vault import Vault
-    from hardsave.vault.vault import open_vault as open
-    from hardsave.vault.vault import repair_store as repair
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
@@ -70,10 +70,11 @@ _HOMES = {
     "hardsave.vault.checkpoint": ("Checkpoint", "Page"),
     "hardsave.vault.files": ("Snapshot",),
     "hardsave.vault.line": ("Timeline",),
+    "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.saving": ("ANY_HEAD",),
     "hardsave.vault.undo": ("Operation",),
-    "hardsave.vault.vault": ("Vault", "open_vault", "repair_store"),
+    "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
     "hardsave.vault.workspace": ("Workspace",),
 }

@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("Opening a store", (("vault/vault", "open_vault"), ("vault/vault", "repair_store"))),
+    Part("Opening a store", (("vault/opening", "open_vault"), ("vault/opening", "repair_store"))),
     Part("Vault", (("vault/vault", "Vault"),)),
     Part("Timeline", (("vault/line", "Timeline"),)),
     Part(

@@ -15,7 +15,7 @@ from hardsave import aio
 from hardsave.errors import Conflict, Misuse, Unstorable
 from hardsave.vault.events import SaveFailed
 from hardsave.vault.guard import Guard
-from hardsave.vault.vault import open_vault
+from hardsave.vault.opening import open_vault
 
 PAIRS = [
     (hardsave.Vault, aio.Vault),

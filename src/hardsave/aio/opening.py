@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hardsave.aio.pool import Pool
 from hardsave.aio.vault import Vault
 from hardsave.stores.base import Durability
 from hardsave.vault import vault as sync_vault
-from hardsave.vault.vault import MAX_VALUE_BYTES, Redact
-
-if TYPE_CHECKING:
-    pass
+from hardsave.vault.arguments import MAX_VALUE_BYTES, Redact
+from hardsave.vault.opening import open_vault
 
 
 class Opening:
@@ -60,7 +58,7 @@ def open(
 ) -> Opening:
     """See `hardsave.open`."""
     return Opening(
-        lambda: sync_vault.open_vault(
+        lambda: open_vault(
             url,
             user=user,
             durability=durability,

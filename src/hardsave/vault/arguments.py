@@ -6,9 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hardsave.errors import Misuse
+from hardsave.objects.redaction import Pattern, Redaction
 from hardsave.objects.types import convert, is_one
 from hardsave.timeline import names
 from hardsave.timeline.refs import from_text
+
+MAX_VALUE_BYTES = 256 * 1024 * 1024
+Redact = bool | tuple[Pattern, ...] | Redaction
 
 
 def encoded(path: "str | bytes | os.PathLike[str]", what: str) -> bytes:
@@ -65,3 +69,18 @@ def microseconds(moment: Any) -> int | None:
     except (ValueError, OverflowError):  # the ends of time have no local time
         aware = moment.replace(tzinfo=UTC)
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def check_cap(max_value_bytes: Any) -> None:
+    if not isinstance(max_value_bytes, int) or max_value_bytes < 1:
+        raise Misuse(f"max_value_bytes is a number from 1 on, not {max_value_bytes!r}")
+
+
+def redaction_of(redact: Any) -> Redaction | None:
+    if redact is False or isinstance(redact, Redaction):
+        return redact or None
+    if redact is not True and not isinstance(redact, tuple):
+        raise Misuse(f"redact is True, a tuple of patterns or a Redaction, not {redact!r}")
+    from hardsave.objects.secrets import built_in  # its patterns take a while to compile
+
+    return built_in(*(redact if isinstance(redact, tuple) else ()))

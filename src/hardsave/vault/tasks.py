@@ -1,11 +1,15 @@
 """The ledger of an open vault."""
 
+import os
 import random
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import cast
 
+from hardsave import config
 from hardsave.objects.records import TaskRecord
+from hardsave.tasks import settings
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.settings import TaskSettings
@@ -34,5 +38,12 @@ def tell(context: Context, kind: str, task: TaskRecord) -> None:
         context.events.tell(cast(EventName, event), view(task, context.objects.codec))
 
 
-def open_tasks(context: Context, settings: TaskSettings, upkeep: Callable[[], object]) -> Tasks:
-    return Tasks(desk(context), settings, upkeep)
+def open_tasks(context: Context, directory: str | None, upkeep: Callable[[], object]) -> Tasks:
+    """With the settings of the project that a directory is in; None: of none."""
+    return Tasks(desk(context), _settings(directory), upkeep)
+
+
+def _settings(directory: str | None) -> TaskSettings:
+    if directory is None:
+        return settings.DEFAULT
+    return settings.of_project(config.project_root(Path(directory)), os.environ)

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from hardsave import config
 from hardsave.config.file import Found
 from hardsave.errors import Unavailable
 from hardsave.logs import log
@@ -44,6 +46,13 @@ class Upkept(NamedTuple):
     over_bytes: int
     """By how much the store is still larger than it should be: what is left is too young, or has
     to stay."""
+
+
+def terms_of(directory: str | None) -> Terms:
+    """Of the project that a directory is in; None: of none."""
+    if directory is None:
+        return Terms()
+    return combined(config.files(os.environ, config.project_root(Path(directory))))
 
 
 def combined(files: Iterable[Found]) -> Terms:

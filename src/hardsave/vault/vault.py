@@ -6,18 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects import envelope
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
-from hardsave.objects.redaction import Pattern, Redaction
 from hardsave.objects.types import DEFAULT_TYPES, Types
-from hardsave.stores import registry
-from hardsave.stores.base import Collected, Durability, Report, Stats, Store
+from hardsave.stores.base import Collected, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
-from hardsave.vault.arguments import whole_id
+from hardsave.vault.arguments import (
+    MAX_VALUE_BYTES,
+    Redact,
+    check_cap,
+    redaction_of,
+    whole_id,
+)
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -28,7 +32,6 @@ from hardsave.vault.search_index import SearchIndex, name_for
 
 if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
-    from hardsave.tasks.settings import TaskSettings
     from hardsave.timeline.diff import Diff
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import Plan
@@ -38,123 +41,12 @@ if TYPE_CHECKING:
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
-    from hardsave.vault.upkeep import Terms, Upkept
+    from hardsave.vault.upkeep import Upkept
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
-MAX_VALUE_BYTES = 256 * 1024 * 1024
 POLL_SECONDS = 0.05
-Redact = bool | tuple[Pattern, ...] | Redaction
 Done = TypeVar("Done")
-
-
-def open_vault(
-    url: str | None = None,
-    *,
-    user: str | None = None,
-    durability: Durability = "power",
-    max_value_bytes: int = MAX_VALUE_BYTES,
-    redact: Redact = False,
-) -> "Vault":
-    """Open the store at `url`, or this project's own; create it if it does not exist.
-
-    `NotFound` if this project has none, and is a directory that had one elsewhere: it was moved,
-    and the message says what to type.
-
-    `user` scopes every read and write; None is a user of its own, not all of them.
-    `durability="process"` saves faster and gives up what a power loss takes: the last
-    commits before it may be gone, and the next open says so.
-    `max_value_bytes` bounds a single text or bytes value.
-    `redact=True` takes known kinds of secrets out of everything that is saved, before it is
-    hashed: what a resume sees then has `[redacted:…]` in their place. A tuple names patterns of
-    your own to take out besides; a `Redaction` has exactly those to use.
-    """
-    names.check_user(user)
-    _check_cap(max_value_bytes)
-    redaction = _redaction(redact)
-    store = (
-        _own_store(durability) if url is None else registry.open_store(url, durability=durability)
-    )
-    return Vault(
-        store,
-        user=user,
-        max_value_bytes=max_value_bytes,
-        redact=redaction or False,
-        directory=_directory(),
-    )
-
-
-def repair_store(url: str | None = None) -> Report:
-    """Save what can be read of the store at `url`, or of this project's own.
-
-    For a store that cannot be opened any more; nobody may have it open. The old files are set
-    aside, never deleted. What is lost or incomplete is named.
-    """
-    return registry.repair_store(_own_url() if url is None else url)
-
-
-def _check_cap(max_value_bytes: Any) -> None:
-    if not isinstance(max_value_bytes, int) or max_value_bytes < 1:
-        raise Misuse(f"max_value_bytes is a number from 1 on, not {max_value_bytes!r}")
-
-
-def _redaction(redact: Any) -> Redaction | None:
-    if redact is False or isinstance(redact, Redaction):
-        return redact or None
-    if redact is not True and not isinstance(redact, tuple):
-        raise Misuse(f"redact is True, a tuple of patterns or a Redaction, not {redact!r}")
-    from hardsave.objects.secrets import built_in  # its patterns take a while to compile
-
-    return built_in(*(redact if isinstance(redact, tuple) else ()))
-
-
-def _own_store(durability: Durability) -> Store:
-    from pathlib import Path  # only whoever names no store needs to know where it is
-
-    from hardsave.vault import projects
-
-    url, place = projects.own_store(os.environ, Path.cwd())
-    store = registry.open_store(url, durability=durability)
-    if place is not None:
-        projects.remember(place)
-    return store
-
-
-def _own_url() -> str:
-    from pathlib import Path
-
-    from hardsave import config
-
-    return config.store_url(os.environ, Path.cwd())
-
-
-def _directory() -> str | None:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:  # somebody has removed it
-        return None
-
-
-def _task_settings(directory: str | None) -> "TaskSettings":
-    from pathlib import Path
-
-    from hardsave import config
-    from hardsave.tasks import settings
-
-    if directory is None:
-        return settings.DEFAULT
-    return settings.of_project(config.project_root(Path(directory)), os.environ)
-
-
-def _upkeep_terms(directory: str | None) -> "Terms":
-    from pathlib import Path
-
-    from hardsave import config
-    from hardsave.vault import upkeep
-
-    if directory is None:
-        return upkeep.Terms()
-    return upkeep.combined(config.files(os.environ, config.project_root(Path(directory))))
 
 
 class Vault:
@@ -172,7 +64,7 @@ class Vault:
         redact: Redact = False,
         directory: str | None = None,
     ) -> None:
-        _check_cap(max_value_bytes)
+        check_cap(max_value_bytes)
         self._directory = directory  # whose project's settings hold; None: nobody's
         self._closing = threading.Event()
         self._opening = threading.Lock()
@@ -180,7 +72,7 @@ class Vault:
         self._context = Context(
             store=store,
             user=user,
-            objects=Objects(store, user, types, max_value_bytes, _redaction(redact)),
+            objects=Objects(store, user, types, max_value_bytes, redaction_of(redact)),
             history=History(store, user),
             events=Events(),
             clock=clock,
@@ -210,8 +102,7 @@ class Vault:
             if self._tasks is None:
                 from hardsave.vault.tasks import open_tasks  # many programs only save
 
-                settings = _task_settings(self._directory)
-                self._tasks = open_tasks(self._context, settings, self.upkeep)
+                self._tasks = open_tasks(self._context, self._directory, self.upkeep)
             return self._tasks
 
     def timeline(self, name: str, *, once: str | None = None) -> Timeline:
@@ -240,7 +131,9 @@ class Vault:
         from hardsave.vault import retain  # with its rules, which few callers need
 
         if policy is None:
-            policy = _upkeep_terms(self._directory).policy
+            from hardsave.vault.upkeep import terms_of
+
+            policy = terms_of(self._directory).policy
         return retain.plan(self._context, policy)
 
     def apply(self, plan: "Plan") -> "Retained":
@@ -431,7 +324,7 @@ class Vault:
         def retain(policy: "Policy") -> "Retained":
             return self.apply(self.plan_retention(policy))
 
-        return upkeep.once_a_day(self._context, _upkeep_terms(self._directory), retain, self.gc)
+        return upkeep.once_a_day(self._context, upkeep.terms_of(self._directory), retain, self.gc)
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""

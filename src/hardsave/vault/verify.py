@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
