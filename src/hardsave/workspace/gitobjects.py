@@ -46,13 +46,17 @@ class Objects:
         self._stack.close()
 
     def missing(self, ids: Iterable[str]) -> frozenset[str]:
-        """Those that are not there. The empty ones need not be: git knows them by heart.
+        """Those that are not there, but for the empty ones, which anybody can make.
 
         With more packs than can be open, nobody knows, and none is called missing.
         """
         if len(self._packs) >= _MOST_PACKS:
             return frozenset()
         return frozenset(id for id in ids if id not in self._known and not self._has(id))
+
+    def unwritten(self, ids: Iterable[str]) -> list[Object]:
+        """Those of the empty ones that are not there. Git does without the tree alone."""
+        return [self._known[id] for id in {*ids} & self._known.keys() if not self._has(id)]
 
     def read(self, id: str) -> Object:
         """An object; `Unreadable` if it is not there, damaged or too large."""
@@ -104,6 +108,12 @@ def missing(directory: GitDirectory, ids: Iterable[str]) -> frozenset[str]:
         return frozenset()
     with Objects(directory) as objects:
         return objects.missing(wanted)
+
+
+def unwritten(directory: GitDirectory, ids: Iterable[str]) -> list[Object]:
+    """Those of the objects that are empty, and that the repository does not have."""
+    with Objects(directory) as objects:
+        return objects.unwritten(ids)
 
 
 # Where objects lie

@@ -16,6 +16,7 @@ from hardsave.workspace import gitobjects, gitrefs
 from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitfiles import GitFiles
 from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting
+from hardsave.workspace.gitpacks import Object
 from hardsave.workspace.gitplan import GitPlan, Pin
 
 PINS = "refs/hardsave/"
@@ -37,7 +38,14 @@ def staging(id: str) -> bytes:
 
 
 def pin(directory: GitDirectory, files: GitFiles, plan: GitPlan, id: str) -> tuple[str, ...]:
-    """Pin what the plan says, as far as it is there. Those that are pinned already stay so."""
+    """Pin what the plan says, as far as it is there. Those that are pinned already stay so.
+
+    An empty content that either index names is made if it is not there: without it git can
+    neither commit nor collect.
+    """
+    named = [each.id for each in (*plan.staged, *plan.contents)]
+    for empty in gitobjects.unwritten(directory, named) if named else ():
+        _write(directory, files, empty)
     lost = gitobjects.missing(directory, [pin.id for pin in plan.pins])
     pins = [pin for pin in plan.pins if pin.id not in lost]
     made = []
@@ -60,10 +68,15 @@ def _of_index(directory: GitDirectory, files: GitFiles, plan: GitPlan) -> Iterat
         return
     id = gitobjects.object_id(tree, directory.hash_name)
     if gitobjects.missing(directory, [id]):
-        staged = files.stage(gitobjects.as_file(tree), mode=0o444)
-        with suppress(FileExistsError):
-            files.add(directory.common, f"objects/{id[:2]}/{id[2:]}".encode(), staged)
+        _write(directory, files, tree)
     yield Pin("index", id)
+
+
+def _write(directory: GitDirectory, files: GitFiles, made: Object) -> None:
+    id = gitobjects.object_id(made, directory.hash_name)
+    staged = files.stage(gitobjects.as_file(made), mode=0o444)
+    with suppress(FileExistsError):
+        files.add(directory.common, f"objects/{id[:2]}/{id[2:]}".encode(), staged)
 
 
 # Letting them go

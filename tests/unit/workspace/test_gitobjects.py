@@ -98,10 +98,15 @@ def test_repositories_that_borrow_from_each_other(repository: Repository) -> Non
     same(repository)
 
 
-def test_empty_objects_are_known_by_heart(repository: Repository) -> None:
-    empty = repository.git("hash-object", "-t", "tree", "--stdin").decode().strip()
+def test_empty_objects_are_never_missing_but_perhaps_unwritten(repository: Repository) -> None:
+    kinds = ("tree", "blob")
+    empty = [repository.git("hash-object", "-t", kind, "--stdin").decode() for kind in kinds]
+    ids = [id.strip() for id in empty]
     with opened(repository.root) as directory, Objects(directory) as objects:
-        assert objects.missing([empty]) == frozenset()
+        assert objects.missing(ids) == frozenset()
+        assert {each.kind for each in objects.unwritten(ids)} == {*kinds}
+        repository.git("hash-object", "-w", "-t", "blob", "--stdin")
+        assert [each.kind for each in objects.unwritten(ids)] == ["tree"]
 
 
 def test_a_tree_that_holds_contents_is_one_that_git_accepts(repository: Repository) -> None:

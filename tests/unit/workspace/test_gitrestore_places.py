@@ -214,6 +214,29 @@ def test_what_the_present_names_survives_git_gc(repository: Repository) -> None:
     assert answers(repository) == moved
 
 
+@pytest.mark.parametrize("add", [("add",), ("add", "--intent-to-add")])
+def test_an_empty_file_is_staged_again_though_git_has_collected_it(
+    repository: Repository, add: tuple[str, ...]
+) -> None:
+    """Git does not know the empty content by heart: it would neither commit nor collect."""
+    room = GitRoom(repository.root)
+    (repository.root / "__init__.py").touch()
+    repository.git(*add, "__init__.py")
+    target, then = room.save(), answers(repository)
+    repository.git("rm", "-q", "--cached", "__init__.py")
+    (repository.root / "__init__.py").unlink()
+    repository.git("gc", "-q", "--prune=now")
+    before, _ = room.rewind(target)
+    assert answers(repository) == then
+    assert repository.git("fsck", "--no-dangling", "--strict") == b""
+    repository.git("add", "__init__.py")
+    repository.git("commit", "-q", "-m", "empty")
+    repository.git("gc", "-q", "--prune=now")
+    room.rewind(before)
+    repository.git("gc", "-q", "--prune=now")
+    assert repository.git("fsck", "--no-dangling", "--strict") == b""
+
+
 def test_what_only_a_note_of_the_target_names_survives_git_gc(repository: Repository) -> None:
     tip = repository.commit("a", "x\n")
     repository.git("reset", "-q", "--hard", "HEAD~1")
