@@ -29,6 +29,7 @@ from hardsave.workspace.left_alone import (
 )
 from hardsave.workspace.links import Linking
 from hardsave.workspace.policy import Exempt, RootRules
+from hardsave.workspace.twins import twins
 
 Verb = Literal["open", "mkdir", "remove", "rmdir", "write", "symlink", "link", "chmod", "close"]
 
@@ -227,12 +228,21 @@ def arrange(
     changed = {each.path: each for each in changes}
     linking = links.linking(groups.present, groups.wanted, changed.keys(), groups.fixed)
     linked = {path for group in (*groups.present, *groups.wanted) for path in group}
-    blocked = [each.path for each in changes if _becomes(each, DIRECTORY) and _goes(each)]
+    doubled = twins(
+        [each.path for each in changes if each.new is None],
+        [each.path for each in changes if each.old is None],
+    )
+    blocked = sorted(
+        each.path
+        for each in changes
+        if _becomes(each, DIRECTORY) and (_goes(each) or each.path in doubled)
+    )
     emptied = {each.path for each in changes if _was(each, DIRECTORY) and each.new and _goes(each)}
     going = sorted((each for each in changes if _goes(each)), reverse=True)
     made = sorted(each for each in changes if _becomes(each, DIRECTORY) and not _stays(each))
     opened, closed = _opened(changes, modes)
-    first, last = _split(going, lambda each: bool(each.new) or _in_any(each.path, emptied))
+    cleared = emptied | doubled
+    first, last = _split(going, lambda each: bool(each.new) or _in_any(each.path, cleared))
     late, early = _split(made, lambda each: _in_any(each.path, blocked))
     return (
         *opened,

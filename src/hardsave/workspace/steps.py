@@ -20,6 +20,7 @@ from hardsave.workspace.content import PART_BYTES, Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry, kept_mode, parent
 from hardsave.workspace.names import TEMPORARY_PREFIX
 from hardsave.workspace.plan import Step
+from hardsave.workspace.twins import twins
 
 _AT_ONCE = 64
 _AT_ONCE_BYTES = 4 << 20
@@ -72,6 +73,10 @@ class Steps:
         self._made: list[bytes] = []
         # Whatever lies beneath these is gone when they are there.
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
+        self._doubled = twins(
+            [step.path for step in steps if step.do in ("remove", "rmdir")],
+            [step.path for step in steps if step.before is None and step.after is not None],
+        )
         self._done = 0
         self._verbs: dict[str, Callable[[int, Step], None]] = {
             "open": self._change_mode_of_directory,
@@ -164,9 +169,26 @@ class Steps:
         """Whether a step has been taken already."""
         if not disk.is_entry(_name(step.path), directory, step.after):
             return False
+        if not self._is_by_its_name(step.path):
+            return False
         if step.to:
             return self._is_one_file(step.path, step.to)
         return not any(self._is_one_file(step.path, other) for other in step.apart)
+
+    def _is_by_its_name(self, path: bytes) -> bool:
+        """Whether what is found at a path lies there, and not under a name that this file system
+        takes for the same."""
+        if not self._doubled:
+            return True
+        for each in [each for each in (path, *_above(path)) if each in self._doubled]:
+            try:
+                with self._beneath.directory(parent(each)) as directory:
+                    there = os.listdir(directory)
+            except OSError:
+                return False
+            if os.fsdecode(_name(each)) not in there:
+                return False
+        return True
 
     def _is_one_file(self, path: bytes, other: bytes) -> bool:
         one, two = self._inode(path), self._inode(other)
@@ -345,6 +367,9 @@ class Steps:
     @contextmanager
     def _still_there(self, step: Step) -> Iterator[int | None]:
         """The directory of something to remove; None if that is gone, or a file by now."""
+        if not self._is_by_its_name(step.path):
+            yield None
+            return
         try:
             directory = self._beneath.open(parent(step.path), os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
