@@ -109,10 +109,11 @@ class Record:
     # Keeping
 
     def _take(self, messages: Sequence[ModelMessage]) -> None:
-        kept = self._kept_messages
-        if kept is not None and not _begins_with(messages, self._live[:kept]):
+        kept, taken = self._kept_messages, list(messages)
+        # Two lists compare what is the same object at no cost: there are thousands of them.
+        if kept is not None and taken[:kept] != self._live[:kept]:
             self._kept_messages = None  # older messages were rewritten: all of them are saved
-        self._live = list(messages)
+        self._live = taken
 
     def _note_call(self, id: str, noted: Noted) -> None:
         self._change(calls={**self._conversation.calls, id: noted})
@@ -173,9 +174,3 @@ class Record:
             if head is None or self.last is None or head.record.root != self.last.record.root:
                 raise
             return save(expect=ANY_HEAD)  # only files were saved in between
-
-
-def _begins_with(messages: Sequence[ModelMessage], earlier: Sequence[ModelMessage]) -> bool:
-    if len(messages) < len(earlier):
-        return False
-    return all(a is b or a == b for a, b in zip(messages, earlier, strict=False))
