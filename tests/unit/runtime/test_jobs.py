@@ -14,6 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 import hardsave
@@ -687,3 +688,25 @@ def test_a_worker_that_is_stopped_hands_its_job_back(office: Office) -> None:
     office.work()
     assert office.jobs.get("fix").output == "done"
     assert office.noted == ["turn 1", "turn 2"]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "fix",
+        {"lineage": "x"},
+        {"lineage": 1, "prompt": 2},
+        {"lineage": "x", "prompt": ""},
+        {"lineage": "x", "prompt": "y", "max_turns": "many"},
+        {"lineage": "x", "prompt": "y", "_resume": {}},
+        {"lineage": "x", "prompt": "y", "callback": 3},
+        {"notice_of": "x"},
+    ],
+)
+def test_a_task_that_only_looks_like_a_job_ends_no_worker(stored: Any) -> None:
+    with hardsave.open("memory://") as vault:
+        vault.tasks.add("odd", metadata={"job": stored})
+        Jobs(vault).add("fix", "Fix")
+        agent: Agent[None, Any] = Agent(TestModel(custom_output_text="done"))
+        Worker(Jobs(vault), {"default": agent}).run(until_idle=True)
+        assert [(job.id, job.state) for job in Jobs(vault).find()] == [("fix", "succeeded")]

@@ -109,14 +109,18 @@ def to_plain(spec: Spec, id: JobId) -> dict[str, Any]:
 
 
 def from_plain(stored: Any) -> tuple[Spec, JobId] | None:
-    """What was stored, or None if it is none of ours."""
+    """What was stored, or None if it is none of ours: metadata are whoever's who adds a task, and
+    one that only looks like a job must not end a worker."""
     if not isinstance(stored, Mapping) or "lineage" not in stored or "prompt" not in stored:
         return None
     known = {name: stored[name] for name in _FIELDS if name in stored}
     resume = stored.get("_resume")
-    if resume is not None:
-        known["resumed"] = Resumed(from_job=resume["fromJobId"], at=resume["resumedAt"])
-    return Spec(**known), parse(stored.get("id", stored["lineage"]))
+    try:
+        if resume is not None:
+            known["resumed"] = Resumed(from_job=resume["fromJobId"], at=resume["resumedAt"])
+        return Spec(**known), parse(stored.get("id", stored["lineage"]))
+    except (Misuse, TypeError, ValueError, LookupError, AttributeError):
+        return None
 
 
 _FIELDS = tuple(name for name in Spec.__dataclass_fields__ if name != "resumed")
