@@ -43,6 +43,20 @@ class Stage:
         out, err = process.communicate(timeout=LIMIT)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
+    def rewound(self) -> "subprocess.CompletedProcess[str]":
+        """To where it began, with what other people see."""
+        with hardsave.open(f"sqlite:///{self.store}") as vault:
+            (line,) = vault.timelines()
+        command = ["rewind", f"{line.name}:1", "--yes", "--store", str(self.store)]
+        return subprocess.run(
+            [sys.executable, "-m", "hardsave", *command],
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LIMIT,
+        )
+
     def statuses(self) -> list[str]:
         with hardsave.open(f"sqlite:///{self.store}") as vault:
             return [cp.status for line in vault.timelines() for cp in line.checkpoints()][::-1]
@@ -165,19 +179,21 @@ def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
 
 def test_what_outlives_a_killed_agent_is_saved_too(stage: Stage) -> None:
     work = "(until [ -e ../go ]; do sleep 0.05; done; echo late > f) & "
-    agent = stage.start(f"{work} touch ../begun; sleep 600")
+    agent = stage.start(f"{work} touch g ../begun; sleep 600")
     stage.wait_for((stage.work.parent / "begun").exists)
     agent.kill()
     agent.wait(timeout=LIMIT)
     stage.wait_for(lambda: "the agent has ended; still running: " in stage.log())
+    assert "may write meanwhile: bash -c (until" in stage.rewound().stderr
     (stage.work.parent / "go").touch()
-    stage.wait_for(lambda: stage.snapshots()[-1] == {"f": b"late\n"})
+    stage.wait_for(lambda: stage.snapshots()[-1].get("f") == b"late\n")
     stage.end_of("sleep 600")
     stage.wait_for_the_end()
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
         (line,) = vault.timelines()
         assert line.get().status == "ended"
         assert "left_running" not in line.get().metadata
+    assert "may write" not in stage.rewound().stderr
 
 
 def test_a_resident_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
@@ -191,8 +207,9 @@ def test_a_resident_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
         (line,) = vault.timelines()
         last = line.get()
     assert last.status == "ended"
-    assert last.description == f"still running: sleep 600 ({agent.pid})"
-    assert last.metadata["left_running"] == [{"pid": agent.pid, "command": "sleep 600"}]
+    (left,) = last.metadata["left_running"]
+    assert left["pid"] == agent.pid
+    assert last.description == f"still running: {left['command']} ({agent.pid})"
 
 
 def test_the_agent_has_signals_and_surroundings_as_without_us(stage: Stage) -> None:

@@ -1,6 +1,8 @@
 """What a command works with: the vault it is about, opened when first asked for, and its output."""
 
 import os
+import shlex
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -14,7 +16,7 @@ from hardsave import config
 from hardsave.cli import choice
 from hardsave.cli.choice import Standing
 from hardsave.cli.output import Output
-from hardsave.errors import NotFound
+from hardsave.errors import Misuse, NotFound
 from hardsave.timeline import refs
 
 if TYPE_CHECKING:
@@ -83,6 +85,20 @@ class Session:
             raise NotFound(f"there is no store {str(path)!r}; 'hardsave save' makes one")
         return self._resources.enter_context(hardsave.open("memory://"))
 
+    @property
+    def saved_above(self) -> str:
+        """What to say where nothing was saved, but in a directory above; else nothing."""
+        if self.settings.store or os.environ.get(config.STORE_VARIABLE):
+            return ""
+        if self.store_path is None or _is_there(self.store_path):
+            return ""
+        for folder in Path.cwd().resolve().parents:
+            place = config.store_folder(os.environ, folder, sys.platform)
+            if _is_there(place / config.STORE_FILE):
+                there = shlex.quote(str(config.project_root(folder)))
+                return f"nothing was saved here, but {there} was: hardsave -C {there}"
+        return ""
+
     # Which timeline, which directory, which checkpoint
 
     @cached_property
@@ -103,6 +119,13 @@ class Session:
         known = [each.workspace for each in self.standing if each.workspace is not None]
         return choice.workspace(here, config.project_root(here), known)
 
+    def inside(self, path: str) -> str:
+        """A path as it was typed, seen from the workspace; `.` is all of it."""
+        inner = os.path.relpath(os.path.abspath(path), self.directory)
+        if inner == ".." or inner.startswith("../"):
+            raise Misuse(f"{path!r} is not in the workspace {str(self.directory)!r}")
+        return inner
+
     @cached_property
     def workspace(self) -> "Workspace":
         return self.vault.workspace(self.directory)
@@ -116,7 +139,10 @@ class Session:
 
     def find(self, ref: str) -> hardsave.Checkpoint:
         """A checkpoint. Only refs that are looked up on a timeline need one."""
-        if isinstance(refs.parse(ref), refs.Whole | refs.Numbered):
+        meant = refs.parse(ref)
+        if self.saved_above:
+            raise NotFound(self.saved_above)
+        if isinstance(meant, refs.Whole | refs.Numbered):
             return self.vault.get(ref)
         return self.line.get(ref)
 

@@ -27,6 +27,7 @@ import os
 import time
 
 VARIABLE = "HARDSAVE_SOCKET"
+BESIDE = "-run-"  # what a socket's name has after its store's
 PROTOCOL = 1  # raised with every change of what is said; a resident refuses others
 GREETING = b"hardsave"
 TAKEN, SAVED, NOTED, NO = b"taken", b"saved", b"noted", b"no"

@@ -26,9 +26,14 @@ class Survivor(NamedTuple):
         return f"{self.command} ({self.pid})"
 
 
-def find(variable: str, value: str, *, proc: Path = _PROC) -> list[Survivor]:
-    """Everybody of this user whose environment has it, by number; not this process itself."""
-    wanted = b"\0" + os.fsencode(f"{variable}={value}") + b"\0"
+def find(
+    variable: str, value: str, *, is_beginning: bool = False, proc: Path = _PROC
+) -> list[Survivor]:
+    """Everybody of this user whose environment has it, by number; not this process itself.
+
+    Or a value that begins so: that of any resident of a store.
+    """
+    wanted = b"\0" + os.fsencode(f"{variable}={value}") + (b"" if is_beginning else b"\0")
     found = []
     try:
         numbers = sorted(int(name) for name in os.listdir(proc) if name.isdigit())
@@ -53,6 +58,17 @@ def wait(
     while (left := look()) and clock() < end:
         sleep(_LOOK_SECONDS)
     return left
+
+
+def ancestors(*, proc: Path = _PROC) -> set[int]:
+    """Who has started this process, and whoever has started those: they wait for it."""
+    found: set[int] = set()
+    pid = os.getppid()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        facts = _read(proc / str(pid) / "stat").rpartition(b")")[2].split()  # any name, in brackets
+        pid = int(facts[1]) if len(facts) > 1 else 0
+    return found
 
 
 def _command(folder: Path) -> str:

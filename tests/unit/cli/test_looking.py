@@ -104,6 +104,40 @@ def test_show_writes_a_file_byte_for_byte(
     assert main(["show", "binary", "--file", "data.bin", "--json"]) == 2
 
 
+def test_below_a_directory_that_was_saved_the_way_there_is_told(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session_1 / "below").mkdir()
+    monkeypatch.chdir(session_1 / "below")
+    hint = f"but {session_1} was: hardsave -C {session_1}"
+    for command in (["log"], ["status"]):
+        ran = run(*command)
+        assert (ran.code, hint in ran.err) == (0, True), ran
+    ran = run("show", "@")
+    assert (ran.code, hint in ran.err) == (3, True), ran
+    assert run("save").code == 0  # a project of its own
+    assert hint not in run("log").err
+
+
+def test_a_file_is_named_as_it_is_seen_from_here_or_from_the_root(
+    session_1: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hardsave.cli.main import main
+
+    (session_1 / ".git").mkdir()  # so that the project is the same one below
+    (session_1 / "below").mkdir()
+    (session_1 / "top.txt").write_text("at the top")
+    (session_1 / "below" / "a.txt").write_text("below")
+    main(["save", "two"])
+    monkeypatch.chdir(session_1 / "below")
+    seen = {"../top.txt": b"at the top", "top.txt": b"at the top", "a.txt": b"below"}
+    for path, content in seen.items():
+        capsysbinary.readouterr()
+        assert main(["show", "two", "--file", path]) == 0
+        assert capsysbinary.readouterr().out == content
+    assert main(["show", "two", "--file", "../../outside"]) == 3
+
+
 def test_show_of_a_state_is_json_whatever_it_holds(run: Run, project: Path) -> None:
     state = {"bytes": b"\x00", "set": {2, 1}, "nan": float("nan"), 7: (1, None)}
     with hardsave.open() as vault:

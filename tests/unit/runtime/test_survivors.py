@@ -43,6 +43,7 @@ def test_whoever_has_inherited_it_is_found_and_the_dead_are_not(
 ) -> None:
     assert wait_for(token, 1) == [Survivor(left.pid, f"{sys.executable} -c {SLEEP}"[:80])]
     assert find(VARIABLE, token[:-1]) == []
+    assert find(VARIABLE, token[:-1], is_beginning=True) == find(VARIABLE, token)
     left.kill()
     os.waitid(os.P_PID, left.pid, os.WEXITED | os.WNOWAIT)  # dead, and not buried
     assert find(VARIABLE, token) == []
@@ -54,6 +55,14 @@ def test_this_process_is_not_among_them(token: str) -> None:
     command = [sys.executable, "-P", "-c", script]
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert done.stdout == b"[]\n"
+
+
+def test_who_has_started_us_is_among_our_ancestors() -> None:
+    script = "from hardsave.runtime.survivors import ancestors; print(*ancestors())"
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-P', '-c', {script!r}])"
+    done = subprocess.run([sys.executable, "-c", nested], capture_output=True, check=True)
+    found = set(map(int, done.stdout.split()))
+    assert {os.getpid(), os.getppid()} <= found
 
 
 def test_where_there_is_no_proc_nobody_is_found(token: str, tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> No
 
 def _nothing(session: Session, line: Timeline | None) -> str:
     """Why there is nothing to be seen, and what to do next."""
+    if session.saved_above:
+        return session.saved_above
     where = "" if line is None else f" on timeline {line.name!r}"
     known = list(session.vault.timelines() if line is None else [line])
     if any(map(len, known)):

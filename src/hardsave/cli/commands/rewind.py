@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,6 +80,8 @@ def rewind(
         if not way.does_something(plan):
             session.out.say("nothing to do: it is all there already")
         return None
+    if plan.files:
+        session.out.say(*_still_writing(session))
     if not yes and not _is_agreed(session, plan, way):
         return _nothing_done(session)
     with session.out.busy("rewinding"):
@@ -88,6 +90,21 @@ def rewind(
     _answer(session, done, way, dry_run=False, back=back)
     session.out.say(f"take it back with: {undo_command(line.name)}")
     return _tell_way_back(session, back)
+
+
+def _still_writing(session: Session) -> Iterator[str]:
+    """Agents of `hardsave run`, and what they have left behind, do not notice a rewind."""
+    path = session.store_path
+    if path is None:
+        return
+    from hardsave.runtime import handover, survivors
+
+    beside = f"{path.absolute()}{handover.BESIDE}"
+    found = survivors.find(handover.VARIABLE, beside, is_beginning=True)
+    waiting = survivors.ancestors()
+    left = [str(each) for each in found if each.pid not in waiting]
+    if left:
+        yield f"still running, and may write meanwhile: {words.shown(', '.join(left[:5]))}"
 
 
 def _conversation(done: Rewind, way: Way) -> "Resumption | None":

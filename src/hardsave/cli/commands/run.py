@@ -47,7 +47,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     url, directory = session.url, session.directory
     session.close()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    beside = Path(f"{path.absolute()}-run-")
+    beside = Path(f"{path.absolute()}{handover.BESIDE}")
     reception.clear(beside)
     task = Task(
         program=RESIDENT,

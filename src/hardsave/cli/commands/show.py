@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from hardsave.cli.facts import Known
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
-from hardsave.vault.files import difference
+from hardsave.vault.files import Snapshot, difference
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -73,7 +74,15 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
     if files is None:
         raise NotFound(f"checkpoint {one.id} was saved without files")
     sys.stdout.flush()
-    sys.stdout.buffer.write(files.read(path))
+    sys.stdout.buffer.write(_content(session, files, path))
+
+
+def _content(session: Session, files: Snapshot, path: str) -> bytes:
+    """Of a file that is named as it is seen from here, or else from the root of its workspace."""
+    if files.workspace == str(session.directory):
+        with suppress(NotFound, Misuse):
+            return files.read(session.inside(path))
+    return files.read(path)
 
 
 def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any]:

@@ -62,7 +62,8 @@ def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[st
 
 def _hint(session: Session, found: "Status") -> None:
     if found.last is None:
-        session.out.say("nothing was saved here yet; 'hardsave save' makes the first checkpoint")
+        nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
+        session.out.say(session.saved_above or nothing)
     elif any(found.files):
         session.out.say("'hardsave save' saves it, 'hardsave rewind @ --files' takes it back")
 
