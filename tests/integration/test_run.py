@@ -196,6 +196,22 @@ def test_what_outlives_a_killed_agent_is_saved_too(stage: Stage) -> None:
     assert "may write" not in stage.rewound().stderr
 
 
+def test_each_of_two_agents_has_every_burst_on_its_own_timeline(stage: Stage) -> None:
+    stage.start("until [ -e ../end ]; do sleep 0.05; done", "--timeline", "a")
+    stage.start("until [ -e ../end ]; do sleep 0.05; done", "--timeline", "b")
+    stage.wait_for(lambda: len(stage.statuses()) >= 2)
+    (stage.work / "f").write_text("one")
+
+    def both_have_it() -> bool:
+        with hardsave.open(f"sqlite:///{stage.store}") as vault:
+            heads = [vault.timeline(name).head for name in ("a", "b")]
+            files = [head.snapshot for head in heads if head is not None]
+            return all(each is not None and [*each.files()] for each in files)
+
+    stage.wait_for(both_have_it)
+    (stage.work.parent / "end").touch()
+
+
 def test_a_resident_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
     agent = stage.start("touch ../begun; exec sleep 600")
     stage.wait_for((stage.work.parent / "begun").exists)

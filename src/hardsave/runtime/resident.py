@@ -95,12 +95,19 @@ class Resident:
             self._wake()
 
     def _save_changes(self, status: str) -> None:
-        """Only what differs from what is saved is worth a checkpoint."""
+        """Only what differs from what this timeline has is worth a checkpoint: others save the
+        same workspace on theirs, and a rewind moves its head with the files."""
         try:
-            if any(self._workspace.status().files):
+            if self._is_news():
                 self._save(status)
         except HardsaveError:
             self._failed()
+
+    def _is_news(self) -> bool:
+        head = self._line.head
+        if head is None or head.snapshot is None:
+            return True
+        return any(self._workspace.status(head.id).files)
 
     def _save(self, status: str) -> None:
         try:
