@@ -8,6 +8,7 @@ which is opened once for all of them: to look up a whole path for each takes twi
 import errno
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -139,7 +140,9 @@ class Files:
             self.not_captured.append(NotCaptured(joined(self._path, name), reason))
 
 
-def read_before(known: Folder, at: int) -> Read | None:
-    """A file as the last snapshot had it; of a symlink it does not know enough."""
-    address = known.file_hash(at)
-    return None if address == NO_HASH else Read(taken_apart(known.file_key(at)), address)
+def read_before(known: Folder, name: bytes) -> Read | None:
+    """A file as the last snapshot had it, if it did; of a symlink it does not know enough."""
+    at = bisect_left(known.files, name)
+    if known.files[at : at + 1] != (name,) or known.file_hash(at) == NO_HASH:
+        return None
+    return Read(taken_apart(known.file_key(at)), known.file_hash(at))

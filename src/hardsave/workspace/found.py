@@ -3,7 +3,7 @@
 import os
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from stat import ST_INO, ST_MODE, ST_SIZE
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from hardsave.workspace.policy import Policy
 
 _WORD = (1 << 64) - 1
 _KEY = struct.Struct("=5Q")
+_STAMP = struct.Struct("=3Q")
 _KEY_OF = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
 
 
@@ -34,10 +35,7 @@ class Key(NamedTuple):
         return cls._make(_KEY_OF(status))
 
     def packed(self) -> bytes:
-        try:
-            return _KEY.pack(*self)
-        except struct.error:  # a time before 1970
-            return words(list(self))
+        return words(list(self))
 
     def unproven(self) -> "Key":
         """One that no file has: it will be read again."""
@@ -147,17 +145,24 @@ def stamp_of(status: os.stat_result, start_ns: int) -> bytes:
     """What a directory's list of names goes with; one that proves nothing matches nothing."""
     if policy.may_change_unseen(status.st_mtime_ns, status.st_ctime_ns, start_ns):
         return NO_STAMP
-    return words([status.st_mtime_ns, status.st_ctime_ns, status.st_ino])
+    try:
+        return _STAMP.pack(status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    except struct.error:  # a time before 1970
+        return words([status.st_mtime_ns, status.st_ctime_ns, status.st_ino])
 
 
-def keys_of(files: list[os.stat_result], below: list[os.stat_result]) -> bytes:
-    """The stamps of files, then the modes of directories: what the cache compares."""
-    values: list[int] = []
-    for at in files:
+def key_of(at: os.stat_result) -> bytes:
+    """A file's stamp."""
+    try:
         # By number where that works: it is twice as fast, and there are many.
-        values += (at[ST_SIZE], at.st_mtime_ns, at.st_ctime_ns, at[ST_INO], at[ST_MODE])
-    values += [at[ST_MODE] for at in below]
-    return words(values)
+        return _KEY.pack(at[ST_SIZE], at.st_mtime_ns, at.st_ctime_ns, at[ST_INO], at[ST_MODE])
+    except struct.error:  # a time before 1970
+        return words(list(Key.of(at)))
+
+
+def keys_of(files: Iterable[os.stat_result], below: Iterable[os.stat_result]) -> bytes:
+    """The stamps of files, then the modes of directories: what the cache compares."""
+    return b"".join([key_of(at) for at in files]) + words([at[ST_MODE] for at in below])
 
 
 def words(values: list[int]) -> bytes:

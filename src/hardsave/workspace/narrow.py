@@ -14,7 +14,7 @@ from hardsave.workspace.cache import NO_STAMP, Folder, Linked, Memory
 from hardsave.workspace.changed import Changed, Mark
 from hardsave.workspace.changed import Names as Some
 from hardsave.workspace.entries import NotCaptured, joined, parent
-from hardsave.workspace.found import Found, Key, Scan, bytes_of, stamp_of
+from hardsave.workspace.found import Found, Scan, bytes_of, key_of, stamp_of
 from hardsave.workspace.rules import DirectoryRules
 from hardsave.workspace.walk import Given, Walk, linked_of, links_of
 
@@ -135,7 +135,7 @@ class NarrowWalk(Walk):
             status = os.lstat(self._prefix + joined(path, name))
         except OSError:
             return False
-        return keys.get(name) == Key.of(status).packed()
+        return keys.get(name) == key_of(status)
 
     def _known(self, path: bytes) -> Folder:
         known = self._cache.get(path)
@@ -246,7 +246,7 @@ class NarrowWalk(Walk):
     ) -> None:
         changed, keys = [], known.keys
         for number, at in zip(numbers, status, strict=True):
-            key = Key.of(at).packed()
+            key = key_of(at)
             if key != known.file_key(number):
                 changed.append(number)
                 keys = keys[: number * len(key)] + key + keys[(number + 1) * len(key) :]

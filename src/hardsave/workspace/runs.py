@@ -1,6 +1,7 @@
 """The runs of a directory, made from what is remembered of it: its columns, as bytes. There may
 be many entries, of which few have changed, so none of them becomes an object of Python's."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
@@ -21,8 +22,8 @@ class Runs:
     ) -> None:
         self._listed = sorted([*folder.files, *folder.directories])
         self._starts = directory.run_starts(self._listed)
+        self._files = folder.files
         self._hashes = folder.hashes
-        self._numbers = {name: at for at, name in enumerate(folder.files)}
         self._sizes, self._modes = sizes_and_modes(folder.keys, len(folder.files))
         self._below = dict(zip(folder.directories, folder.directory_modes(), strict=True))
         self._tree = tree
@@ -48,9 +49,9 @@ class Runs:
         rows: list[bytes] = []
         refs: list[Hash] = []
         targets: list[bytes] = []
+        at = bisect_left(self._files, some[0]) if some else 0  # both are sorted
         for name in some:
-            at = self._numbers.get(name)
-            if at is None:
+            if self._files[at : at + 1] != (name,):
                 rows.append(directory.row(DIRECTORY, kept_mode(self._below[name]), 0))
                 refs.append(self._tree(name))
                 continue
@@ -61,4 +62,5 @@ class Runs:
             else:
                 rows.append(directory.row(FILE, self._modes[at] & FILE_BITS, self._sizes[at]))
                 refs.append(address)
+            at += 1
         return directory.write_rows([*some, *targets], rows, refs, put)

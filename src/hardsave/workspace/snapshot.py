@@ -211,16 +211,13 @@ class _Capture:
         fresh: Fresh = {}
         if not found.changed:
             return fresh
-        numbers = {name: at for at, name in enumerate(known.files)} if known else {}
         _, modes = sizes_and_modes(found.keys, len(found.files))
         for at in found.changed:
             name = found.files[at]
             if stat.S_ISLNK(modes[at]):
                 fresh[at] = self._reader.read_link(name, found.key(at))
             else:
-                number = numbers.get(name)
-                last = read_before(known, number) if known and number is not None else None
-                fresh[at] = self._reader.read(name, last)
+                fresh[at] = self._reader.read(name, read_before(known, name) if known else None)
         return fresh
 
     # A directory that has the names that it had
