@@ -13,10 +13,10 @@ from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.store_file import url
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
-from hardsave.objects.tree import Builder
 from hardsave.stores.base import Batch, Move
 from hardsave.stores.registry import open_store
 from hardsave.vault.arguments import MAX_VALUE_BYTES

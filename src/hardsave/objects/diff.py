@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from hardsave.objects import slow
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash, digest
-from hardsave.objects.tree import Reader, Ref, Shape, Stored
+from hardsave.objects.reader import Reader
+from hardsave.objects.tree import Ref, Shape, Stored
 from hardsave.objects.types import Types
 from hardsave.objects.wire import Verbatim
 

@@ -13,19 +13,12 @@ from typing import Any
 
 from hardsave.errors import Misuse, Unstorable
 from hardsave.objects import envelope, slow, wire
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import hashable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
-from hardsave.objects.tree import (
-    INLINE_BYTES,
-    SPLIT_BYTES,
-    Builder,
-    Columns,
-    Reader,
-    Ref,
-    Shape,
-    Stored,
-)
+from hardsave.objects.reader import Reader
+from hardsave.objects.tree import INLINE_BYTES, SPLIT_BYTES, Columns, Ref, Shape, Stored
 
 _NOT_A_DICT = "append needs a state that is a dict; use save for anything else"
 _LIST_HEAD = Builder.head(Shape.LIST, None)

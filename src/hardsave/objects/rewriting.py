@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from hardsave.objects import wire
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash
 from hardsave.objects.keeping import MOMENTS, TEXTS, Keeping
 from hardsave.objects.levels import Out
-from hardsave.objects.tree import Builder, Fetch, Reader
+from hardsave.objects.reader import Reader
+from hardsave.objects.tree import Fetch
 
 
 class Rewriting:

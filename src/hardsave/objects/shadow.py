@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Unstorable
 from hardsave.objects import wire
+from hardsave.objects.builder import Builder
 from hardsave.objects.hashing import Hash
 from hardsave.objects.keeping import Keeping
 from hardsave.objects.levels import Entry, Levels, Out
-from hardsave.objects.tree import MAX_TREE_DEPTH, SPLIT_BYTES, Builder, Columns, Shape
+from hardsave.objects.tree import MAX_TREE_DEPTH, SPLIT_BYTES, Columns, Shape
 
 RUN_BYTES = 32 * 1024  # beyond about 64 KiB an allocator threshold makes sketches 5 × slower
 

@@ -9,7 +9,8 @@ from typing import Any, overload
 
 from hardsave.objects.codec import revive_map
 from hardsave.objects.hashing import Hash
-from hardsave.objects.tree import Reader, Ref, Shape, Stored
+from hardsave.objects.reader import Reader
+from hardsave.objects.tree import Ref, Shape, Stored
 
 _BATCH = 256
 

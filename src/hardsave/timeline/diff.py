@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hardsave.objects.diff import StatePath, diff
+from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
-from hardsave.objects.tree import Reader
 
 
 class FileDiff(NamedTuple):

@@ -5,11 +5,12 @@ from typing import Any
 
 from hardsave.errors import Corrupt
 from hardsave.logs import log
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.envelope import check
 from hardsave.objects.hashing import Hash
+from hardsave.objects.reader import Reader
 from hardsave.objects.redaction import Redaction
-from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
 from hardsave.stores.cache import ObjectCache

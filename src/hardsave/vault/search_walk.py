@@ -18,8 +18,9 @@ from hardsave.errors import Corrupt, HardsaveError
 from hardsave.objects import slow, wire
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord, Id
-from hardsave.objects.tree import Reader, Ref, Shape, Stored
+from hardsave.objects.tree import Ref, Shape, Stored
 from hardsave.objects.types import Types
 from hardsave.vault.context import Context
 from hardsave.vault.search_index import Outdated, packed

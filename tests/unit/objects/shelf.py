@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from hardsave.objects import envelope
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
-from hardsave.objects.tree import Builder, Reader
+from hardsave.objects.reader import Reader
 
 MIB = 1 << 20
 

@@ -132,7 +132,7 @@ IN_ANOTHER_INTERPRETER = """
 import datetime, decimal, enum, random, uuid
 from hardsave.objects.codec import Codec
 from hardsave.objects.levels import Out
-from hardsave.objects.tree import Builder
+from hardsave.objects.builder import Builder
 
 words = [f"word {n}" for n in range(200)]
 colour = enum.Enum("Colour", ["RED", "BLUE"])

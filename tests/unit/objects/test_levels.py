@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardsave.objects import envelope, wire
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 from hardsave.objects.levels import (
@@ -22,7 +23,8 @@ from hardsave.objects.levels import (
     Out,
     chunk_end,
 )
-from hardsave.objects.tree import Builder, Reader, Ref, Shape, Stored
+from hardsave.objects.reader import Reader
+from hardsave.objects.tree import Ref, Shape, Stored
 from tests.unit.objects.strategies import examples
 
 HEAD = Builder.head(Shape.LIST, None)

@@ -12,11 +12,12 @@ from hypothesis import given
 
 from hardsave.errors import Corrupt
 from hardsave.objects import wire
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
+from hardsave.objects.reader import Reader
 from hardsave.objects.rewriting import Rewriting
-from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
 from tests.unit.objects.strategies import examples, storable
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import envelope
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.shadow import Shadow
-from hardsave.objects.tree import INLINE_BYTES, MAX_TREE_DEPTH, SPLIT_BYTES, Builder, Stored
+from hardsave.objects.tree import INLINE_BYTES, MAX_TREE_DEPTH, SPLIT_BYTES, Stored
 from hardsave.objects.types import Types
 from tests.unit.objects import models
 from tests.unit.objects.shelf import MIB, Shelf

@@ -1,11 +1,12 @@
 """What changed between two checkpoints, as a whole. The paths themselves are of `objects.diff`."""
 
+from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.diff import StatePath
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
+from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
-from hardsave.objects.tree import Builder, Reader
 from hardsave.objects.types import Types
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
