@@ -16,8 +16,10 @@ pytest.register_assert_rewrite(
         for room in (
             "batches",
             "collecting",
+            "duties",
             "lasting",
             "operating",
+            "queueing",
             "reading",
             "threads",
             "users",

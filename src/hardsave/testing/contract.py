@@ -17,6 +17,7 @@ threads    many writers at once
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
 working    tasks, their epochs and entries, and who may write them
+queueing   which tasks are due, for whom they wait, and who may claim them
 lasting    large things, closing, opening again
 """
 
@@ -29,6 +30,7 @@ from hardsave.stores.base import Store
 from hardsave.testing.collecting import Collecting
 from hardsave.testing.lasting import Lasting
 from hardsave.testing.operating import Operating
+from hardsave.testing.queueing import Queueing
 from hardsave.testing.reading import Reading
 from hardsave.testing.threads import Threads
 from hardsave.testing.users import Users
@@ -36,7 +38,9 @@ from hardsave.testing.working import Working
 from hardsave.testing.writing import Writing
 
 
-class StoreContract(Writing, Reading, Operating, Collecting, Working, Users, Threads, Lasting):
+class StoreContract(
+    Writing, Reading, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
+):
     """Subclass it as `Test…`, and define `open_store`."""
 
     def open_store(self, folder: Path) -> Store:

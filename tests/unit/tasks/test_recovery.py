@@ -6,7 +6,7 @@ from hardsave.objects.records import OwnerRecord
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import Place
 from hardsave.tasks.recovery import MAX_LEASE, fate, orphaned
-from hardsave.testing.working import a_task, an_owner
+from hardsave.testing.duties import a_task, an_owner
 
 HERE = Place("host", 7, 1, 1)
 NOW = Moment(b"bootboot", 5_000)

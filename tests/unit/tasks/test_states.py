@@ -6,7 +6,7 @@ import pytest
 from hardsave.errors import Conflict
 from hardsave.objects.records import TaskRecord
 from hardsave.tasks import states
-from hardsave.testing.working import a_task
+from hardsave.testing.duties import a_task
 
 NOW = 1_000
 ME = b"me"
