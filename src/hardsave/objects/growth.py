@@ -14,7 +14,7 @@ from typing import Any
 from hardsave.errors import Misuse, Unstorable
 from hardsave.objects import envelope, slow, wire
 from hardsave.objects.builder import Builder
-from hardsave.objects.codec import hashable
+from hardsave.objects.conversions import hashable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
 from hardsave.objects.reader import Reader

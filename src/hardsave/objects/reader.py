@@ -6,7 +6,8 @@ from typing import Any
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope, wire
-from hardsave.objects.codec import Codec, revive_map, revive_set
+from hardsave.objects.codec import Codec
+from hardsave.objects.conversions import revive_map, revive_set
 from hardsave.objects.hashing import Hash
 from hardsave.objects.tree import Fetch, Ref, Shape, Stored
 

@@ -7,7 +7,7 @@ come as views. A slice of a view is a plain list.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from hardsave.objects.codec import revive_map
+from hardsave.objects.conversions import revive_map
 from hardsave.objects.hashing import Hash
 from hardsave.objects.reader import Reader
 from hardsave.objects.tree import Ref, Shape, Stored
