@@ -91,7 +91,7 @@ def fields_of(value: object) -> dict[str, Any] | None:
 
 def build(cls: type, fields: Mapping[str, Any]) -> Any:
     """An instance of `cls` from its stored fields, each shaped to its annotation."""
-    shaped = _convert_items(dict(fields), cls)
+    shaped = _convert_items(fields, cls)
     try:
         if hasattr(cls, "__dataclass_fields__"):  # those of pydantic have both
             return _build_dataclass(cls, shaped)
@@ -138,8 +138,8 @@ def is_one(value: object, wanted: Any) -> bool:
         return True
 
 
-def _convert_items(value: dict[Any, Any], wanted: type) -> dict[Any, Any]:
-    """The items of a TypedDict, each shaped to its annotation."""
+def _convert_items(value: Mapping[Any, Any], wanted: type) -> dict[Any, Any]:
+    """Items or fields, each shaped to its annotation."""
     hints = _hints(wanted)
     return {
         name: convert(item, hints[name]) if name in hints else item for name, item in value.items()
