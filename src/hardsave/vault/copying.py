@@ -10,7 +10,7 @@ from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
-from hardsave.vault.restoring import note, recover
+from hardsave.vault.recovering import note, recover
 from hardsave.workspace import capture, checkout, directory, ignore
 from hardsave.workspace import plan as plans
 from hardsave.workspace.content import overlay

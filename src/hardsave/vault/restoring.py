@@ -11,12 +11,10 @@ safety checkpoint does not have, or that changed after it, are kept and told as 
 """
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from hardsave.errors import HardsaveError, Misuse, NotFound
-from hardsave.logs import log
+from hardsave.errors import NotFound
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
 from hardsave.vault.capturing import Taken, Taking, taking
@@ -24,20 +22,20 @@ from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose
 from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
+from hardsave.vault.recovering import note, recover
 from hardsave.vault.saving import ANY_HEAD, Saving
-from hardsave.workspace import capture, checkout, compare, directory, disk, journal
+from hardsave.workspace import capture, checkout, compare, directory, disk
 from hardsave.workspace import plan as plans
+from hardsave.workspace.asked import checked
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import overlay
+from hardsave.workspace.entries import above
 from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
-from hardsave.workspace.steps import Restored
 
 if TYPE_CHECKING:
     from hardsave.vault.repository import GitChanges, GitWay
     from hardsave.workspace.git import GitPosition
-
-_PAGE = 1_000
 
 
 class FileChanges(NamedTuple):
@@ -45,7 +43,9 @@ class FileChanges(NamedTuple):
 
     workspace: str
     created: tuple[str, ...]
+    """Files, and directories that come empty: these end with a slash, here and below."""
     changed: tuple[str, ...]
+    """Content, kind or mode."""
     removed: tuple[str, ...]
     bytes: int
     """Written, or to be written."""
@@ -195,7 +195,7 @@ def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.C
         return
     fetch = overlay(taken.objects, context.objects.fetch)
     tops = [directory.read_snapshot(root, fetch).top for root in (taken.snapshot, goal.snapshot)]
-    for path in plans.checked(wanted.paths or ()):
+    for path in checked(wanted.paths or ()):
         if not any(compare.find(top, path, fetch) for top in tops):
             raise NotFound(
                 f"{os.fsdecode(path)!r} is neither among the files here nor in checkpoint "
@@ -207,27 +207,34 @@ def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.C
 def _changes(
     place: Place, plan: Plan, kept: Sequence[Kept], git: "GitChanges | None"
 ) -> FileChanges:
-    created: list[str] = []
-    changed: list[str] = []
-    removed: list[str] = []
-    left = {each.path for each in kept}
-    for step in plan.steps:
-        path = os.fsdecode(step.path)
-        if path in left:
-            continue
-        if step.do in ("write", "symlink", "link", "chmod"):
-            (created if step.before is None else changed).append(path)
-        elif step.do == "remove":
-            removed.append(path)
+    left = {os.fsencode(each.path) for each in kept}
+    steps = [step for step in plan.steps if step.path not in left]
+    put = [step for step in steps if step.do in ("write", "symlink", "link", "chmod")]
+    created = {step.path for step in put if step.before is None}
+    changed = {step.path for step in put if step.before is not None}
+    removed = {step.path for step in steps if step.do == "remove"} - created - changed
+    made = {step.path for step in steps if step.do == "mkdir"}
+    gone = {step.path for step in steps if step.do == "rmdir"}
+    modes = {step.path for step in steps if step.do == "close" and step.before != step.after}
     return FileChanges(
         os.fsdecode(place.root),
-        tuple(sorted(created)),
-        tuple(sorted(changed)),
-        tuple(sorted(set(removed) - {*created, *changed})),
-        plan.counts.bytes,
+        _shown(created, _lowest(made, created)),
+        _shown(changed, modes),
+        _shown(removed, _lowest(gone - created - changed, removed)),
+        sum(step.after.size for step in put if step.do == "write" and step.after is not None),
         tuple(kept),
-        None if ".git" in left else git,
+        None if b".git" in left else git,
     )
+
+
+def _lowest(directories: Collection[bytes], files: Collection[bytes]) -> set[bytes]:
+    """Directories that none of these files, and no directory further down, speaks for."""
+    spoken_for = {over for path in (*directories, *files) for over in above(path)}
+    return {*directories} - spoken_for
+
+
+def _shown(files: Collection[bytes], directories: Collection[bytes]) -> tuple[str, ...]:
+    return tuple(sorted(os.fsdecode(path) for path in (*files, *(d + b"/" for d in directories))))
 
 
 # Doing
@@ -303,79 +310,3 @@ def _carry_out(
         kept += [] if problem is None else [Kept(".git", problem)]
     checkout.finish(place.journal)
     return kept
-
-
-# Recovering
-
-
-class _Note(NamedTuple):
-    """What a journal says besides its steps: enough to settle what was interrupted."""
-
-    user: str | None
-    entry: Id  # what its commit is called
-    git: tuple[Id, Id] | None  # from which checkpoint's position to which
-
-
-def note(context: Context, entry: Id, *, git: tuple[Id, Id] | None = None) -> bytes:
-    plain = [context.user, entry, None if git is None else list(git)]
-    return context.objects.verbatim.codec.encode(plain)
-
-
-def _note_of(context: Context, written: journal.Journal) -> _Note:
-    user, entry, git = context.objects.verbatim.codec.decode(written.note)
-    return _Note(user, entry, None if git is None else (git[0], git[1]))
-
-
-def recover(context: Context, place: Place) -> Restored | None:
-    """Finish a restore whose operation was committed, take any other back. The lock is held."""
-    written = journal.read(place.journal)
-    if written is None:
-        return None
-    said = _note_of(context, written)
-    if said.user != context.user:
-        raise Misuse(f"a restore by user {said.user!r} was interrupted here; open it as them")
-    back = not _is_committed(context, said.entry)
-    done = checkout.carry_out(written, context.objects.fetch, place.journal, back=back)
-    if said.git is not None and not back:
-        from hardsave.vault import repository
-
-        problem = repository.again(context, place, *said.git)
-        if problem is not None:
-            log(__name__).error(
-                "after a restore of %s that was interrupted: %s", place.path, problem
-            )
-    checkout.finish(place.journal)
-    way = "taken back" if back else "finished"
-    log(__name__).warning("a restore of %s was interrupted; it is %s now", place.path, way)
-    for path, why in done.conflicts:
-        log(__name__).warning("%r was kept as it is: %s", os.fsdecode(path), why)
-    return done
-
-
-def _is_committed(context: Context, entry: Id) -> bool:
-    before: int | None = None
-    while rows := context.store.log_before(context.user, before, _PAGE):
-        if any(row.id == entry for row in rows):
-            return True
-        before = rows[-1].number
-    return False
-
-
-def recover_all(context: Context, journals: Sequence[str]) -> None:
-    """What a store finds when it is opened. A workspace that is in use is left to its user."""
-    for path in journals:
-        try:
-            _recover_one(context, Path(path))
-        except (HardsaveError, OSError) as error:
-            log(__name__).error("a restore was interrupted, and cannot be recovered yet: %s", error)
-
-
-def _recover_one(context: Context, path: Path) -> None:
-    written = journal.read(path)
-    if written is None:
-        return
-    place = context.places.at(written.root)
-    if _note_of(context, written).user != context.user or place.journal != path or place.is_busy():
-        return
-    with place.locked():
-        recover(context, place)

@@ -12,7 +12,7 @@ from hardsave.vault.place import Place
 def settled(context: Context, place: Place) -> Iterator[Taking]:
     with taking(context, place) as files:
         if place.journal.exists():
-            from hardsave.vault.restoring import recover  # most captures find nothing to recover
+            from hardsave.vault.recovering import recover  # most captures find nothing to recover
 
             recover(context, place)
         yield files

@@ -87,7 +87,7 @@ class Vault:
         before anything that shortens the log."""
         journals = self._context.places.interrupted()
         if journals:
-            from hardsave.vault.restoring import recover_all
+            from hardsave.vault.recovering import recover_all
 
             recover_all(self._context, journals)
 

@@ -10,7 +10,7 @@ import stat
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import content
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode, parent
+from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode, last_name, parent
 
 _OTHER = 0
 
@@ -49,7 +49,7 @@ def is_at(beneath: Beneath, path: bytes, entry: Entry) -> bool:
     """Whether a path is what an entry says. One that cannot be reached or read is not."""
     try:
         with beneath.directory(parent(path)) as directory:
-            return is_entry(path.rpartition(b"/")[2], directory, entry)
+            return is_entry(last_name(path), directory, entry)
     except OSError:
         return False
 

@@ -1,6 +1,7 @@
 """The words of this room as plain data: an entry of a directory, and what was left out."""
 
 import stat
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
@@ -50,6 +51,16 @@ def joined(directory: bytes, name: bytes) -> bytes:
 
 def parent(path: bytes) -> bytes:
     return path.rpartition(b"/")[0]
+
+
+def last_name(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]
+
+
+def above(path: bytes) -> Iterator[bytes]:
+    """The directories that a path lies in, the nearest first; not the root."""
+    while path := parent(path):
+        yield path
 
 
 def lies_in(path: bytes, directory: bytes) -> bool:

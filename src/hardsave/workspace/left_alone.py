@@ -14,7 +14,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.workspace import content, directory
 from hardsave.workspace.compare import Pair, Ward
 from hardsave.workspace.content import Fetch
-from hardsave.workspace.entries import DIRECTORY, FILE, Entry, lies_in
+from hardsave.workspace.entries import DIRECTORY, FILE, Entry, last_name, lies_in
 from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.policy import Exempt, Rules
 
@@ -27,12 +27,12 @@ class Side(NamedTuple):
     inside_ignored: bool = False
 
     def enter(self, path: bytes, tree: Hash | None, fetch: Fetch) -> "Side":
-        name = path.rpartition(b"/")[2]
+        name = last_name(path)
         inside = self.inside_ignored or self.rules.match(name, True)
         return Side(self.rules.enter(name, patterns(tree, fetch)), self.exempt, inside)
 
     def ignores(self, path: bytes, entry: Entry) -> bool:
-        name = path.rpartition(b"/")[2]
+        name = last_name(path)
         is_dir = entry.type == DIRECTORY
         ignored = self.inside_ignored or self.rules.match(name, is_dir)
         return ignored and not self.exempt.holds(path)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import compare, directory, links, names
+from hardsave.workspace.asked import Asked, asked_for, checked, in_any
 from hardsave.workspace.compare import Difference
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, lies_in, parent
@@ -49,17 +49,6 @@ class Step(NamedTuple):
     via: bytes = b""  # write: the directory that the content is staged in
 
 
-class Counts(NamedTuple):
-    """A preview in numbers."""
-
-    created: int
-    changed: int
-    removed: int
-    directories_created: int
-    directories_removed: int
-    bytes: int  # to be written
-
-
 class Plan(NamedTuple):
     """The way from one snapshot to another, and back."""
 
@@ -70,24 +59,6 @@ class Plan(NamedTuple):
     unsaved: Mapping[bytes, Entry] = MappingProxyType({})
     """What the target has where something lies that the present could not capture. It is left
     alone, for nothing could bring it back."""
-
-    @property
-    def counts(self) -> Counts:
-        return count(self.steps)
-
-
-def count(steps: Iterable[Step]) -> Counts:
-    found = dict.fromkeys(Counts._fields, 0)
-    for step in steps:
-        if step.do in ("write", "symlink", "link", "chmod"):
-            found["created" if step.before is None else "changed"] += 1
-        elif step.do == "remove":
-            found["removed"] += 1
-        elif step.do in ("mkdir", "rmdir"):
-            found["directories_created" if step.do == "mkdir" else "directories_removed"] += 1
-        if step.do == "write" and step.after is not None:
-            found["bytes"] += step.after.size
-    return Counts(**found)
 
 
 def plan(
@@ -114,7 +85,7 @@ def plan(
     theirs = Side(rules(patterns(new.top, fetch)), Exempt(lambda: target_tracked, chosen))
     seen = Seen({}, {})
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
-    found = _asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)
+    found = asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
     return Plan(
@@ -124,50 +95,6 @@ def plan(
         arrange(turned, _modes(turned, seen.modes), groups.turned()),
         {path: entry for path, entry in seen.unsaved.items() if asked.holds(path)},
     )
-
-
-def checked(paths: Sequence[bytes]) -> list[bytes]:
-    """Paths as people give them, relative to the workspace."""
-    plain = [path.rstrip(b"/") for path in paths]
-    for path in plain:
-        fault = next(filter(None, map(names.fault, path.split(b"/"))), None)
-        if fault is not None:
-            raise Misuse(f"{path!r} is not a path in a workspace: {fault}; give it relative to it")
-    return plain
-
-
-class Asked(NamedTuple):
-    """Which paths a plan is about."""
-
-    paths: Sequence[bytes] | None = None  # with all that lies in them
-    only: frozenset[bytes] | None = None
-
-    def holds(self, path: bytes) -> bool:
-        is_chosen = self.only is None or path in self.only
-        return is_chosen and (self.paths is None or _in_any(path, self.paths))
-
-
-def _asked_for(found: list[Difference], asked: Asked) -> list[Difference]:
-    """Chosen paths, and the directories that they need above them."""
-    chosen = [each for each in found if asked.holds(each.path)]
-    if len(chosen) == len(found):
-        return found
-    needed: set[bytes] = set()
-    for each in chosen:
-        above = parent(each.path) if each.new is not None else b""
-        while above and above not in needed:
-            needed.add(above)
-            above = parent(above)
-    missing = [
-        each
-        for each in found
-        if each.old is None and each.path in needed and not asked.holds(each.path)
-    ]
-    return missing + chosen
-
-
-def _in_any(path: bytes, paths: Iterable[bytes]) -> bool:
-    return any(lies_in(path, each) for each in paths)
 
 
 def _modes(found: Iterable[Difference], modes: Mapping[bytes, int]) -> dict[bytes, int]:
@@ -242,8 +169,8 @@ def arrange(
     made = sorted(each for each in changes if _becomes(each, DIRECTORY) and not _stays(each))
     opened, closed = _opened(changes, modes)
     cleared = emptied | doubled
-    first, last = _split(going, lambda each: bool(each.new) or _in_any(each.path, cleared))
-    late, early = _split(made, lambda each: _in_any(each.path, blocked))
+    first, last = _split(going, lambda each: bool(each.new) or in_any(each.path, cleared))
+    late, early = _split(made, lambda each: in_any(each.path, blocked))
     return (
         *opened,
         *[_made(each) for each in early],

@@ -7,24 +7,20 @@ can be taken again after any interruption.
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 from hardsave.errors import Unavailable
-from hardsave.objects.hashing import Hash
-from hardsave.workspace import attributes, content, disk
+from hardsave.workspace import attributes, disk
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
-from hardsave.workspace.content import PART_BYTES, Fetch
-from hardsave.workspace.entries import DIRECTORY, FILE, Entry, kept_mode, parent
+from hardsave.workspace.content import Fetch
+from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
+from hardsave.workspace.filling import Numbered, fill, in_portions, with_small
+from hardsave.workspace.ground import Ground, Unexpected
 from hardsave.workspace.names import TEMPORARY_PREFIX
 from hardsave.workspace.plan import Step
-from hardsave.workspace.twins import twins
-
-_AT_ONCE = 64
-_AT_ONCE_BYTES = 4 << 20
-_ZEROS = bytes(PART_BYTES)
 
 # What somebody else did to a path in the meantime, or does not let us do to it; or what this
 # file system cannot hold: such a name, so long a file, a symlink, so many links.
@@ -54,10 +50,6 @@ class Restored(NamedTuple):
     kept: tuple[bytes, ...]
 
 
-class _Unexpected(Exception):
-    """What is at a path is neither what the plan expects nor what it leaves."""
-
-
 class Steps:
     """The steps of one restore; `id` names its temporary files."""
 
@@ -73,10 +65,7 @@ class Steps:
         self._made: list[bytes] = []
         # Whatever lies beneath these is gone when they are there.
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
-        self._doubled = twins(
-            [step.path for step in steps if step.do in ("remove", "rmdir")],
-            [step.path for step in steps if step.before is None and step.after is not None],
-        )
+        self._ground = Ground(beneath, steps)
         self._done = 0
         self._verbs: dict[str, Callable[[int, Step], None]] = {
             "open": self._change_mode_of_directory,
@@ -94,10 +83,10 @@ class Steps:
         """Directories, and all contents beside their places. Nothing is replaced yet."""
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
-        for some in _in_portions(self._writes()):
-            near = self._fetch_small(some)
+        for some in in_portions(self._writes()):
+            fetch = with_small(some, self._fetch)
             for number, step in some:
-                self._guarded(number, step, partial(self._stage, near))
+                self._guarded(number, step, partial(self._stage, fetch))
 
     def take(self) -> Restored:
         """Replace, remove, and make it last."""
@@ -121,7 +110,7 @@ class Steps:
         self.clean()
         for path in reversed(self._made):
             with _unless_in_the_way(path), self._beneath.directory(parent(path)) as directory:
-                os.rmdir(_name(path), dir_fd=directory)
+                os.rmdir(last_name(path), dir_fd=directory)
         for _, step in self._early():
             if step.do == "open" and step.before is not None:
                 with _unless_in_the_way(step.path):
@@ -138,13 +127,13 @@ class Steps:
         with _unless_in_the_way(where), self._beneath.directory(where) as directory:
             os.unlink(self._temporary(number), dir_fd=directory)
 
-    def _early(self) -> Iterator[tuple[int, Step]]:
+    def _early(self) -> Iterator[Numbered]:
         for number, step in enumerate(self._steps):
             if step.do not in ("open", "mkdir"):
                 return
             yield number, step
 
-    def _writes(self) -> list[tuple[int, Step]]:
+    def _writes(self) -> list[Numbered]:
         return [(number, step) for number, step in enumerate(self._steps) if step.do == "write"]
 
     def _temporary(self, number: int) -> bytes:
@@ -154,7 +143,7 @@ class Steps:
         """Do it; a path that is not as expected is noted, a disk that fails ends everything."""
         try:
             do(number, step)
-        except _Unexpected as error:
+        except Unexpected as error:
             self._conflicts.setdefault(step.path, str(error))
         except OSError as error:
             if error.errno not in _IN_THE_WAY:
@@ -163,77 +152,22 @@ class Steps:
                 ) from error
             self._conflicts.setdefault(step.path, f"in the way: {error.strerror}")
 
-    # Looking
-
-    def _is_done(self, step: Step, directory: int) -> bool:
-        """Whether a step has been taken already."""
-        if not disk.is_entry(_name(step.path), directory, step.after):
-            return False
-        if not self._is_by_its_name(step.path):
-            return False
-        if step.to:
-            return self._is_one_file(step.path, step.to)
-        return not any(self._is_one_file(step.path, other) for other in step.apart)
-
-    def _is_by_its_name(self, path: bytes) -> bool:
-        """Whether what is found at a path lies there, and not under a name that this file system
-        takes for the same."""
-        if not self._doubled:
-            return True
-        for each in [each for each in (path, *_above(path)) if each in self._doubled]:
-            try:
-                with self._beneath.directory(parent(each)) as directory:
-                    there = os.listdir(directory)
-            except OSError:
-                return False
-            if os.fsdecode(_name(each)) not in there:
-                return False
-        return True
-
-    def _is_one_file(self, path: bytes, other: bytes) -> bool:
-        one, two = self._inode(path), self._inode(other)
-        return one is not None and one == two
-
-    def _inode(self, path: bytes) -> tuple[int, int] | None:
-        try:
-            with self._beneath.directory(parent(path)) as directory:
-                status = disk.look(_name(path), directory)
-        except OSError:
-            return None
-        return None if status is None else (status.st_dev, status.st_ino)
-
-    def _expect(self, step: Step, directory: int) -> None:
-        if not disk.is_entry(_name(step.path), directory, step.before):
-            raise _Unexpected(
-                "appeared after the present was saved"
-                if step.before is None
-                else "changed after the present was saved"
-            )
-
     # Contents
 
-    def _fetch_small(self, some: Sequence[tuple[int, Step]]) -> Mapping[Hash, bytes]:
-        wanted = {
-            step.after.hash
-            for _, step in some
-            if step.after is not None and step.after.hash and step.after.size <= PART_BYTES
-        }
-        return self._fetch(wanted) if wanted else {}
-
-    def _stage(self, near: Mapping[Hash, bytes], number: int, step: Step) -> None:
+    def _stage(self, fetch: Fetch, number: int, step: Step) -> None:
         """Write a content beside its place, and sync it."""
         assert step.after is not None
         with self._beneath.directory(step.via) as directory:
             if step.via == parent(step.path):  # else its own directory is not there yet
-                if self._is_done(step, directory):
+                if self._ground.is_done(step, directory):
                     return
                 if step.before is not None:  # else something may have to be cleared away first
-                    self._expect(step, directory)
+                    self._ground.expect(step, directory)
             name = self._temporary(number)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, 0o600, dir_fd=directory)
             try:
-                _fill(file, step.after, _nearby(near, self._fetch))
+                fill(file, step.after, fetch)
                 if step.before is not None and step.before.type == FILE:
                     self._hand_on(step.path, file)
                 os.fchmod(file, step.after.mode)
@@ -251,18 +185,18 @@ class Steps:
 
     def _put_staged(self, number: int, step: Step) -> None:
         with self._beneath.directory(parent(step.path)) as directory:
-            if self._is_done(step, directory):
+            if self._ground.is_done(step, directory):
                 if number in self._staged:  # as can be if it had to be staged elsewhere
                     self._unlink_temporary(number, step.via)
                 return
-            self._expect(step, directory)
+            self._ground.expect(step, directory)
             with self._beneath.directory(step.via) as source:
                 self._move(number, source, step, directory)
             self._touched.add(step.via)
 
     def _move(self, number: int, source: int, step: Step, directory: int) -> None:
         """Give a temporary file its name."""
-        temporary, name = self._temporary(number), _name(step.path)
+        temporary, name = self._temporary(number), last_name(step.path)
         if step.before is None:
             rename_to_nothing(temporary, source, name, directory)
         else:
@@ -278,23 +212,23 @@ class Steps:
     def _put_symlink(self, number: int, step: Step) -> None:
         assert step.after is not None
         with self._beneath.directory(parent(step.path)) as directory:
-            if self._is_done(step, directory):
+            if self._ground.is_done(step, directory):
                 return
-            self._expect(step, directory)
+            self._ground.expect(step, directory)
             os.symlink(step.after.target, self._temporary(number), dir_fd=directory)
             self._move(number, directory, step, directory)
 
     def _put_link(self, number: int, step: Step) -> None:
         with self._beneath.directory(parent(step.path)) as directory:
-            if self._is_done(step, directory):
+            if self._ground.is_done(step, directory):
                 return
-            self._expect(step, directory)
+            self._ground.expect(step, directory)
             temporary = self._temporary(number)
             with self._beneath.directory(parent(step.to)) as source:
-                if not disk.is_entry(_name(step.to), source, step.after):
-                    raise _Unexpected(f"{os.fsdecode(step.to)!r}, its link, is not as it should be")
+                if not disk.is_entry(last_name(step.to), source, step.after):
+                    raise Unexpected(f"{os.fsdecode(step.to)!r}, its link, is not as it should be")
                 os.link(
-                    *(_name(step.to), temporary),
+                    *(last_name(step.to), temporary),
                     src_dir_fd=source,
                     dst_dir_fd=directory,
                     follow_symlinks=False,
@@ -306,22 +240,22 @@ class Steps:
     def _change_mode(self, number: int, step: Step) -> None:
         assert step.after is not None
         with self._beneath.directory(parent(step.path)) as directory:
-            if self._is_done(step, directory):
+            if self._ground.is_done(step, directory):
                 return
-            self._expect(step, directory)
+            self._ground.expect(step, directory)
         self._set_mode(step.path, step.after.mode)
         self._note(step)
 
     def _change_mode_of_directory(self, number: int, step: Step) -> None:
         assert step.after is not None
         with self._beneath.directory(parent(step.path)) as directory:
-            status = disk.look(_name(step.path), directory)
+            status = disk.look(last_name(step.path), directory)
         if status is None or not disk.is_type(status, DIRECTORY):
             return  # it went, or something else came: nothing that a mode belongs to
         mode = kept_mode(status.st_mode)
         expected = step.before.mode if step.before is not None else _OPENED
         if mode not in (step.after.mode, expected, expected | _OPENED, _OPENED):
-            raise _Unexpected("its mode was changed after the present was saved")
+            raise Unexpected("its mode was changed after the present was saved")
         if mode != step.after.mode:
             self._set_mode(step.path, step.after.mode, os.O_DIRECTORY)
             self._touched.add(parent(step.path))
@@ -336,27 +270,27 @@ class Steps:
     def _make_directory(self, number: int, step: Step) -> None:
         """With all rights for us; it gets its own mode in the end."""
         with self._beneath.directory(parent(step.path)) as directory:
-            if not disk.is_entry(_name(step.path), directory, step.after):
-                os.mkdir(_name(step.path), _OPENED, dir_fd=directory)
+            if not disk.is_entry(last_name(step.path), directory, step.after):
+                os.mkdir(last_name(step.path), _OPENED, dir_fd=directory)
                 self._made.append(step.path)
                 self._note(step)
 
     def _remove(self, number: int, step: Step) -> None:
         with self._still_there(step) as directory:
-            status = disk.look(_name(step.path), directory) if directory is not None else None
+            status = disk.look(last_name(step.path), directory) if directory is not None else None
             if directory is None or status is None or disk.is_type(status, DIRECTORY):
                 return  # done, in a restore that went on from here
-            self._expect(step, directory)
-            os.unlink(_name(step.path), dir_fd=directory)
+            self._ground.expect(step, directory)
+            os.unlink(last_name(step.path), dir_fd=directory)
             self._note(step)
 
     def _remove_directory(self, number: int, step: Step) -> None:
         with self._still_there(step) as directory:
-            status = disk.look(_name(step.path), directory) if directory is not None else None
+            status = disk.look(last_name(step.path), directory) if directory is not None else None
             if directory is None or status is None or not disk.is_type(status, DIRECTORY):
                 return
             try:
-                os.rmdir(_name(step.path), dir_fd=directory)
+                os.rmdir(last_name(step.path), dir_fd=directory)
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
@@ -367,13 +301,13 @@ class Steps:
     @contextmanager
     def _still_there(self, step: Step) -> Iterator[int | None]:
         """The directory of something to remove; None if that is gone, or a file by now."""
-        if not self._is_by_its_name(step.path):
+        if not self._ground.is_by_its_name(step.path):
             yield None
             return
         try:
             directory = self._beneath.open(parent(step.path), os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            is_replaced = any(above in self._files for above in _above(step.path))
+            is_replaced = any(above in self._files for above in above(step.path))
             if error.errno == errno.ENOENT or (is_replaced and error.errno in _NO_DIRECTORY):
                 yield None
                 return
@@ -408,52 +342,3 @@ def _unless_in_the_way(path: bytes) -> Iterator[None]:
             raise Unavailable(
                 f"{os.fsdecode(path)!r} cannot be cleaned up: {error.strerror}"
             ) from error
-
-
-def _name(path: bytes) -> bytes:
-    return path.rpartition(b"/")[2]
-
-
-def _above(path: bytes) -> Iterator[bytes]:
-    while path := parent(path):
-        yield path
-
-
-def _fill(file: int, entry: Entry, fetch: Fetch) -> None:
-    """Long runs of zeros become holes again."""
-    assert entry.hash is not None
-    at = 0
-    for part in content.read(entry.hash, entry.size, fetch):
-        if part != _ZEROS:
-            _write_at(file, part, at)
-        at += len(part)
-    os.ftruncate(file, entry.size)
-
-
-def _write_at(file: int, data: bytes, at: int) -> None:
-    view = memoryview(data)
-    while view:
-        count = os.pwrite(file, view, at)
-        view, at = view[count:], at + count
-
-
-def _nearby(near: Mapping[Hash, bytes], fetch: Fetch) -> Fetch:
-    def get(wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
-        return near if all(address in near for address in wanted) else fetch(wanted)
-
-    return get
-
-
-def _in_portions(writes: Sequence[tuple[int, Step]]) -> Iterator[list[tuple[int, Step]]]:
-    """So many contents at a time as may be held in memory."""
-    some: list[tuple[int, Step]] = []
-    total = 0
-    for number, step in writes:
-        assert step.after is not None
-        if some and (len(some) == _AT_ONCE or total + step.after.size > _AT_ONCE_BYTES):
-            yield some
-            some, total = [], 0
-        some.append((number, step))
-        total += step.after.size
-    if some:
-        yield some

@@ -8,6 +8,8 @@ for it: found, and then removed.
 import unicodedata
 from collections.abc import Iterable
 
+from hardsave.workspace.entries import last_name
+
 
 def folded(path: bytes) -> bytes:
     """The same for all paths that may be taken for each other."""
@@ -26,11 +28,9 @@ def twins(gone: Iterable[bytes], made: Iterable[bytes]) -> frozenset[bytes]:
         going.setdefault(folded(path), []).append(path)
     found: set[bytes] = set()
     for path in made:
-        others = [each for each in going.get(folded(path), ()) if _name(each) != _name(path)]
+        others = [
+            each for each in going.get(folded(path), ()) if last_name(each) != last_name(path)
+        ]
         if others:
             found |= {path, *others}
     return frozenset(found)
-
-
-def _name(path: bytes) -> bytes:
-    return path.rpartition(b"/")[2]

@@ -55,6 +55,16 @@ def test_only_files_leave_the_head_alone(run: Run, session_1: Path) -> None:
     assert run("show", "@", "--json").data["message_count"] == 3
 
 
+def test_an_empty_directory_is_something_to_do(run: Run, project: Path) -> None:
+    (project / "empty").mkdir()
+    assert run("save").code == 0
+    (project / "empty").rmdir()
+    ran = run("rewind", "@", "--files", "--yes")
+    assert "+ empty/" in ran.out
+    assert (project / "empty").is_dir()
+    assert "nothing to do" in run("rewind", "@", "--files", "--yes").err
+
+
 def test_a_path_is_meant_from_where_one_stands(
     run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,33 @@ def test_a_directory_that_cannot_be_looked_into_is_left_with_all_that_is_in_it(d
     assert told.created == ()
 
 
+def test_directories_are_told_where_no_file_speaks_for_them(desk: Desk) -> None:
+    desk.write(a_txt="one", full__b_txt="b")
+    (desk.work / "empty/deep").mkdir(parents=True)
+    (desk.work / "shut").mkdir(mode=0o700)
+    one = desk.save(1)
+    (desk.work / "empty/deep").rmdir()
+    (desk.work / "empty").rmdir()
+    (desk.work / "shut").chmod(0o755)
+    (desk.work / "new/inner").mkdir(parents=True)
+    desk.write(other__c_txt="c")
+    told = both(desk, one)
+    assert told.created == ("empty/deep/",)
+    assert told.changed == ("shut/",)
+    assert told.removed == ("new/inner/", "other/c.txt")
+    assert str(told) == "1 created, 1 changed, 2 removed"
+    assert (desk.work / "empty/deep").is_dir()
+
+
+def test_bytes_are_those_that_are_written(desk: Desk) -> None:
+    workspace = desk.vault.workspace(desk.work, max_file_bytes=1_000)
+    desk.write(a_txt="12345", b_txt="123", odd="small")
+    one = desk.save(1)
+    desk.write(a_txt="other", b_txt="123456")
+    too_large(desk.work)
+    assert both(desk, one, workspace=workspace).bytes == 8
+
+
 # Where it happens
 
 

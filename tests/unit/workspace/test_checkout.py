@@ -11,7 +11,6 @@ from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import checkout, directory, steps
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry
-from hardsave.workspace.plan import Counts
 from tests.unit.workspace.room import Room, leftovers, picture
 
 
@@ -83,32 +82,11 @@ def test_only_what_differs_is_written_and_other_times_stay(room: Room) -> None:
     inodes = {name: (room.root / name).stat().st_ino for name in ("same", "sub/same")}
     write(room, "edited", "other")
     made = room.plan(target)
-    assert made.counts == Counts(0, 1, 0, 0, 0, 1)
+    assert len(made.steps) == 1
     assert room.carry_out(made).done == 1
     for name, stamp in stamps.items():
         status = (room.root / name).stat()
         assert (status.st_mtime_ns, status.st_ino) == (stamp, inodes[name])
-
-
-def test_a_preview_counts_and_changes_nothing(room: Room) -> None:
-    for name in ("gone", "edited", "away/file"):
-        write(room, name, "12345")
-    target = room.snapshot().root
-    remove(room, "gone")
-    write(room, "edited", "other")
-    remove(room, "away/file")
-    (room.root / "away").rmdir()
-    write(room, "new/file")
-    before = picture(room.root)
-    assert room.plan(target).counts == Counts(
-        created=2,
-        changed=1,
-        removed=1,
-        directories_created=1,
-        directories_removed=1,
-        bytes=15,
-    )
-    assert picture(room.root) == before
 
 
 def test_files_and_directories_change_places(room: Room) -> None:

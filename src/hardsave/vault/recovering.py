@@ -1,0 +1,93 @@
+"""Restores that were interrupted: what a journal says of one, and which way it is settled.
+
+Contract. One whose operation was committed is finished, any other is taken back: by whoever next
+uses the workspace, or opens the store. To be interrupted again does no harm.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hardsave.errors import HardsaveError, Misuse
+from hardsave.logs import log
+from hardsave.objects.records import Id
+from hardsave.vault.context import Context
+from hardsave.vault.place import Place
+from hardsave.workspace import checkout, journal
+from hardsave.workspace.steps import Restored
+
+_PAGE = 1_000
+
+
+class _Note(NamedTuple):
+    """What a journal says besides its steps: enough to settle what was interrupted."""
+
+    user: str | None
+    entry: Id  # what its commit is called
+    git: tuple[Id, Id] | None  # from which checkpoint's position to which
+
+
+def note(context: Context, entry: Id, *, git: tuple[Id, Id] | None = None) -> bytes:
+    plain = [context.user, entry, None if git is None else list(git)]
+    return context.objects.verbatim.codec.encode(plain)
+
+
+def _note_of(context: Context, written: journal.Journal) -> _Note:
+    user, entry, git = context.objects.verbatim.codec.decode(written.note)
+    return _Note(user, entry, None if git is None else (git[0], git[1]))
+
+
+def recover(context: Context, place: Place) -> Restored | None:
+    """Finish a restore whose operation was committed, take any other back. The lock is held."""
+    written = journal.read(place.journal)
+    if written is None:
+        return None
+    said = _note_of(context, written)
+    if said.user != context.user:
+        raise Misuse(f"a restore by user {said.user!r} was interrupted here; open it as them")
+    back = not _is_committed(context, said.entry)
+    done = checkout.carry_out(written, context.objects.fetch, place.journal, back=back)
+    if said.git is not None and not back:
+        from hardsave.vault import repository
+
+        problem = repository.again(context, place, *said.git)
+        if problem is not None:
+            log(__name__).error(
+                "after a restore of %s that was interrupted: %s", place.path, problem
+            )
+    checkout.finish(place.journal)
+    way = "taken back" if back else "finished"
+    log(__name__).warning("a restore of %s was interrupted; it is %s now", place.path, way)
+    for path, why in done.conflicts:
+        log(__name__).warning("%r was kept as it is: %s", os.fsdecode(path), why)
+    return done
+
+
+def _is_committed(context: Context, entry: Id) -> bool:
+    before: int | None = None
+    while rows := context.store.log_before(context.user, before, _PAGE):
+        if any(row.id == entry for row in rows):
+            return True
+        before = rows[-1].number
+    return False
+
+
+def recover_all(context: Context, journals: Sequence[str]) -> None:
+    """What a store finds when it is opened. A workspace that is in use is left to its user."""
+    for path in journals:
+        try:
+            _recover_one(context, Path(path))
+        except (HardsaveError, OSError) as error:
+            log(__name__).error("a restore was interrupted, and cannot be recovered yet: %s", error)
+
+
+def _recover_one(context: Context, path: Path) -> None:
+    written = journal.read(path)
+    if written is None:
+        return
+    place = context.places.at(written.root)
+    if _note_of(context, written).user != context.user or place.journal != path or place.is_busy():
+        return
+    with place.locked():
+        recover(context, place)

@@ -1,0 +1,70 @@
+"""What the steps of a plan find before them: whether each is taken already, and may be taken."""
+
+import os
+from collections.abc import Sequence
+
+from hardsave.workspace import disk
+from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.entries import above, last_name, parent
+from hardsave.workspace.plan import Step
+from hardsave.workspace.twins import twins
+
+
+class Unexpected(Exception):
+    """What is at a path is neither what the plan expects nor what it leaves."""
+
+
+class Ground:
+    """A workspace, as the steps of one restore look at it."""
+
+    def __init__(self, beneath: Beneath, steps: Sequence[Step]) -> None:
+        self._beneath = beneath
+        self._doubled = twins(
+            [step.path for step in steps if step.do in ("remove", "rmdir")],
+            [step.path for step in steps if step.before is None and step.after is not None],
+        )
+
+    def is_done(self, step: Step, directory: int) -> bool:
+        """Whether a step has been taken already."""
+        if not disk.is_entry(last_name(step.path), directory, step.after):
+            return False
+        if not self.is_by_its_name(step.path):
+            return False
+        if step.to:
+            return self._is_one_file(step.path, step.to)
+        return not any(self._is_one_file(step.path, other) for other in step.apart)
+
+    def expect(self, step: Step, directory: int) -> None:
+        """`Unexpected` if what a step would replace is not what the plan knows."""
+        if not disk.is_entry(last_name(step.path), directory, step.before):
+            raise Unexpected(
+                "appeared after the present was saved"
+                if step.before is None
+                else "changed after the present was saved"
+            )
+
+    def is_by_its_name(self, path: bytes) -> bool:
+        """Whether what is found at a path lies there, and not under a name that this file system
+        takes for the same."""
+        if not self._doubled:
+            return True
+        return all(self._is_listed(each) for each in (path, *above(path)) if each in self._doubled)
+
+    def _is_listed(self, path: bytes) -> bool:
+        try:
+            with self._beneath.directory(parent(path)) as directory:
+                return os.fsdecode(last_name(path)) in os.listdir(directory)
+        except OSError:
+            return False
+
+    def _is_one_file(self, path: bytes, other: bytes) -> bool:
+        one, two = self._inode(path), self._inode(other)
+        return one is not None and one == two
+
+    def _inode(self, path: bytes) -> tuple[int, int] | None:
+        try:
+            with self._beneath.directory(parent(path)) as directory:
+                status = disk.look(last_name(path), directory)
+        except OSError:
+            return None
+        return None if status is None else (status.st_dev, status.st_ino)
