@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -337,6 +338,83 @@ def test_a_file_from_before_there_was_a_store_is_taken_in(
     ]
     assert found[0] is not None
     assert found[0].result == [1]
+
+
+def old_file(project: Path, tasks: Any) -> None:
+    old = {"version": "1.0", "server_state": {}, "tasks": tasks, "current_task": None}
+    old |= {"session_id": "s", "last_update": "2024-01-01T00:00:00"}
+    (project / ".codeagent_checkpoint.json").write_text(json.dumps(old))
+
+
+OLD = [
+    {"task_id": "a", "task_text": "same", "state": "failed", "attempts": 2},
+    {"task_id": "b", "task_text": "same", "state": "completed", "attempts": 1},
+    {"task_id": "c", "task_text": "C", "state": "in_progress", "attempts": 1},
+]
+
+
+CUT_OFF = """
+import os, sys
+from hardsave.compat.code_agent import CheckpointManager
+from hardsave.tasks.desk import Desk
+left, commit = int(sys.argv[3]), Desk.commit
+
+def counted(desk, *args):
+    global left
+    left -= 1
+    return os._exit(9) if left < 0 else commit(desk, *args)
+
+Desk.commit = counted
+CheckpointManager(sys.argv[1], store=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("commits", [1, 4, 5, 7])
+def test_a_file_is_taken_in_whole_also_if_that_is_interrupted(
+    open_manager: Open, project: Path, tmp_path: Path, commits: int
+) -> None:
+    old_file(project, OLD)
+    store = f"sqlite:///{tmp_path}/store.db"
+    cut = [sys.executable, "-c", CUT_OFF, str(project), store, str(commits)]
+    assert subprocess.run(cut, check=False).returncode == 9
+    manager = open_manager()
+    found = [manager.get_task(name) for name in "abc"]
+    assert [task.state.value for task in found if task is not None] == [
+        "failed",
+        "completed",
+        "pending",
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        5,
+        {},
+        {"task_id": "x", "task_text": None, "state": "pending"},
+        {"task_id": "x", "task_text": "x", "state": "odd"},
+        {"task_id": "\ud800", "task_text": "x", "state": "pending"},
+        {"task_id": "x", "task_text": "x", "state": "failed", "attempts": "two"},
+    ],
+)
+def test_of_a_file_that_is_not_understood_nothing_is_taken_in(
+    open_manager: Open, project: Path, odd: Any
+) -> None:
+    old_file(project, [*OLD, odd])
+    with pytest.raises(Corrupt, match="set aside"):
+        open_manager()
+    assert open_manager().get_statistics()["total_tasks"] == 0
+
+
+def test_a_file_that_cannot_be_written_stops_no_server(
+    open_manager: Open, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = open_manager()
+    (project / ".codeagent_checkpoint.json").unlink()
+    (project / ".codeagent_checkpoint.json").mkdir()
+    manager.add_task("a", "A")
+    assert "cannot be written" in caplog.text
+    assert manager.get_task("a") is not None
 
 
 def test_damage_on_both_sides_is_loud_and_nothing_is_thrown_away(

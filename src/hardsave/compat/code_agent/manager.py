@@ -19,6 +19,7 @@ from hardsave import config
 from hardsave.compat.code_agent.beside import StatusManager, tick_off
 from hardsave.compat.code_agent.mirror import Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
+from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, NotFound
 from hardsave.stores import processes
 from hardsave.tasks import recovery, settings
@@ -28,7 +29,7 @@ from hardsave.workspace.exclude import keep_out
 
 VERSION = "1.0"
 _PAGE = 500
-_ONCE = hardsave.Retry(on=())  # a failure is a failure: whoever runs the server tries again
+_TAKEN_IN = "code agent"
 
 _log = logging.getLogger(__name__)
 
@@ -160,7 +161,7 @@ class CheckpointManager:
         claim = self._tasks.claim if self._runner is None else self._runner.claim
         try:
             forced = force or known.state in ("failed", "rolled_back")
-            self._attempts[task_id] = claim(task_id, force=forced, retry=_ONCE)
+            self._attempts[task_id] = claim(task_id, force=forced, retry=ONCE)
         except Conflict as error:
             _log.warning("%s", error)
             return False
@@ -303,8 +304,12 @@ class CheckpointManager:
             self._status.append_status(line, 0)
 
     def _show(self) -> None:
-        if self.enabled:
+        if not self.enabled:
+            return
+        try:
             self._mirror.write(self._picture)
+        except OSError as error:  # it is a picture: the work is done, and is in the store
+            _log.warning("%s cannot be written: %s", self._mirror.path, error)
 
     def _picture(self) -> dict[str, Any]:
         began, ended = self._latest("session_started"), self._latest("session_stopped")
@@ -324,25 +329,13 @@ class CheckpointManager:
         }
 
     def _take_in(self) -> None:
-        """A file from before there was a store: its tasks become ours."""
-        if self._tasks.stats().total or self._latest("session_started") is not None:
+        """A file from before there was a store: its tasks become ours. If that is interrupted, the
+        next start goes on with it."""
+        if self._tasks.bookmark(_TAKEN_IN) or self._latest("session_started") is not None:
             return
         found = self._mirror.found()
-        for task in [] if found is None else found["tasks"]:
-            self._take_in_one(task)
-
-    def _take_in_one(self, task: Mapping[str, Any]) -> None:
-        id = str(task["task_id"])
-        self._tasks.add(id, str(task["task_text"]), metadata=task.get("metadata") or {})
-        for _ in range(int(task.get("attempts") or 0) - (task["state"] == "completed")):
-            attempt = self._tasks.claim(id, force=True, retry=_ONCE)
-            attempt.fail(str(task.get("error_message") or "begun before"))
-        if task["state"] == "completed":
-            self._tasks.claim(id, force=True).complete(task.get("result"))
-        elif task["state"] in ("pending", "in_progress") and task.get("attempts"):
-            self._tasks.retry(id)
-        elif task["state"] == "rolled_back":
-            self._tasks.roll_back(id)
+        take_in(self._tasks, [] if found is None else found["tasks"])
+        self._tasks.bookmark(_TAKEN_IN, 1)
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)

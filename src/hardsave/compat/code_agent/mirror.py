@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hardsave.errors import Corrupt
+from hardsave.compat.code_agent.records import TaskState
+from hardsave.errors import Corrupt, Unavailable
 
 KEYS = {"version", "server_state", "tasks", "current_task", "session_id", "last_update"}
 
@@ -42,7 +43,7 @@ class Mirror:
         if _read(self.path) is not None:
             os.replace(self.path, self.backup)
         temporary = self.path.with_name(f"{self.path.name}.tmp{os.getpid()}")
-        with temporary.open("w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(whole + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -52,7 +53,10 @@ class Mirror:
     def found(self) -> dict[str, Any] | None:
         """What a file from before says; None if there is none. Both damaged is `Corrupt`."""
         for path in (self.path, self.backup):
-            known = _read(path)
+            try:
+                known = _read(path)
+            except OSError as error:
+                raise Unavailable(f"{path} cannot be read: {error.strerror}") from error
             if known is not None:
                 return known
         damaged = [path for path in (self.path, self.backup) if path.exists()]
@@ -68,11 +72,24 @@ class Mirror:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    with suppress(FileNotFoundError, ValueError, UnicodeDecodeError):
+    """What a file says, if all of it can be understood: nothing is taken in by halves."""
+    with suppress(FileNotFoundError, ValueError, UnicodeDecodeError, RecursionError):
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict) and found.keys() >= KEYS and isinstance(found["tasks"], list):
-            return found
+            return found if all(map(_is_task, found["tasks"])) else None
     return None
+
+
+def _is_task(task: Any) -> bool:
+    return (
+        isinstance(task, dict)
+        and all(isinstance(task.get(key), str) for key in ("task_id", "task_text"))
+        and bool(task["task_id"])
+        and task["task_id"].isprintable()
+        and task.get("state") in [state.value for state in TaskState]
+        and isinstance(task.get("attempts") or 0, int)
+        and isinstance(task.get("metadata") or {}, dict)
+    )
 
 
 def _free(path: Path) -> Path:
