@@ -15,6 +15,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
+from hardsave.objects import wire
 from hardsave.objects.hashing import HASH_BYTES, Hash, first_mismatch
 
 VALUE = 0x11  # one value, inline
@@ -41,7 +42,7 @@ def seal(kind: int, refs: Sequence[Hash], payload: bytes) -> bytes:
     count = len(refs)
     if count < 0x80:
         return b"%c%c%b%b" % (kind, count, b"".join(refs), payload)
-    return bytes((kind,)) + _varint(count) + b"".join(refs) + payload
+    return bytes((kind,)) + wire.varint(count) + b"".join(refs) + payload
 
 
 def unseal(data: bytes) -> Envelope:
@@ -81,15 +82,6 @@ def check(objects: Iterable[tuple[Hash, bytes]]) -> None:
 def _hashes(count: int) -> Struct:
     """So many hashes in a row, taken apart at once: most objects have few."""
     return Struct(f"{HASH_BYTES}s" * count)
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def _read_varint(data: bytes) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt, Misuse
+from hardsave.objects import wire
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 
 if sys.version_info >= (3, 14):
@@ -82,7 +83,7 @@ class FrameWriter:
         if section is Section.OBJECTS:
             self._objects += 1
             self._object_bytes += len(record)
-        self._pending += _varint(len(record))
+        self._pending += wire.varint(len(record))
         self._pending += record
         if len(self._pending) >= FRAME_BYTES:
             self._cut()
@@ -220,12 +221,3 @@ class FrameReader:
         if self._read(1, self._at):
             raise self.damaged("bytes follow its trailer")
         self.totals = Totals(*_TOTALS.unpack(data))
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

@@ -1,4 +1,4 @@
-"""msgpack headers and Hardsave's extension codes: the smallest pieces of the format."""
+"""msgpack headers, Hardsave's extension codes, varints: the smallest pieces of the format."""
 
 import struct
 from typing import Any
@@ -97,6 +97,16 @@ def integer(number: int) -> bytes:
         if number >= -limit:
             return struct.pack(layout, mark, number)
     raise OverflowError(number)
+
+
+def varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first: for lengths outside of msgpack."""
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
 
 
 def text(value: str) -> bytes:
