@@ -9,9 +9,9 @@ from hardsave.objects.types import Types
 from hardsave.workspace import gitplan
 from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile, NotCaptured
-from hardsave.workspace.gitrestore import present, restore_git
+from hardsave.workspace.gitrestore import restore_git
 from tests.crash.restoring import Watch
-from tests.unit.workspace.git_room import SECONDS, built
+from tests.unit.workspace.git_room import SECONDS, built, present
 from tests.unit.workspace.repository import Repository
 
 ID = "chk_struck"

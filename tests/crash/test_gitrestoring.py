@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hardsave.workspace.gitrestore import present
 from tests.crash import gitrestoring
 from tests.crash.launcher import Launcher
+from tests.unit.workspace.git_room import present
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture
 

@@ -9,7 +9,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault.objects import Objects
-from hardsave.workspace import capture, compare, content, directory
+from hardsave.workspace import capture, compare, content, directory, gitprogress
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
@@ -199,23 +199,7 @@ def _shown(path: bytes, entry: Entry) -> File:
     )
 
 
-_SIGNS = (
-    ("rebase-merge/", "rebase"),
-    ("rebase-apply/applying", "am"),
-    ("rebase-apply/", "rebase"),
-    ("MERGE_HEAD", "merge"),
-    ("CHERRY_PICK_HEAD", "cherry-pick"),
-    ("REVERT_HEAD", "revert"),
-    ("BISECT_LOG", "bisect"),
-)
-
-
 def git_state(git: capture.Git | GitPosition) -> GitState:
-    return GitState(git.commit, git.branch, git.ref, _in_progress([f.path for f in git.files]))
-
-
-def _in_progress(paths: list[str]) -> str | None:
-    for sign, name in _SIGNS:
-        if any(path.startswith(sign) for path in paths):
-            return name
-    return None
+    return GitState(
+        git.commit, git.branch, git.ref, gitprogress.operation(f.path for f in git.files)
+    )

@@ -28,18 +28,6 @@ _NEEDED = frozenset(
 _USEFUL = frozenset(["ORIG_HEAD", "AUTO_MERGE", "REBASE_HEAD"])  # git does without
 _REFS_OF_NOTES = ("refs/bisect/", "refs/rewritten/")
 
-# What tells that something is unfinished, the more telling first.
-_OPERATIONS = (
-    ("rebase-merge/", "rebase"),
-    ("rebase-apply/applying", "am"),
-    ("rebase-apply/", "rebase"),
-    ("MERGE_HEAD", "merge"),
-    ("CHERRY_PICK_HEAD", "cherry-pick"),
-    ("REVERT_HEAD", "revert"),
-    ("sequencer/", "cherry-pick or revert"),
-    ("BISECT_START", "bisect"),
-)
-
 
 class FileChange(NamedTuple):
     """A file in the worktree's own git directory. None: there is none."""
@@ -108,8 +96,8 @@ def plan_git(present: GitPosition, target: GitPosition) -> GitPlan:
         needs=tuple(sorted({*_needed(target)})),
         contents=tuple(sorted(contents)),
         switch=_switch(present, target),
-        before=operation(present),
-        after=operation(target),
+        before=_operation(present),
+        after=_operation(target),
     )
 
 
@@ -125,13 +113,8 @@ def branches(target: GitPosition) -> tuple[str, ...]:
     return tuple(sorted(_branches(target)))
 
 
-def operation(position: GitPosition) -> str | None:
-    """What is unfinished there, as people call it."""
-    paths = [file.path for file in position.files]
-    for beginning, name in _OPERATIONS:
-        if any(path.startswith(beginning) for path in paths):
-            return name
-    return None
+def _operation(position: GitPosition) -> str | None:
+    return gitprogress.operation(file.path for file in position.files)
 
 
 def _branches(position: GitPosition) -> dict[str, str | None]:

@@ -5,6 +5,7 @@ together; what goes beyond is listed, and the rest is still kept.
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hardsave.workspace.reading import failure, open_beneath, read_beneath
@@ -16,6 +17,19 @@ _FILES = frozenset(
 _FILES_THAT_BEGIN = b"BISECT_"
 OPERATION_DIRECTORIES = (b"rebase-merge", b"rebase-apply", b"sequencer")
 DIRECTORIES = (*OPERATION_DIRECTORIES, b"refs/bisect", b"refs/rewritten")
+
+# What tells that something is unfinished, the more telling first.
+_OPERATIONS = (
+    ("rebase-merge/", "rebase"),
+    ("rebase-apply/applying", "am"),
+    ("rebase-apply/", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer/", "cherry-pick or revert"),
+    ("BISECT_START", "bisect"),
+)
+
 _LARGEST_FILE = 1024 * 1024
 _ALL_FILES = 16 * 1024 * 1024
 _MOST_FILES = 10_000
@@ -46,6 +60,15 @@ def is_known(path: bytes) -> bool:
     names = path.split(b"/")
     is_plain = not any(each in (b"", b".", b"..") or b"\0" in each for each in names)
     return is_plain and any(path.startswith(each + b"/") for each in DIRECTORIES)
+
+
+def operation(paths: Iterable[str]) -> str | None:
+    """What is unfinished where these are kept, as people call it."""
+    kept = [*paths]
+    for beginning, name in _OPERATIONS:
+        if any(path.startswith(beginning) for path in kept):
+            return name
+    return None
 
 
 class Progress:

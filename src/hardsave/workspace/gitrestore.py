@@ -33,7 +33,7 @@ from typing import NamedTuple
 from hardsave.errors import Conflict, Corrupt, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.workspace import gitconfig, gitobjects, gitpins, gitplan, gitrefs
-from hardsave.workspace.git import GitPosition, position, position_in
+from hardsave.workspace.git import GitPosition, position_in
 from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitfiles import GitFiles
 from hardsave.workspace.gitindex import HASH_BYTES
@@ -51,11 +51,6 @@ class GitRestored(NamedTuple):
 
     plan: GitPlan
     pins: tuple[str, ...]
-
-
-def present(root: Path, target: GitPosition) -> GitPosition | None:
-    """Where the repository stands now, with all that a restore of the target would change."""
-    return position(root, also=gitplan.branches(target))
 
 
 def check_git(root: Path, before: GitPosition, target: GitPosition) -> GitPlan:
@@ -86,8 +81,9 @@ def restore_git(
 ) -> GitRestored:
     """Bring the repository at `root` from `before` to the target.
 
-    `before` is what `present` said when the safety checkpoint `id` was saved, and `seconds` is
-    when that was: the time that the reflogs will show. A lock that somebody holds is waited
+    `before` is where it stood when the safety checkpoint `id` was saved, with all branches that
+    the target sets (`gitplan.branches`), and `seconds` is when that was: the time that the reflogs
+    will show. A lock that somebody holds is waited
     for, but not long.
     """
     gitpins.check(id)

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.workspace import git, gitindex
+from hardsave.workspace import git, gitindex, gitplan
 from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitrestore import GitRestored, check_git, present, restore_git
+from hardsave.workspace.gitrestore import GitRestored, check_git, restore_git
 from hardsave.workspace.ignore import Rules, root_rules
 from hardsave.workspace.plan import plan
 from hardsave.workspace.scan import scan
@@ -28,6 +28,11 @@ class Saved(NamedTuple):
 
     files: bytes
     git: GitPosition
+
+
+def present(root: Path, target: GitPosition) -> GitPosition | None:
+    """Where a repository stands now, with all that a restore of the target would change."""
+    return git.position(root, also=gitplan.branches(target))
 
 
 class GitRoom(Room):

@@ -8,8 +8,8 @@ import pytest
 
 from hardsave.workspace import gitplan
 from hardsave.workspace.gitpins import unpin
-from hardsave.workspace.gitrestore import present, restore_git
-from tests.unit.workspace.git_room import SECONDS, GitRoom, Saved, answers, built, clean
+from hardsave.workspace.gitrestore import restore_git
+from tests.unit.workspace.git_room import SECONDS, GitRoom, Saved, answers, built, clean, present
 from tests.unit.workspace.repository import Repository
 
 

@@ -11,8 +11,8 @@ from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, 
 from hardsave.workspace import gitplan
 from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile
-from hardsave.workspace.gitrestore import abandon, check_git, present, restore_git
-from tests.unit.workspace.git_room import SECONDS, GitRoom, answers, built
+from hardsave.workspace.gitrestore import abandon, check_git, restore_git
+from tests.unit.workspace.git_room import SECONDS, GitRoom, answers, built, present
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture
 
