@@ -89,6 +89,10 @@ class Orchestrator:
     async def _ended(self, agent_id: str, msg: Message | str) -> Outcome:
         try:
             return Outcome(agent_id, await self.send(agent_id, msg), None)
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            return Outcome(agent_id, None, error)
         except Exception as error:  # noqa: BLE001 # whatever it is, the others go on
             return Outcome(agent_id, None, error)
 
@@ -100,3 +104,10 @@ class Orchestrator:
         except Exception:  # noqa: BLE001 # a save must never stop an agent
             self.failed_saves += 1
             _log.exception("agent %s could not be saved", agent.agent_id)
+
+
+def is_cancelled() -> bool:
+    """Of a `CancelledError`: whether it is we who are cancelled. Else it is an agent's own, of
+    something that it waited for, and a failure like any other."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0

@@ -7,6 +7,7 @@ as if nothing had changed, so that is a `Conflict`, unless the caller accepts it
 steps run again.
 """
 
+import asyncio
 import inspect
 import logging
 import uuid
@@ -18,6 +19,7 @@ from typing import Any, Literal
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unstorable
 from hardsave.runtime.agent import Message, StandardAgent
+from hardsave.runtime.orchestrator import is_cancelled
 from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
 from hardsave.tasks.calls import said
 
@@ -166,7 +168,9 @@ class WorkflowExecutor:
                 answer = await _asked(self._agents[step.agent], inputs)
                 check_storable(answer, "answer")
                 return Outcome("completed", answer, attempt, key=step.key)
-            except Exception as failure:  # noqa: BLE001 # whatever an agent raises
+            except (Exception, asyncio.CancelledError) as failure:  # whatever an agent raises
+                if isinstance(failure, asyncio.CancelledError) and is_cancelled():
+                    raise
                 error = said(failure)
                 _log.warning("step %s, attempt %d: %s", step.name, attempt, error)
                 if isinstance(failure, Unstorable):

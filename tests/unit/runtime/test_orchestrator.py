@@ -56,6 +56,29 @@ def test_without_auto_checkpoint_nothing_is_saved_by_itself() -> None:
     assert keeper.saved == []
 
 
+def test_one_that_is_cancelled_inside_loses_nothing_of_the_others() -> None:
+    class GivesUp(StandardAgent):
+        async def on_running(self, msg: Message) -> str:
+            raise asyncio.CancelledError
+
+    outcomes = asyncio.run(Orchestrator([GivesUp("a"), Works("b")]).run("go"))
+    assert [outcome.ok for outcome in outcomes] == [False, True]
+    assert isinstance(outcomes[0].error, asyncio.CancelledError)
+
+
+def test_whoever_is_cancelled_himself_stops() -> None:
+    class Waits(StandardAgent):
+        async def on_running(self, msg: Message) -> str:
+            await asyncio.sleep(60)
+            return "late"
+
+    async def cancelled() -> None:
+        await asyncio.wait_for(Orchestrator([Waits("a")]).run("go"), 0.05)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+
+
 def test_one_that_fails_loses_nothing_of_the_others() -> None:
     keeper = Keeper()
     three = Orchestrator([Works("a"), Fails("b"), Works("c")], keeper, auto_checkpoint=True)

@@ -148,6 +148,26 @@ def test_an_error_without_a_text_is_a_failure_like_any_other(vault: hardsave.Vau
         run(vault, "steps: [{name: a, agent: fall}]", {"fall": fall})
 
 
+def test_an_agent_that_is_cancelled_inside_has_failed(vault: hardsave.Vault) -> None:
+    async def give_up(inputs: dict[str, Any]) -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(StepFailed, match="step 'a' failed: CancelledError"):
+        run(vault, "steps: [{name: a, agent: give_up}]", {"give_up": give_up})
+
+
+def test_a_workflow_that_is_cancelled_stops(vault: hardsave.Vault) -> None:
+    async def wait(inputs: dict[str, Any]) -> None:
+        await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        executor = WorkflowExecutor({"wait": wait}, vault=vault)
+        await asyncio.wait_for(executor.run(read("steps: [{name: a, agent: wait}]")), 0.05)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+
+
 def test_a_workflow_that_changed_is_explained(vault: hardsave.Vault) -> None:
     count = Counting()
     text = "steps: [{name: a, agent: count}, {name: b, agent: count}, {name: c, agent: count}]"
