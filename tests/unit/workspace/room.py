@@ -3,7 +3,8 @@
 import os
 import stat
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -60,7 +61,7 @@ class Room:
         self.batches = 0
         self.fetched = 0
         self.now_ns = 0  # how far the clock is ahead of the disk's
-        self.frozen: dict[bytes, os.stat_result] = {}  # what lstat says, whatever has changed
+        self.frozen: dict[bytes, os.stat_result] = {}  # how it looks, whatever has changed
 
     def clock(self) -> int:
         return time.time_ns() + self.now_ns
@@ -86,8 +87,7 @@ class Room:
         policy: Policy = DEFAULT,
     ) -> Snapshot:
         """With the cache of the last one, as a process that starts anew would have it."""
-        real = os.lstat
-        with mock.patch.object(os, "lstat", lambda path: self.frozen.get(path) or real(path)):
+        with self._frozen():
             found = scan(
                 self.root,
                 rules=rules,
@@ -102,6 +102,24 @@ class Room:
         self.cache = self.kept(made.cache)
         assert made.requires <= self.objects.keys()
         return made
+
+    @contextmanager
+    def _frozen(self) -> Iterator[None]:
+        """By whatever way a path is looked at."""
+        lstat, real, frozen = os.lstat, os.stat, self.frozen
+
+        def look(path: Any, *, dir_fd: int | None = None, **how: Any) -> os.stat_result:
+            for each, status in frozen.items() if dir_fd is not None else ():
+                above, name = os.path.split(each)
+                if path == name and os.path.samestat(os.fstat(dir_fd or 0), real(above)):
+                    return status
+            return real(path, dir_fd=dir_fd, **how)
+
+        with (
+            mock.patch.object(os, "lstat", lambda path: frozen.get(path) or lstat(path)),
+            mock.patch.object(os, "stat", look),
+        ):
+            yield
 
     def changed(self) -> Changed | None:
         return None

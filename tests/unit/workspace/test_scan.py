@@ -299,6 +299,44 @@ def test_a_directory_that_cannot_be_listed_is_left_out_and_never_shown_as_empty(
     assert captured(room, room.snapshot()) == {b"bad", b"bad/file", b"good"}
 
 
+def test_a_name_that_cannot_be_looked_at_is_listed_and_looked_at_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(room, "good")
+    write(room, "bad")
+    room.now_ns = 10**10  # old stamps: the directory would not be listed again for being young
+    real = os.stat
+
+    def look(name: Any, **how: Any) -> os.stat_result:
+        if name == b"bad":
+            raise PermissionError(13, "Permission denied")
+        return real(name, **how)
+
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "stat", look)
+            made = room.snapshot()
+        assert captured(room, made) == {b"good"}
+        assert paths_of(made) == [b"bad"]
+    assert captured(room, room.snapshot()) == {b"bad", b"good"}
+
+
+@pytest.mark.parametrize("swapped", ["sub/file", "sub"])
+def test_what_becomes_a_link_before_it_is_read_is_not_followed(
+    room: Room, tmp_path: Path, swapped: str
+) -> None:
+    write(room, "sub/file")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_bytes(b"secret")
+    found = scan(room.root, rules=rules)
+    (room.root / swapped).rename(tmp_path / "aside")
+    (room.root / swapped).symlink_to(tmp_path / "outside" / swapped.removeprefix("sub").strip("/"))
+    made = snapshot(found, room.put)
+    assert b"sub/file" not in captured(room, made)
+    assert paths_of(made) == [b"sub/file"]
+    assert not any(b"secret" in data for data in room.objects.values())
+
+
 def test_a_mount_point_is_not_crossed(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     write(room, "mounted/file")
     real = os.stat
