@@ -3,7 +3,8 @@
 A value is read with no class revived (see `keeping`), and built anew: the result has the form of
 any state that somebody has saved, and objects that nobody registered stay what they are.
 
-A date, a time or a Decimal whose text has it becomes a text. Keys that would become equal get
+A date, a time or a Decimal whose text has it becomes a text; a zone whose name has it becomes an
+offset. Keys that would become equal get
 the new text several times over; members of a set that become equal are one.
 """
 
@@ -59,9 +60,11 @@ class _Replacing:
             new = self._new.encode("utf-8", "surrogatepass")
             return bytes(value).replace(self._old_bytes, new)
         text = _text(value)
-        return (
-            value if text is None or self._old not in text else text.replace(self._old, self._new)
-        )
+        if text is not None and self._old in text:
+            return text.replace(self._old, self._new)
+        if _is_moment(value) and self._old in str(value.data[2]):
+            return wire.Kept(value.code, [*value.data[:2], None])  # without the name of its zone
+        return value
 
     def keys(self, keys: Sequence[Any]) -> list[Any]:
         encoded = [self._plain.encode(key) for key in keys]
@@ -88,6 +91,8 @@ def _text(value: Any) -> str | None:
         return value
     if isinstance(value, wire.Verbatim) and value.code in TEXTS:
         return str(value.data, "ascii")
-    if isinstance(value, wire.Kept) and value.code in MOMENTS:
-        return str(value.data[0])
-    return None
+    return str(value.data[0]) if _is_moment(value) else None
+
+
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, wire.Kept) and value.code in MOMENTS

@@ -144,7 +144,7 @@ class Shadow:
         sketch = self._builder.codec.sketch(value)
         if len(sketch) <= SPLIT_BYTES and self._builder.codec.is_canonical(sketch):
             return _Item(self._builder.whole(sketch, out), sketch)
-        own = value if columns is None else _keeping.decode(sketch)
+        own = value if isinstance(value, str | bytes) else _keeping.decode(sketch)
         return _Item(self._builder.slot(own, out, path, depth), sketch)
 
     def _branched(

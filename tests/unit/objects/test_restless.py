@@ -94,6 +94,26 @@ def test_containers_may_be_emptied_while_they_are_written(odd: str) -> None:
     assert odd or found["messages"][0]["text"].startswith("0 ")  # the slow one comes second
 
 
+def test_bytes_that_change_during_a_save_are_found_by_the_next() -> None:
+    zone, here = Restless(), Shelf()
+    state = conversation(zone)
+    raw = bytearray(b"x" * 5_000)
+    state["messages"][0]["raw"] = raw
+    state["raw"] = raw
+    memory = Shadow(here.builder)
+
+    def change() -> None:
+        raw[0] = (raw[0] + 1) % 256
+
+    zone.change = change
+    here.put(memory.save(state)[1])
+    zone.change = lambda: None
+    root, out = memory.save(state)
+    here.put(out)
+    assert here.reader.load(root)["raw"] == bytes(raw)
+    assert root == here.root_of(state)
+
+
 def test_a_list_may_be_emptied_while_it_is_appended() -> None:
     zone, here = Restless(), Shelf()
     state = conversation(zone)

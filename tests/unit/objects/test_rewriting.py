@@ -103,10 +103,12 @@ def test_what_is_stored_as_a_text_becomes_one(value: Any, text: str, expected: s
     assert swapped([value, "sesame"]) == [value, "[purged]"]
 
 
-def test_a_zone_that_is_not_known_here_is_kept() -> None:
-    parts = CODEC.encode(["2024-07-01T12:00:00+05:00", 0, "Atlantis/Capital"])
-    moment = wire.Verbatim(wire.DATETIME, parts)
+def test_a_zone_that_is_not_known_here_is_kept_unless_it_is_the_text() -> None:
+    parts = ["2024-07-01T12:00:00+05:00", 0, "Atlantis/Capital"]
+    moment = wire.Kept(wire.DATETIME, parts)
     assert replaced(CODEC.encode([moment, "sesame"])) == CODEC.encode([moment, "[purged]"])
+    without = wire.Kept(wire.DATETIME, [*parts[:2], None])
+    assert replaced(CODEC.encode([moment]), "Atlantis") == CODEC.encode([without])
 
 
 def test_it_is_replaced_in_fields_of_classes_that_nobody_registered() -> None:
