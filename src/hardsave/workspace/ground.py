@@ -23,6 +23,7 @@ class Ground:
             [step.path for step in steps if step.do in ("remove", "rmdir")],
             [step.path for step in steps if step.before is None and step.after is not None],
         )
+        self._names: dict[bytes, frozenset[str]] = {}
 
     def is_done(self, step: Step, directory: int) -> bool:
         """Whether a step has been taken already."""
@@ -50,12 +51,19 @@ class Ground:
             return True
         return all(self._is_listed(each) for each in (path, *above(path)) if each in self._doubled)
 
+    def forget(self, directory: bytes) -> None:
+        """What lies in a directory is no longer what was seen."""
+        self._names.pop(directory, None)
+
     def _is_listed(self, path: bytes) -> bool:
-        try:
-            with self._beneath.directory(parent(path)) as directory:
-                return os.fsdecode(last_name(path)) in os.listdir(directory)
-        except OSError:
-            return False
+        directory = parent(path)
+        if directory not in self._names:
+            try:
+                with self._beneath.directory(directory) as opened:
+                    self._names[directory] = frozenset(os.listdir(opened))
+            except OSError:
+                return False
+        return os.fsdecode(last_name(path)) in self._names[directory]
 
     def _is_one_file(self, path: bytes, other: bytes) -> bool:
         one, two = self._inode(path), self._inode(other)

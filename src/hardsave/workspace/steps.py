@@ -206,6 +206,7 @@ class Steps:
     def _note(self, step: Step) -> None:
         self._done += 1
         self._touched.add(parent(step.path))
+        self._ground.forget(parent(step.path))
 
     # Symlinks and links
 
