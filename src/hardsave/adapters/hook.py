@@ -21,6 +21,7 @@ from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.transcripts import EMPTY, Mark, read
 from hardsave.errors import Conflict, HardsaveError, Unavailable
+from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
 LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
@@ -48,7 +49,7 @@ def alone(data: bytes, words: Sequence[str], id: str, at: int) -> None:
     """Do it without a resident. Even a first capture of a large workspace ends some time."""
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
-    work(data, os.environ, agent_of(words), Called(Path(here()), at, id))
+    work(data, os.environ, agent_of(words), Called(Path(here()), at, id), keeps_up=True)
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:
@@ -74,8 +75,14 @@ def work(
     agent: Agent = CLAUDE_CODE,
     called: Called | None = None,
     opened: Opened = own_vault,
+    *,
+    keeps_up: bool = False,
 ) -> bool:
-    """Save what a hook was called for, or leave a note that says why not; whether it is saved."""
+    """Save what a hook was called for, or leave a note that says why not; whether it is saved.
+
+    `keeps_up`: after a session has ended the store is kept up, once a day. A resident does that
+    by itself.
+    """
     called = called or Called.now()
     try:
         event = events.parse(data)
@@ -103,7 +110,18 @@ def work(
         spool.end(note)
     else:
         spool.fail(note, why)
+    if keeps_up and event.status == "ended":
+        _keep_up(opened, project)
     return why is None
+
+
+def _keep_up(opened: Opened, project: Path) -> None:
+    def upkeep() -> None:
+        with opened(project) as vault:
+            vault.upkeep()
+
+    if why := _tried(upkeep):  # it is tried again when the next session ends
+        log(__name__).warning("the store of %s could not be kept up: %s", project, why)
 
 
 def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:

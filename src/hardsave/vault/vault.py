@@ -318,7 +318,7 @@ class Vault:
 
     def upkeep(self) -> "Upkept | None":
         """Let go what the settings let go, and give its room back; None if that was done today, or
-        is not wanted. `hardsave run` and `tasks.iterate` call it by themselves."""
+        is not wanted. `hardsave run`, hooks and `tasks.iterate` call it by themselves."""
         from hardsave.vault import upkeep
 
         def retain(policy: "Policy") -> "Retained":

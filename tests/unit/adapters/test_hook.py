@@ -243,3 +243,20 @@ def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     entry.take()
     assert given == [pytest.approx(1)]
+
+
+def test_the_store_is_kept_up_after_a_session_and_not_before(
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_up: list[str] = []
+
+    def upkeep(vault: hardsave.Vault) -> None:
+        kept_up.append(name)
+        raise hardsave.Unavailable("the disk is full")  # no fault of the hook's
+
+    monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
+    for name in ("PostToolUse", "Stop", "SessionEnd"):
+        assert hook.work(told(transcript, name), os.environ, keeps_up=True)
+    assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
+    assert kept_up == ["SessionEnd"]
+    assert list(place(project).iterdir()) == []
