@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
-from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
+from hardsave.tasks import adding, names, settings, states, steps
 from hardsave.tasks import attempt as attempts
-from hardsave.tasks import names, settings, states, steps
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import LEASE_SECONDS, Lease
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from hardsave.tasks.executor import Runner
     from hardsave.tasks.recovery import RecoveryReport
 
-_MOST = 2**63 - 1  # of a number in a row
 _TRIES = 100  # of a write that others were faster with
 PAGE = 500
 _KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries
@@ -68,11 +66,22 @@ class Tasks:
         What is there stays as it is, and comes back with `is_new=False`; if it has failed and
         has attempts left, it is put back to work under its old identity.
         """
-        limit = self._settings.max_attempts if max_attempts is None else max_attempts
-        record = self._new(id, text, key, limit, priority, not_before, after, metadata)
+        record = adding.new(
+            self._desk,
+            id=id,
+            text=text,
+            key=key,
+            max_attempts=self._settings.max_attempts if max_attempts is None else max_attempts,
+            priority=priority,
+            not_before=not_before,
+            after=after,
+            metadata=metadata,
+        )
+        for name in record.after:
+            self._found(name)
         for _ in range(_TRIES):
             standing = self._standing(record)
-            if standing is not None and _may_try_again(standing):
+            if standing is not None and adding.means_to_go_on(standing):
                 with contextlib.suppress(Conflict):
                     return self._changed(standing, "retried", states.retried(standing, extra=False))
                 continue
@@ -84,59 +93,6 @@ class Tasks:
                 continue  # somebody has just added it
             return self._view(self._found(id), is_new=True)
         raise Conflict(f"others added or changed task {id!r} {_TRIES} times; try again")
-
-    def _new(
-        self,
-        id: str,
-        text: str,
-        key: str | None,
-        max_attempts: int,
-        priority: int,
-        not_before: datetime | None,
-        after: Iterable[str],
-        metadata: Mapping[str, Any] | None,
-    ) -> TaskRecord:
-        names.check("the id of a task", id)
-        names.check_text("the text of a task", text)
-        names.check_text("the key of a task", "" if key is None else key)
-        if not _is_between(-_MOST, priority, _MOST):
-            raise Misuse(f"priority is between {-_MOST} and {_MOST}, not {priority!r}")
-        if not _is_between(1, max_attempts, 100):
-            raise Misuse(f"max_attempts is between 1 and 100, not {max_attempts!r}")
-        if not isinstance(metadata, Mapping | None):
-            raise Misuse(f"metadata is a dict, not {metadata!r}")
-        if isinstance(after, str):  # its letters are no ids
-            raise Misuse(f"after is a list of ids: [{after!r}], not {after!r}")
-        needed = tuple(dict.fromkeys(after))
-        for name in needed:
-            self._found(name)
-        text = self._desk.redacted(text)
-        begin = 0 if not_before is None else _micros(not_before)
-        return TaskRecord(
-            name=id,
-            text=text,
-            key=digest((key if key is not None else text or id).encode()),
-            state="pending",
-            priority=priority,
-            created_at=self._desk.clock(),
-            epoch=0,
-            generation=1,
-            attempts=0,
-            max_attempts=max_attempts,
-            not_before=begin,
-            due=begin,
-            after=needed,
-            waits_for=None,
-            owner=None,
-            started_at=None,
-            ended_at=None,
-            done=0,
-            total=0,
-            error=None,
-            result=None,
-            question=None,
-            metadata=self._desk.codec.encode(dict(metadata or {}), "metadata"),
-        )
 
     def _standing(self, record: TaskRecord) -> TaskRecord | None:
         store, user = self._desk.store, self._desk.user
@@ -455,25 +411,3 @@ class Tasks:
 
     def _view(self, record: TaskRecord, *, is_new: bool = False) -> Task:
         return view(record, self._desk.codec, is_new=is_new)
-
-
-def _is_between(least: int, number: Any, most: int) -> bool:
-    return isinstance(number, int) and least <= number <= most
-
-
-def _may_try_again(task: TaskRecord) -> bool:
-    """Whether adding it again means to go on with it."""
-    if task.state == "rolled_back":
-        return True
-    return (
-        task.state == "failed" and task.attempts < task.max_attempts and task.error != "cancelled"
-    )
-
-
-def _micros(moment: datetime) -> int:
-    """A time without a zone is taken to be local; one before 1970 has come like any other."""
-    if not isinstance(moment, datetime):
-        raise Misuse(f"not_before is a datetime, not {moment!r}")
-    if moment.year < 1971:
-        return 0
-    return int(moment.astimezone().timestamp() * 1_000_000)

@@ -1,0 +1,89 @@
+"""A task that is to be added: what may be said of it, and what it looks like then."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from hardsave.errors import Misuse
+from hardsave.objects.hashing import digest
+from hardsave.objects.records import TaskRecord
+from hardsave.tasks import names
+from hardsave.tasks.desk import Desk
+
+_MOST = 2**63 - 1  # of a number in a row
+
+
+def new(
+    desk: Desk,
+    *,
+    id: str,
+    text: str,
+    key: str | None,
+    max_attempts: int,
+    priority: int,
+    not_before: datetime | None,
+    after: Iterable[str],
+    metadata: Mapping[str, Any] | None,
+) -> TaskRecord:
+    """Its record; `Misuse` if it cannot be meant. Whether those it comes `after` exist is for the
+    caller to see."""
+    names.check("the id of a task", id)
+    names.check_text("the text of a task", text)
+    names.check_text("the key of a task", "" if key is None else key)
+    if not _is_between(-_MOST, priority, _MOST):
+        raise Misuse(f"priority is between {-_MOST} and {_MOST}, not {priority!r}")
+    if not _is_between(1, max_attempts, 100):
+        raise Misuse(f"max_attempts is between 1 and 100, not {max_attempts!r}")
+    if not isinstance(metadata, Mapping | None):
+        raise Misuse(f"metadata is a dict, not {metadata!r}")
+    if isinstance(after, str):  # its letters are no ids
+        raise Misuse(f"after is a list of ids: [{after!r}], not {after!r}")
+    text = desk.redacted(text)
+    begin = 0 if not_before is None else _micros(not_before)
+    return TaskRecord(
+        name=id,
+        text=text,
+        key=digest((key if key is not None else text or id).encode()),
+        state="pending",
+        priority=priority,
+        created_at=desk.clock(),
+        epoch=0,
+        generation=1,
+        attempts=0,
+        max_attempts=max_attempts,
+        not_before=begin,
+        due=begin,
+        after=tuple(dict.fromkeys(after)),
+        waits_for=None,
+        owner=None,
+        started_at=None,
+        ended_at=None,
+        done=0,
+        total=0,
+        error=None,
+        result=None,
+        question=None,
+        metadata=desk.codec.encode(dict(metadata or {}), "metadata"),
+    )
+
+
+def means_to_go_on(task: TaskRecord) -> bool:
+    """Whether adding this one again means to go on with it."""
+    if task.state == "rolled_back":
+        return True
+    return (
+        task.state == "failed" and task.attempts < task.max_attempts and task.error != "cancelled"
+    )
+
+
+def _is_between(least: int, number: Any, most: int) -> bool:
+    return isinstance(number, int) and least <= number <= most
+
+
+def _micros(moment: datetime) -> int:
+    """A time without a zone is taken to be local; one before 1970 has come like any other."""
+    if not isinstance(moment, datetime):
+        raise Misuse(f"not_before is a datetime, not {moment!r}")
+    if moment.year < 1971:
+        return 0
+    return int(moment.astimezone().timestamp() * 1_000_000)
