@@ -77,7 +77,7 @@ def test_what_cannot_be_bisected_is_an_error(desk: Desk) -> None:
     history(desk, [0, 0, 1])
     bisect_line = desk.line.bisect
     assert isinstance(refusal(bisect_line, "main:3", "main:1", COMMAND), Misuse)
-    assert "the same" in str(refusal(bisect_line, "main:1", "main:1", COMMAND))
+    assert "cannot be good and bad" in str(refusal(bisect_line, "main:1", "main:1", COMMAND))
     assert "cannot be run" in str(refusal(bisect_line, "main:1", "@", ["no-such-program"]))
     assert "could not be run" in str(refusal(bisect_line, "main:1", "@", ["sh", "-c", "exit 127"]))
     assert isinstance(refusal(bisect_line, "main:1", "@", ["sh", "-c", "kill -9 $$"]), Misuse)
