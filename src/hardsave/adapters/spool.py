@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hardsave import config
-from hardsave.stores.processes import started
+from hardsave.stores.processes import UNKNOWN, is_there, started
 
 _SUFFIX = ".json"
 _LARGEST = 64 * 1024
@@ -34,7 +34,7 @@ class Note(NamedTuple):
         if self.about.get("why") is not None or not isinstance(pid, int):
             return False
         began = self.about.get("began")
-        return started(pid) == began if began is not None else _is_there(pid)
+        return started(pid) in (began, UNKNOWN) if began else is_there(pid)
 
 
 def folder(environment: Mapping[str, str], project: Path) -> Path:
@@ -103,17 +103,6 @@ def _read(path: Path) -> Note | None:
     except ValueError:
         about = None
     return Note(path, about if isinstance(about, dict) else {"why": "its note is unreadable"})
-
-
-def _is_there(pid: int) -> bool:
-    """Where nothing else is known of processes: the number alone, which may be another's by now."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _write(note: Note) -> None:

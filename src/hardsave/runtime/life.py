@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from hardsave.stores.processes import started
+from hardsave.stores.processes import UNKNOWN, is_there, started
 
 _POLL_SECONDS = 0.3
 
@@ -33,10 +33,4 @@ class Life:
             self._sleep(_POLL_SECONDS)
 
     def is_there(self) -> bool:
-        try:
-            os.kill(self._pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-        return started(self._pid) == self._started
+        return is_there(self._pid) and started(self._pid) in (self._started, UNKNOWN)

@@ -10,6 +10,9 @@ from typing import NamedTuple
 _PROC = "/proc"
 _MACHINE = "/etc/machine-id"
 
+UNKNOWN = 0
+"""When a process began that is there, and of which nothing more can be learned."""
+
 
 class Place(NamedTuple):
     """Where a process runs. `space` tells numberings apart: a container has its own."""
@@ -23,7 +26,8 @@ class Place(NamedTuple):
 def here() -> Place:
     """Of this process."""
     pid = os.getpid()
-    return Place(host(), _space(), pid, started(pid) or 0)
+    began = started(pid) if can_ask() else None
+    return Place(host(), _space(), pid, began or UNKNOWN)
 
 
 @cache
@@ -49,21 +53,38 @@ def _space() -> int:
 
 
 def can_ask() -> bool:
-    """Whether this system tells about other processes at all."""
-    return os.path.exists(f"{_PROC}/self/stat")
+    """Whether this system tells about other processes, by the numbers that they have here: a
+    sandbox may show us those of the machine around it."""
+    try:
+        return os.readlink(f"{_PROC}/self") == str(os.getpid())
+    except OSError:
+        return False
 
 
 def started(pid: int) -> int | None:
     """When a process of this number began, in the kernel's ticks; None if there is none.
 
+    `UNKNOWN` if it is there and cannot be looked at: /proc may hide what is another user's, and
+    whoever has too many files open can read nothing. Nobody must be taken for dead for that.
     One that was killed and is waited for by nobody yet is gone: it runs nothing any more.
     """
     try:
         with open(f"{_PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()
     except OSError:
-        return None
+        return UNKNOWN if is_there(pid) else None
     return _started(text)
+
+
+def is_there(pid: int) -> bool:
+    """Whether there is any process of this number, be it that it only waits to be buried."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _started(stat: str) -> int | None:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import Moment
-from hardsave.stores.processes import Place
+from hardsave.stores.processes import UNKNOWN, Place
 from hardsave.tasks.task import Task
 from hardsave.tasks.tether import Survivors
 
@@ -43,7 +43,7 @@ def fate(
         found = started(owner.pid)
         if found is None:
             return Fate("dead", f"process {owner.pid} is gone")
-        if found != owner.pid_started:
+        if found not in (owner.pid_started, UNKNOWN):
             return Fate("dead", f"process {owner.pid} is another one now")
     if owner.until <= now.at:
         return Fate("dead", "its lease has passed")

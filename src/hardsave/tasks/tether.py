@@ -176,12 +176,7 @@ def _tied(file: int) -> tuple[int, int]:
 
 def _there(pid: int) -> list[int]:
     """Where nothing else is known: whoever has the number now is most likely the one."""
-    if pid:
-        with contextlib.suppress(ProcessLookupError):
-            with contextlib.suppress(PermissionError):
-                os.kill(pid, 0)
-            return [pid]
-    return []
+    return [pid] if pid and processes.is_there(pid) else []
 
 
 def _is_free(file: int) -> bool:

@@ -1,7 +1,9 @@
 import os
+import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,41 @@ def test_a_name_cannot_pass_for_fields() -> None:
     rest = " ".join(str(number) for number in range(4, 53))
     assert processes._started(f"42 (a) Z (b c) S {rest}") == 22
     assert processes._started(f"42 (x) Z {rest}") is None
+
+
+@linux_only
+def test_who_cannot_look_takes_nobody_for_dead() -> None:
+    """Not even at the limit of open files, where not even /proc can be read."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        lowest = os.open(os.devnull, os.O_RDONLY)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+        with pytest.raises(OSError, match="Too many open files"):
+            os.open(os.devnull, os.O_RDONLY)
+        assert processes.started(child.pid) == processes.UNKNOWN
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert processes.started(child.pid) not in (None, processes.UNKNOWN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        child.communicate(b"\n")
+    assert processes.started(child.pid) is None
+
+
+def test_numbers_that_no_process_has() -> None:
+    assert not processes.is_there(1 << 62)
+    assert processes.is_there(os.getpid())
+
+
+@linux_only
+def test_the_processes_of_another_numbering_are_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a sandbox with numbers of its own that still sees the machine's /proc."""
+    (tmp_path / "self").symlink_to(str(os.getpid() + 1))
+    (tmp_path / str(os.getpid())).symlink_to("/proc/1")
+    monkeypatch.setattr(processes, "_PROC", str(tmp_path))
+    assert processes.started(os.getpid()) is not None
+    assert not processes.can_ask()
+    assert processes.here().pid_started == processes.UNKNOWN

@@ -4,7 +4,7 @@ import pytest
 
 from hardsave.objects.records import OwnerRecord
 from hardsave.stores.ledger import Moment
-from hardsave.stores.processes import Place
+from hardsave.stores.processes import UNKNOWN, Place
 from hardsave.tasks.recovery import MAX_LEASE, fate, orphaned
 from hardsave.testing.duties import a_task, an_owner
 
@@ -21,6 +21,10 @@ def there(pid: int) -> int | None:
     return 99
 
 
+def hidden(pid: int) -> int | None:
+    return UNKNOWN
+
+
 def another(pid: int) -> int | None:
     return 100
 
@@ -31,6 +35,8 @@ def another(pid: int) -> int | None:
         (OWNER, there, "alive", "lease holds"),
         (OWNER, gone, "dead", "process 42 is gone"),
         (OWNER, another, "dead", "process 42 is another one"),
+        (OWNER, hidden, "alive", "lease holds"),
+        (OWNER._replace(until=5_000), hidden, "dead", "lease has passed"),
         (OWNER._replace(until=5_000), there, "dead", "lease has passed"),
         (OWNER, None, "alive", "lease holds"),
         (OWNER._replace(until=4_999), None, "dead", "lease has passed"),

@@ -49,7 +49,9 @@ def is_dead(pin: bytes, space: int, started: Callable[[int], int | None]) -> boo
     if len(pin) <= _HOLDER.size:
         return False  # it names no process
     its_space, pid, began = _HOLDER.unpack(pin[-_HOLDER.size :])
-    return bool(began) and its_space == space and started(pid) != began
+    if not began or its_space != space:
+        return False
+    return started(pid) not in (began, processes.UNKNOWN)
 
 
 def take(connection: apsw.Connection, user: int, pin: Pin) -> None:
