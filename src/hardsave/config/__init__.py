@@ -87,10 +87,12 @@ def _readable(environment: Mapping[str, str], project: Path) -> "list[Found]":
 
 
 def files(
-    environment: Mapping[str, str], project: Path, platform: str = sys.platform
+    environment: Mapping[str, str], project: Path | None, platform: str = sys.platform
 ) -> "list[Found]":
-    """What counts of the user's file and of the project's, which is the more specific one."""
-    return _of_user(environment, platform) + _of_project(environment, project, platform)
+    """What counts of the user's file and of the project's, if there is one: it is the more
+    specific."""
+    user = _of_user(environment, platform)
+    return user if project is None else user + _of_project(environment, project, platform)
 
 
 def _of_user(environment: Mapping[str, str], platform: str) -> "list[Found]":

@@ -7,7 +7,7 @@
       keep_completed: 1000
       cleanup_every: 10          # iterations; 0: never
     retention:
-      automatic: true            # once a day; the rest only in the user's file, or after `trust`
+      automatic: false           # it is, once a day; the rest only in the user's file, or trusted
       max_age_days: 30           # what has no name and is older goes
       max_per_timeline: 1000
       max_store_mb: 10240

@@ -49,19 +49,19 @@ class Upkept(NamedTuple):
 
 
 def terms_of(directory: str | None) -> Terms:
-    """Of the project that a directory is in; None: of none."""
-    if directory is None:
-        return Terms()
-    return combined(config.files(os.environ, config.project_root(Path(directory))))
+    """Of the project that a directory is in; None: of none, and the user's own count still."""
+    project = None if directory is None else config.project_root(Path(directory))
+    return combined(config.files(os.environ, project))
 
 
 def combined(files: Iterable[Found]) -> Terms:
-    """The terms of files, each more specific than those before it."""
+    """The terms of files, each more specific than those before it. But once a file says that
+    nothing goes by itself, none after it says otherwise: a project's needs no trust for that."""
     terms = Terms()
     for found in files:
         said = {name: each.value for name, each in found.items()}
         if "retain_automatically" in said:
-            terms = terms._replace(automatic=said["retain_automatically"])
+            terms = terms._replace(automatic=terms.automatic and said["retain_automatically"])
         changes: dict[str, Any] = {}
         if "retain_days" in said:
             changes["max_age"] = timedelta(days=said["retain_days"])
@@ -85,7 +85,7 @@ def once_a_day(
     with _turn(context) as is_ours:
         if not is_ours:
             return None
-        done = Upkept(retain(terms.policy), collect(), _over(context, terms.policy))
+        done = _done(context, terms.policy, retain, collect)
     if done.over_bytes:
         log(__name__).warning(
             "the store is %d MiB larger than it should be, and nothing more may go by itself; "
@@ -93,6 +93,33 @@ def once_a_day(
             done.over_bytes // _MIB + 1,
         )
     return done
+
+
+def _done(
+    context: Context,
+    policy: Policy,
+    retain: Callable[[Policy], Retained],
+    collect: Callable[[], Collected],
+) -> Upkept:
+    """The size comes last: nothing goes for room that is free once the rest has been collected."""
+    done = Upkept(retain(replace(policy, max_store_bytes=None)), collect(), _over(context, policy))
+    if not done.over_bytes:
+        return done
+    more, freed = retain(policy), collect()
+    return Upkept(
+        Retained(
+            done.retained.dropped + more.dropped,
+            done.retained.spared + more.spared,
+            done.retained.forgotten + more.forgotten,
+        ),
+        Collected(
+            done.collected.objects + freed.objects,
+            done.collected.object_bytes + freed.object_bytes,
+            done.collected.freed_bytes + freed.freed_bytes,
+            freed.left,
+        ),
+        _over(context, policy),
+    )
 
 
 def is_due(last: int, now: int) -> bool:
@@ -113,18 +140,26 @@ def _turn(context: Context) -> Iterator[bool]:
     if path is None:  # in memory: there is no tomorrow
         yield False
         return
-    try:
+    with _told(path):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
     try:
-        if not _taken(file) or not is_due(_last(file), context.clock()):
-            yield False
-            return
-        yield True
-        os.pwrite(file, b"%-20d\n" % context.clock(), 0)
+        with _told(path):
+            is_ours = _taken(file) and is_due(_last(file), context.clock())
+        yield is_ours
+        if is_ours:
+            with _told(path):
+                os.pwrite(file, b"%-20d\n" % context.clock(), 0)
     finally:
         os.close(file)
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """A disk that is full, or a file system without locks: whoever calls this knows our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be used: {error.strerror}") from error
 
 
 def _name(user: str | None) -> str:

@@ -1,5 +1,7 @@
 """Once a day, without being asked: what the settings let go goes, and nothing else."""
 
+import errno
+import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,9 +13,11 @@ import pytest
 import hardsave
 from hardsave import config
 from hardsave.config import file, trust
+from hardsave.stores.base import Collected
 from hardsave.stores.registry import open_store
 from hardsave.timeline.policy import DAY, DEFAULT
 from hardsave.vault import upkeep
+from hardsave.vault.retain import Retained
 from hardsave.vault.vault import Vault
 
 MICROSECONDS = 1_000_000
@@ -204,6 +208,74 @@ def test_an_agent_cannot_make_its_past_go_away(
     clock.days += 1
     vault.upkeep()
     assert seqs(vault) == [5]
+
+
+def test_a_project_cannot_switch_on_what_its_user_has_switched_off(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    settings_of_user("retention:\n  automatic: false\n")
+    (project / "hardsave.yaml").write_text("retention:\n  automatic: true\n")
+    vault = opened()
+    saved_long_ago(vault, clock)
+    assert vault.upkeep() is None
+    assert len(seqs(vault)) == 5
+
+
+def test_where_there_is_no_directory_any_more_the_users_settings_count(project: Path) -> None:
+    settings_of_user("retention:\n  automatic: false\n  max_age_days: 1000\n")
+    gone = project / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    with hardsave.open(f"sqlite:///{project.parent}/store.db") as vault:
+        os.chdir(project)
+        assert vault.upkeep() is None
+        assert vault.plan_retention().policy.max_age == 1000 * DAY
+
+
+def test_nothing_goes_for_room_that_is_free_once_the_rest_is_collected(
+    opened: Callable[[], hardsave.Vault], clock: Clock
+) -> None:
+    settings_of_user("retention:\n  max_store_mb: 3\n")
+    vault = opened()
+    vault.timeline("old").save({"large": os.urandom(3 << 20)})
+    vault.timeline("old").save({"small": 1})
+    clock.days += 40
+    for turn in range(5):
+        vault.timeline("main").save({"turn": turn})
+    clock.days += 2
+    done = vault.upkeep()
+    assert done is not None
+    assert (done.retained.dropped, done.over_bytes) == (1, 0)
+    assert len(seqs(vault)) == 5
+
+    vault.timeline("main").save({"large": os.urandom(3 << 20)}, name="kept")
+    clock.days += 2
+    done = vault.upkeep()
+    assert done is not None
+    assert done.retained.dropped > 0
+    assert done.over_bytes > 0
+    assert seqs(vault)[-1] == 1
+
+
+@pytest.mark.parametrize("call", ["flock", "pread", "pwrite"])
+def test_a_file_that_cannot_be_used_is_told_as_our_errors_are(
+    opened: Callable[[], hardsave.Vault], monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    vault = opened()
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl if call == "flock" else os, call, fail)
+        with pytest.raises(hardsave.Unavailable, match="No space left on device"):
+            upkeep.once_a_day(
+                vault._context,
+                upkeep.Terms(),
+                lambda _: Retained(0, 0, 0),
+                lambda: Collected(0, 0, 0),
+            )
+    assert vault.upkeep() is not None
 
 
 def test_terms_are_put_together() -> None:
