@@ -13,35 +13,47 @@ if TYPE_CHECKING:  # `typing` takes longer to load than all of this
     from collections.abc import Callable
     from typing import NoReturn
 
+    Job = Callable[[Callable[[], None]], None]
+
 _MANY_OBJECTS = 50_000  # more than modules bring along, among which there is no garbage
 
 
-def detached(job: "Callable[[], None]", *, seconds: float) -> bool:
-    """Let a process of its own do a job; whether it was done in time."""
+def detached(job: "Job", *, seconds: float) -> bool:
+    """Let a process of its own do a job; whether it was done in time. A job is given what it may
+    call once it has done all that anybody should wait for."""
     while (nothing := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass  # a stream that somebody has closed; else the pipe would get its number
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
-        _do(job, nothing)
+        _do(job, nothing, writes)
     os.close(nothing)
     os.close(writes)
     try:
         if not select.select([reads], [], [], seconds)[0]:
             return False
-        os.waitpid(child, 0)
+        if not os.read(reads, 1):
+            os.waitpid(child, 0)
         return True
     finally:
         os.close(reads)
 
 
-def _do(job: "Callable[[], None]", nothing: int) -> "NoReturn":
+def _do(job: "Job", nothing: int, writes: int) -> "NoReturn":
     """In the child: nobody's output is held open, and nobody's signals are ours."""
     try:
         os.setsid()
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         gc.set_threshold(_MANY_OBJECTS)
-        job()
+        job(lambda: _let_go(writes))
     finally:
         os._exit(0)  # what even a note could not be written about has nobody left to be told
+
+
+def _let_go(writes: int) -> None:
+    """Whoever waits, if anybody still does."""
+    from contextlib import suppress  # the parent needs none of it
+
+    with suppress(BrokenPipeError):
+        os.write(writes, b".")

@@ -11,6 +11,10 @@ import time
 
 from hardsave.runtime import handover
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def main() -> None:
     """Take one call of a hook, and end. Nothing is left to be tidied up, nor anybody to be told."""
@@ -29,7 +33,8 @@ def take() -> None:
     from hardsave.adapters import child
 
     words = sys.argv[1:]
-    child.detached(lambda: _alone(data, words, id, at), seconds=max(end - time.monotonic(), 0))
+    seconds = max(end - time.monotonic(), 0)
+    child.detached(lambda let_go: _alone(data, words, id, at, let_go), seconds=seconds)
 
 
 def _handed_over(id: str, at: int, data: bytes) -> bool:
@@ -39,10 +44,10 @@ def _handed_over(id: str, at: int, data: bytes) -> bool:
     return handover.hand_over(path, handover.request(id, at, sys.argv[1:], data))
 
 
-def _alone(data: bytes, words: "list[str]", id: str, at: int) -> None:
+def _alone(data: bytes, words: "list[str]", id: str, at: int, let_go: "Callable[[], None]") -> None:
     from hardsave.adapters import hook
 
-    hook.alone(data, words, id, at)
+    hook.alone(data, words, id, at, let_go)
 
 
 if __name__ == "__main__":

@@ -45,11 +45,11 @@ class Called(NamedTuple):
         return cls(Path(here()), time.time_ns(), new_id())
 
 
-def alone(data: bytes, words: Sequence[str], id: str, at: int) -> None:
+def alone(data: bytes, words: Sequence[str], id: str, at: int, let_go: Callable[[], None]) -> None:
     """Do it without a resident. Even a first capture of a large workspace ends some time."""
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
-    work(data, os.environ, agent_of(words), Called(Path(here()), at, id), keeps_up=True)
+    work(data, os.environ, agent_of(words), Called(Path(here()), at, id), let_go=let_go)
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:
@@ -76,12 +76,12 @@ def work(
     called: Called | None = None,
     opened: Opened = own_vault,
     *,
-    keeps_up: bool = False,
+    let_go: Callable[[], None] | None = None,
 ) -> bool:
     """Save what a hook was called for, or leave a note that says why not; whether it is saved.
 
-    `keeps_up`: after a session has ended the store is kept up, once a day. A resident does that
-    by itself.
+    After a session has ended the store is kept up, once a day, as soon as whoever waits is let go.
+    None: a resident does that by itself.
     """
     called = called or Called.now()
     try:
@@ -110,7 +110,8 @@ def work(
         spool.end(note)
     else:
         spool.fail(note, why)
-    if keeps_up and event.status == "ended":
+    if let_go is not None and event.status == "ended":
+        let_go()
         _keep_up(opened, project)
     return why is None
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def test_work_that_goes_on_is_not_missed(project: Path) -> None:
 def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
     done = tmp_path / "done"
 
-    def job() -> None:
+    def job(_: object) -> None:
         while not (tmp_path / "go").exists():
             time.sleep(0.01)
         done.touch()
@@ -163,12 +164,29 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
+def test_nobody_waits_for_what_a_job_does_after_it_has_let_go(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+
+    def job(let_go: Callable[[], None]) -> None:
+        let_go()
+        while not (tmp_path / "go").exists():
+            time.sleep(0.01)
+        let_go()  # nobody is there any more
+        done.touch()
+
+    assert child.detached(job, seconds=30)
+    assert not done.exists()
+    (tmp_path / "go").touch()
+    while not done.exists():
+        time.sleep(0.01)
+
+
 def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) -> None:
     def dies() -> bool:
         os.kill(os.getpid(), signal.SIGKILL)
         return False
 
-    def job() -> None:
+    def job(_: object) -> None:
         hook.save = lambda *_: dies()  # in the child alone
         hook.work(told(transcript), os.environ)
 
@@ -248,15 +266,17 @@ def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
 def test_the_store_is_kept_up_after_a_session_and_not_before(
     project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept_up: list[str] = []
+    happened: list[str] = []
 
     def upkeep(vault: hardsave.Vault) -> None:
-        kept_up.append(name)
+        happened.append(f"kept up after {name}")
         raise hardsave.Unavailable("the disk is full")  # no fault of the hook's
 
     monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
     for name in ("PostToolUse", "Stop", "SessionEnd"):
-        assert hook.work(told(transcript, name), os.environ, keeps_up=True)
+        assert hook.work(
+            told(transcript, name), os.environ, let_go=lambda: happened.append("let go")
+        )
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
-    assert kept_up == ["SessionEnd"]
+    assert happened == ["let go", "kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []
