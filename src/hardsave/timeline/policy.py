@@ -14,7 +14,8 @@ Every rule is optional. In the order in which they are asked, with what each one
 
 A rule sees what the rules before it have left. Whatever they want, heads stay, and so does
 what can still be undone. Permanent kinds go only after somebody has deleted them, and no
-quota counts them.
+quota counts them. The age of a checkpoint is counted from when it was stored: one that was
+imported, or saved while the clock was behind, is no older than what was there before it.
 """
 
 from collections.abc import Collection, Mapping

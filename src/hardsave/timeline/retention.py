@@ -39,6 +39,12 @@ class Row(NamedTuple):
     hidden_at: int = 0
     protected: bool = False  # an operation that can still be undone leads back to it
     size: int | None = None  # what its going would free; None: nobody knows
+    stored_at: int = 0  # not before this, whatever it says: a clock was wrong, or it was imported
+
+    @property
+    def since(self) -> int:
+        """What its age is counted from."""
+        return max(self.created_at, self.stored_at)
 
     @property
     def held_by(self) -> str | None:
@@ -152,7 +158,7 @@ def _expired(scene: _Scene) -> Iterable[Row]:
     ended = {
         timeline
         for timeline, rows in _by_timeline(visible)
-        if max(row.created_at for row in rows) < limit
+        if max(row.since for row in rows) < limit
     }
     return [row for row in scene.governed() if row.timeline in ended]
 
@@ -161,7 +167,7 @@ def _old(scene: _Scene) -> Iterable[Row]:
     if scene.policy.max_age is None:
         return []
     limit = scene.before(scene.policy.max_age)
-    return [row for row in scene.governed() if row.created_at < limit]
+    return [row for row in scene.governed() if row.since < limit]
 
 
 def _many_of_a_kind(scene: _Scene) -> Iterable[Row]:
@@ -200,7 +206,7 @@ def _past_the_size(scene: _Scene) -> Iterable[Row]:
     for row in sorted(_between_the_hours(automatic), key=_age):
         if over <= 0:
             return
-        if row.created_at < limit:
+        if row.since < limit:
             over -= 0 if row.held_by else row.size or 0
             yield row
 

@@ -87,7 +87,7 @@ def _look(context: Context, policy: Policy) -> _View:
     size = None
     if policy.max_store_bytes is not None:
         size = context.store.stats(context.user).disk_bytes
-    rows = _rows(context, policy, log, since)
+    rows = _rows(context, policy, log, since, now)
     return _View(
         choose(rows, policy, now, store_bytes=size),
         log[-1].number if log else 0,
@@ -95,12 +95,14 @@ def _look(context: Context, policy: Policy) -> _View:
     )
 
 
-def _rows(context: Context, policy: Policy, log: list[LogRecord], since: int) -> Iterator[Row]:
+def _rows(
+    context: Context, policy: Policy, log: list[LogRecord], since: int, now: int
+) -> Iterator[Row]:
     entries = [e for e in (operations.decode(one) for one in log) if e]
     hidden_at = _hidden_at(entries)
     protected = _targets(entries, since)
     heads = {line.head for line in context.history.timelines()}
-    for record in _history(context, policy.timelines):
+    for record, stored_at in _stored(_history(context, policy.timelines), entries, now):
         yield Row(
             id=record.id,
             timeline=record.timeline,
@@ -113,7 +115,28 @@ def _rows(context: Context, policy: Policy, log: list[LogRecord], since: int) ->
             is_hidden=record.is_hidden,
             hidden_at=hidden_at.get(record.hidden, 0),  # no entry: it was forgotten long ago
             protected=record.id in protected,
+            stored_at=stored_at,
         )
+
+
+def _stored(
+    history: Iterable[CheckpointRecord], entries: list[Entry], now: int
+) -> Iterator[tuple[CheckpointRecord, int]]:
+    """Each checkpoint, and the latest moment of what was there before it, or has added it. Moments
+    that are still to come were told by a clock that was wrong."""
+    latest = at = 0
+    for record in history:
+        moments = [record.created_at]
+        while at < len(entries) and _begin(entries[at]) <= record.number:
+            moments.append(entries[at].created_at)
+            at += 1
+        latest = max(latest, *(moment for moment in moments if moment <= now), 0)
+        yield record, latest
+
+
+def _begin(entry: Entry) -> int:
+    """The first number that is an operation's: what it has added comes right before itself."""
+    return entry.number - entry.effects.added
 
 
 def _targets(entries: Iterable[Entry], since: int) -> set[Id | None]:
@@ -160,10 +183,11 @@ def _log(context: Context) -> Iterator[LogRecord]:
 
 
 def _history(context: Context, timelines: Collection[str] | None) -> Iterator[CheckpointRecord]:
-    """Every checkpoint, hidden ones too, also those of timelines that were deleted."""
+    """Every checkpoint in the order in which they were stored, hidden ones too, also those of
+    timelines that were deleted."""
     if timelines is not None:
-        for name in timelines:
-            yield from context.history.line(name, hidden=True)
+        lines = (context.history.line(name, hidden=True) for name in timelines)
+        yield from sorted(chain.from_iterable(lines), key=lambda record: record.number)
         return
     after = 0
     while rows := context.store.saved(context.user, after, _PAGE):

@@ -5,6 +5,9 @@ if the settings say so, nothing happens. What goes is what `retain` would let go
 never what can be undone, never what has a name. It cannot be undone. Stopped half way, it leaves
 a shorter history that is whole, and is begun again by the next one.
 
+What is old is said by the clock, which may be wrong for a while. So if more than a week seems to
+have passed since the last time, this is noted, and nothing goes before another day has passed.
+
 The policy is the user's, or that of a project's file once it is trusted: an agent that writes a
 file into its workspace must not be able to make its own past go away.
 """
@@ -29,6 +32,8 @@ from hardsave.vault.context import Context
 from hardsave.vault.retain import Retained
 
 _MIB = 1 << 20
+_LEAP = 7 * DAY
+_UNSURE = b" unsure"
 
 
 class Terms(NamedTuple):
@@ -127,6 +132,11 @@ def is_due(last: int, now: int) -> bool:
     return abs(now - last) >= DAY // MICROSECOND
 
 
+def has_leapt(last: int, now: int) -> bool:
+    """Whether so much time has passed that the clock may be wrong, or else nobody was here."""
+    return now - last > _LEAP // MICROSECOND
+
+
 def _over(context: Context, policy: Policy) -> int:
     if policy.max_store_bytes is None:
         return 0
@@ -144,11 +154,11 @@ def _turn(context: Context) -> Iterator[bool]:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         with _told(path):
-            is_ours = _taken(file) and is_due(_last(file), context.clock())
+            is_ours = _taken(file) and _is_time(file, context.clock())
         yield is_ours
         if is_ours:
             with _told(path):
-                os.pwrite(file, b"%-20d\n" % context.clock(), 0)
+                _note(file, context.clock())
     finally:
         os.close(file)
 
@@ -175,7 +185,22 @@ def _taken(file: int) -> bool:
     return True
 
 
-def _last(file: int) -> int:
-    """When it was done; long ago, if that is not known."""
+def _is_time(file: int, now: int) -> bool:
+    last, is_sure = _last(file)
+    if not is_due(last, now):
+        return False
+    if last and is_sure and has_leapt(last, now):
+        _note(file, now, _UNSURE)
+        return False
+    return True
+
+
+def _last(file: int) -> tuple[int, bool]:
+    """When it was done, and whether the clock was to be believed; 0 if that is not known."""
     said = os.pread(file, 32, 0).strip()
-    return int(said) if said.isdigit() else 0
+    digits = said.removesuffix(_UNSURE).strip()
+    return (int(digits), digits == said) if digits.isdigit() else (0, True)
+
+
+def _note(file: int, now: int, doubt: bytes = b"") -> None:
+    os.pwrite(file, b"%-20d%-8s\n" % (now, doubt), 0)

@@ -113,6 +113,57 @@ def test_a_clock_that_was_set_back_is_believed(
     assert opened().upkeep() is None
 
 
+def test_a_clock_that_leaps_ahead_is_not_believed_at_once(
+    opened: Callable[[], hardsave.Vault], clock: Clock
+) -> None:
+    vault = opened()
+    assert vault.upkeep() is not None
+    for turn in range(3):
+        vault.timeline("main").save({"turn": turn})
+    clock.days += 3_650
+    assert vault.upkeep() is None
+    assert vault.upkeep() is None
+    clock.days -= 3_650
+    done = vault.upkeep()  # it was right before
+    assert done is not None
+    assert done.retained.dropped == 0
+    clock.days += 40
+    assert vault.upkeep() is None
+    clock.days += 40  # whoever is here that rarely
+    done = vault.upkeep()
+    assert done is not None
+    assert done.retained.dropped == 2
+
+
+def test_what_was_saved_while_the_clock_was_behind_is_not_old(
+    opened: Callable[[], hardsave.Vault], clock: Clock
+) -> None:
+    vault = opened()
+    vault.timeline("main").save({"turn": 0})
+    clock.days -= 20_000
+    for turn in range(1, 4):
+        vault.timeline("main").save({"turn": turn})
+    clock.days += 20_001
+    assert vault.upkeep() is not None
+    assert not vault.plan_retention(hardsave.Policy(max_age=30 * DAY, timelines=["main"]))
+    assert seqs(vault) == [4, 3, 2, 1]
+
+
+def test_what_was_imported_has_its_time_from_then_on(
+    opened: Callable[..., hardsave.Vault], clock: Clock, tmp_path: Path
+) -> None:
+    old, vault = opened("ada"), opened()
+    for turn in range(3):
+        old.timeline("main").save({"turn": turn})
+    old.export_file(tmp_path / "old.hardsave")
+    clock.days += 400
+    vault.import_file(tmp_path / "old.hardsave")
+    assert vault.upkeep() is not None
+    assert seqs(vault) == [3, 2, 1]
+    clock.days += 31
+    assert [choice.row.seq for choice in vault.plan_retention().drops] == [1, 2]
+
+
 def test_each_user_has_a_day_of_his_own(
     opened: Callable[..., hardsave.Vault], clock: Clock
 ) -> None:
