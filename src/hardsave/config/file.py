@@ -14,8 +14,8 @@
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with the project, from anybody: it may set local
-policy, and whatever leads out of the project counts only once somebody has looked at it and
-said so (see `config.trust`). Until then it is left out, and that is reported.
+policy; whatever leads out of the project, or decides what is kept, counts only once somebody has
+looked at it and said so (see `config.trust`). Until then it is left out, and that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
 known, a value that cannot be, or a key that stands there twice is refused with its line: a

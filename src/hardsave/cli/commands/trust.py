@@ -28,7 +28,8 @@ def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
     """Let all of this project's hardsave.yaml count, as it is now.
 
     A project's file may set local policy. What leads out of the project, such as another store,
-    counts only once you have looked at it. If the file changes, it has to be trusted again.
+    or decides how long checkpoints are kept, counts only once you have looked at it. If the file
+    changes, it has to be trusted again.
     """
     root = config.project_root(Path.cwd())
     file = trusting.look(root)
