@@ -121,7 +121,7 @@ def _keep_up(opened: Opened, project: Path) -> None:
         with opened(project) as vault:
             vault.upkeep()
 
-    if why := _tried(upkeep):  # it is tried again when the next session ends
+    if why := _tried(upkeep):  # it is tried again when another session ends
         log(__name__).warning("the store of %s could not be kept up: %s", project, why)
 
 

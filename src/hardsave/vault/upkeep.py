@@ -3,7 +3,7 @@
 Contract. At most once a day for each user of a store, by whoever comes first; for all others, and
 if the settings say so, nothing happens. What goes is what `retain` would let go: never heads,
 never what can be undone, never what has a name. It cannot be undone. Stopped half way, it leaves
-a shorter history that is whole, and is begun again by the next one.
+a shorter history that is whole, and is begun again by the next one; if it fails, after an hour.
 
 What is old is said by the clock, which may be wrong for a while. So if more than a week seems to
 have passed since the last time, this is noted, and nothing goes before another day has passed.
@@ -15,7 +15,7 @@ file into its workspace must not be able to make its own past go away.
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from hardsave import config
 from hardsave.config.file import Found
-from hardsave.errors import Unavailable
+from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Collected
@@ -33,6 +33,7 @@ from hardsave.vault.retain import Retained
 
 _MIB = 1 << 20
 _LEAP = 7 * DAY
+_PAUSE = DAY / 24  # after it has failed
 _UNSURE = b" unsure"
 
 
@@ -145,7 +146,8 @@ def _over(context: Context, policy: Policy) -> int:
 
 @contextmanager
 def _turn(context: Context) -> Iterator[bool]:
-    """Whether it is due, and nobody else is at it. If the block ends well, it is done for today."""
+    """Whether it is due, and nobody else is at it. If the block ends well, it is done for today;
+    if not, for an hour: a server's next rounds do not all look through a store that is damaged."""
     path = context.store.beside(_name(context.user))
     if path is None:  # in memory: there is no tomorrow
         yield False
@@ -155,10 +157,17 @@ def _turn(context: Context) -> Iterator[bool]:
     try:
         with _told(path):
             is_ours = _taken(file) and _is_time(file, context.clock())
-        yield is_ours
-        if is_ours:
-            with _told(path):
-                _note(file, context.clock())
+        if not is_ours:
+            yield False
+            return
+        try:
+            yield True
+        except HardsaveError:
+            with suppress(OSError):
+                _note(file, context.clock() - (DAY - _PAUSE) // MICROSECOND)
+            raise
+        with _told(path):
+            _note(file, context.clock())
     finally:
         os.close(file)
 
