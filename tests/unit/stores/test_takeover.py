@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 import hardsave
@@ -532,3 +533,18 @@ def test_the_backup_follows_the_new_file(path: Path) -> None:
     overwrite(path)
     assert_intact(path, SAVES + 1)
     assert len(told(path)) == 2
+
+
+def test_a_disk_that_fails_for_a_moment_is_not_taken_for_a_backup_that_is_of_no_use(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(connection: apsw.Connection) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    spoil_header(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(backup, "copied", fail)
+        with pytest.raises(Unavailable, match="the disk fails"):
+            hardsave.open(url(path))
+    assert set_aside(path) == []
+    assert_intact(path)

@@ -16,7 +16,12 @@ from hardsave.errors import Corrupt
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
-from hardsave.stores.sqlite.connection import CHECKSUM_VFS, in_our_words, load_checksums
+from hardsave.stores.sqlite.connection import (
+    CHECKSUM_VFS,
+    in_our_words,
+    is_failing,
+    load_checksums,
+)
 from hardsave.stores.sqlite.index import bounds
 
 APPLICATION_ID = 0x48534142  # "HSAB": nobody opens it as a store
@@ -59,8 +64,11 @@ def path_of(store: str) -> str:
     return store + "-backup"
 
 
-def peek(store: str) -> Copied | None:
-    """How far the backup of a store has come; None if there is none that can be used."""
+def peek(store: str, *, must_answer: bool = False) -> Copied | None:
+    """How far the backup of a store has come; None if there is none that can be used.
+
+    `must_answer`: a disk that fails is an error, not a backup that is of no use.
+    """
     try:
         connection = look(store)
     except Corrupt:
@@ -69,7 +77,9 @@ def peek(store: str) -> Copied | None:
         return None
     try:
         return copied(connection)
-    except (apsw.Error, Corrupt):
+    except (apsw.Error, Corrupt) as error:
+        if must_answer and is_failing(error):
+            raise
         return None
     finally:
         connection.close()

@@ -238,6 +238,11 @@ def translated(error: apsw.Error, path: str) -> HardsaveError:
     return Unavailable(f"SQLite cannot use {path}: {error}")
 
 
+def is_failing(error: Exception) -> bool:
+    """Whether the disk has failed to answer, so that nothing is known of what lies there."""
+    return isinstance(error, apsw.IOError) and not _is_damage(error)
+
+
 def _is_damage(error: apsw.Error) -> bool:
     """A bad checksum, or a WAL that ends before a frame that it should have."""
     code = getattr(error, "extendedresult", 0)

@@ -19,6 +19,7 @@ from hardsave.objects.records import Id
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import CHANGED_TASKS, KEYS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
+from hardsave.stores.sqlite.connection import is_failing
 from hardsave.stores.sqlite.drafts import PAGES, create, discard, sync
 from hardsave.stores.sqlite.index import bounds
 from hardsave.stores.sqlite.wal import rebuild
@@ -60,8 +61,11 @@ class Salvage:
 
     # Sources
 
-    def attach(self, name: str, path: str, *, is_checked: bool = True) -> bool:
-        """Make a file a source; False if nothing at all can be read from it."""
+    def attach(
+        self, name: str, path: str, *, is_checked: bool = True, must_answer: bool = False
+    ) -> bool:
+        """Make a file a source; False if nothing at all can be read from it. `must_answer`: if the
+        disk fails under it, that is an error."""
         if name in self._attached:
             return True
         if not os.path.exists(path) or os.path.getsize(path) == 0:
@@ -76,7 +80,9 @@ class Salvage:
             self._lacking[name] = lacking
             self._attached.add(name)
             return True
-        except apsw.Error:
+        except apsw.Error as error:
+            if must_answer and is_failing(error):
+                raise
             return False
 
     def attach_store(self, path: str) -> bool:

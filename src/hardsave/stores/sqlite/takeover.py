@@ -148,8 +148,9 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
 
 
 def _ask(salvage: Salvage, path: str, marked: int) -> Witnesses:
-    copied = backup.peek(path)
-    if copied is not None and not salvage.attach("backup", backup.path_of(path)):
+    # Without it the store is beyond help: a disk that fails for a moment must not decide that.
+    copied = backup.peek(path, must_answer=True)
+    if copied is not None and not salvage.attach("backup", backup.path_of(path), must_answer=True):
         copied = None
     second = None if copied is None else copied.number
     if not salvage.attach_store(path):
