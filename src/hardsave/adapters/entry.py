@@ -6,6 +6,7 @@ does the work is loaded only if nobody else does it, and by a child of its own.
 """
 
 import os
+import select
 import sys
 import time
 
@@ -14,6 +15,8 @@ from hardsave.runtime import handover
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_AT_ONCE = 1 << 20
 
 
 def main() -> None:
@@ -26,8 +29,8 @@ def main() -> None:
 
 def take() -> None:
     """One call of a hook, of the agent that the first argument names."""
-    data = sys.stdin.buffer.read(handover.LARGEST_INPUT) if sys.stdin else b""
     id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
+    data = _heard(end)
     if _handed_over(id, at, data):
         return
     from hardsave.adapters import child
@@ -35,6 +38,23 @@ def take() -> None:
     words = sys.argv[1:]
     seconds = max(end - time.monotonic(), 0)
     child.detached(lambda let_go: _alone(data, words, id, at, let_go), seconds=seconds)
+
+
+def _heard(end: float) -> bytes:
+    """What stands on the standard input, as far as it comes in time: somebody may keep it open."""
+    try:
+        stream = sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):
+        return b""  # there is none
+    parts: list[bytes] = []
+    left = handover.LARGEST_INPUT
+    while left and select.select([stream], [], [], max(end - time.monotonic(), 0))[0]:
+        part = os.read(stream, min(left, _AT_ONCE))
+        if not part:
+            break
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _handed_over(id: str, at: int, data: bytes) -> bool:

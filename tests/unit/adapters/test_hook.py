@@ -263,6 +263,39 @@ def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
     assert given == [pytest.approx(1)]
 
 
+def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -> None:
+    script = "from hardsave.adapters import child, entry; from hardsave.runtime import handover\n"
+    script += "handover.BUDGET_SECONDS = 0.5\n"
+    script += "child.detached = lambda job, *, seconds: print(entry._heard(0), seconds)\n"
+    script += "entry.take()"
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={key: value for key, value in os.environ.items() if key != handover.VARIABLE},
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"half of what")
+    process.stdin.flush()
+    assert process.stdout is not None
+    assert process.stdout.read() == b"b'' 0\n"  # all was read, and nobody waits any more
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait() == 0
+
+
+def test_all_of_a_long_input_is_heard() -> None:
+    script = "from hardsave.adapters import entry; import time\n"
+    script += "print(len(entry._heard(time.monotonic() + 60)))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        input=b"x" * (3 << 20),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"%d\n" % (3 << 20)
+
+
 def test_the_store_is_kept_up_after_a_session_and_not_before(
     project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
