@@ -52,9 +52,9 @@ _ADD_ENTRY = f"""
 """  # noqa: S608 # put together from constants only
 _ADD_STEP = """
     INSERT INTO ledger (number, user, id, task, kind, generation, epoch, created_at, step, data)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task, user, id) DO NOTHING
-"""
-_AT = "SELECT id, epoch FROM tasks WHERE user = ? AND name = ?"
+    SELECT ?1, user, ?2, id, ?3, ?4, ?5, ?6, ?7, ?8 FROM tasks
+    WHERE user = ?9 AND name = ?10 AND epoch = ?11 ON CONFLICT (task, user, id) DO NOTHING
+"""  # the fence is the question which task it is: one statement for both
 _HOLD = """
     INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -155,24 +155,25 @@ def is_step(batch: Batch) -> bool:
     event, work = batch.event, batch.work
     if not isinstance(event, EntryRecord) or batch.move is not None or batch.objects:
         return False
-    return len(work.fences) == 1 and work == Work(fences=work.fences) and not batch.requires
+    fences = work.fences
+    if len(fences) != 1 or fences[0].task != event.task or batch.requires:
+        return False
+    return work == Work(fences=fences)
 
 
 def add_step(connection: apsw.Connection, user: int, batch: Batch, number: int) -> int:
     """Add the entry under `number`; the number that it has, another one if it is there already.
 
-    Whether it is there is asked only if it cannot be added.
+    Whether it is there, or who has its task, is asked only if it cannot be added.
     """
     entry, (fence,) = batch.event, batch.work.fences
+    connection.execute(_ADD_STEP, (number, entry.id, *entry[3:], user, fence.task, fence.epoch))
+    if connection.changes():
+        return number
     assert isinstance(entry, EntryRecord)
-    found: Any = connection.execute(_AT, (user, fence.task)).fetchone()
-    if found is not None and found[1] == fence.epoch and entry.task == fence.task:
-        connection.execute(_ADD_STEP, (number, user, entry.id, found[0], *entry[3:]))
-        if connection.changes():
-            return number
     done = number_of(connection, user, entry)
     if not done:
-        raise LeaseLost(lost_message(fence.task, found and found[1], fence.epoch))
+        _check(connection, user, fence)
     return done
 
 
