@@ -32,8 +32,9 @@ format: $(READY)/lint ## repair what lint can repair by itself
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-types: $(READY)/lint ## mypy, strict
+types: $(READY)/lint ## mypy, strict; what is installed also as macOS would have it
 	@$(BIN)/mypy $(wildcard src tests bench examples)
+	@$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin src
 
 check: lint types test ## all three
 

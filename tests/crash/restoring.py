@@ -131,7 +131,7 @@ def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
                 os.chown(os.path.join(directory, name), NOBODY, NOBODY, follow_symlinks=False)
         # What is loaded late must be loaded now: the interpreter may be root's alone.
         beneath._openat2()
-        beneath._renameat2()
+        beneath._rename()
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     answer = run(folder, present, target)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from hardsave.stores.processes import UNKNOWN, is_there, started
 
 _POLL_SECONDS = 0.3
+_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
 
 
 class Life:
@@ -20,8 +21,9 @@ class Life:
         self._started = started(pid)
         self._descriptor: int | None = None
         # An older kernel, another system, or it is gone: then it is asked for.
-        with suppress(AttributeError, OSError):
-            self._descriptor = os.pidfd_open(pid)
+        if _open is not None:
+            with suppress(OSError):
+                self._descriptor = _open(pid)
 
     def wait(self) -> None:
         """Until it has ended."""

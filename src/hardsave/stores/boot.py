@@ -1,5 +1,6 @@
 """Time that no change of the clock moves: which boot of the machine, and how long ago that was."""
 
+import sys
 import time
 from functools import cache
 
@@ -7,6 +8,7 @@ from blake3 import blake3
 
 UNKNOWN_BOOT = bytes(8)
 
+_SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
 _AWAKE = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS has it by another name
 
@@ -14,12 +16,25 @@ _AWAKE = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS has it
 @cache
 def boot_id() -> bytes:
     """Which boot of the machine this is."""
+    text = _of_macos() if _SYSTEM == "darwin" else _of_linux()
+    # Without one, every mark seems to be from this boot: the strict reading.
+    return blake3(text).digest(8) if text else UNKNOWN_BOOT
+
+
+def _of_linux() -> bytes | None:
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            text = file.read()
+            return file.read()
     except OSError:
-        return UNKNOWN_BOOT  # every mark seems to be from this boot, the strict reading
-    return blake3(text).digest(8)
+        return None
+
+
+def _of_macos() -> bytes | None:
+    from hardsave.stores import macos
+
+    system = macos.system()
+    told = system and system.boot()
+    return told.encode() if told else None
 
 
 def since_boot() -> int:

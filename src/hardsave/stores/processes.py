@@ -1,12 +1,15 @@
 """Which process this is, and whether another one is still there: the thin reading of /proc.
 
-Elsewhere than on Linux nothing is known of other processes: what they hold ends with its time.
+macOS is asked by its own calls. Where neither is there, nothing is known of other processes: what
+they hold ends with its time.
 """
 
 import os
+import sys
 from functools import cache
 from typing import NamedTuple
 
+_SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 _PROC = "/proc"
 _MACHINE = "/etc/machine-id"
 
@@ -38,6 +41,11 @@ def host() -> str:
             known = file.read().strip()
     except OSError:
         known = ""
+    if not known and _SYSTEM == "darwin":
+        from hardsave.stores import macos
+
+        system = macos.system()
+        known = (system and system.host()) or ""
     if known:
         return known
     import socket  # which takes a while, and most machines have an id
@@ -55,6 +63,10 @@ def _space() -> int:
 def can_ask() -> bool:
     """Whether this system tells about other processes, by the numbers that they have here: a
     sandbox may show us those of the machine around it."""
+    if _SYSTEM == "darwin":
+        from hardsave.stores import macos
+
+        return macos.system() is not None
     try:
         return os.readlink(f"{_PROC}/self") == str(os.getpid())
     except OSError:
@@ -62,18 +74,31 @@ def can_ask() -> bool:
 
 
 def started(pid: int) -> int | None:
-    """When a process of this number began, in the kernel's ticks; None if there is none.
+    """When a process of this number began, as the kernel counts; None if there is none.
 
-    `UNKNOWN` if it is there and cannot be looked at: /proc may hide what is another user's, and
-    whoever has too many files open can read nothing. Nobody must be taken for dead for that.
-    One that was killed and is waited for by nobody yet is gone: it runs nothing any more.
+    `UNKNOWN` if it is there and cannot be looked at: it may be another user's, and whoever has
+    too many files open can read nothing. Nobody must be taken for dead for that. One that was
+    killed and is waited for by nobody yet is gone: it runs nothing any more.
     """
     try:
-        with open(f"{_PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            text = file.read()
+        return _asked(pid) if _SYSTEM == "darwin" else _started(_stat(pid))
     except OSError:
         return UNKNOWN if is_there(pid) else None
-    return _started(text)
+
+
+def _asked(pid: int) -> int | None:
+    from hardsave.stores import macos
+
+    system = macos.system()
+    if system is None:
+        raise OSError(f"process {pid} cannot be looked at")
+    found = system.process(pid)
+    return found and found.started
+
+
+def _stat(pid: int) -> str:
+    with open(f"{_PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def is_there(pid: int) -> bool:

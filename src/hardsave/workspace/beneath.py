@@ -14,7 +14,8 @@ from functools import cache
 
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
-_RENAME_NOREPLACE = 1
+_SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
+_RENAMES = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}  # and the flag: never over
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
 _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
@@ -80,7 +81,7 @@ def _openat2() -> Callable[[int, bytes, int, int], int] | None:
 
     Loading ctypes takes milliseconds, and a scan that finds no change opens nothing.
     """
-    if sys.platform != "linux":
+    if _SYSTEM != "linux":
         return None
     import ctypes
 
@@ -125,7 +126,7 @@ def _works(call: Callable[[int, bytes, int, int], int]) -> bool:
 
 def rename_to_nothing(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
     """Rename, but never over anything: FileExistsError."""
-    kernel = _renameat2()
+    kernel = _rename()
     if kernel is not None and kernel(source_fd, source, target_fd, target):
         return
     try:
@@ -137,13 +138,14 @@ def rename_to_nothing(source: bytes, source_fd: int, target: bytes, target_fd: i
 
 
 @cache
-def _renameat2() -> Callable[[int, bytes, int, bytes], bool] | None:
+def _rename() -> Callable[[int, bytes, int, bytes], bool] | None:
     """The kernel's call: False if this file system does not know it."""
-    if sys.platform != "linux":
+    if _SYSTEM not in _RENAMES:
         return None
     import ctypes
 
-    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    name, flag = _RENAMES[_SYSTEM]
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if function is None:
         return None
     function.argtypes = [
@@ -155,7 +157,7 @@ def _renameat2() -> Callable[[int, bytes, int, bytes], bool] | None:
     ]
 
     def call(source_fd: int, source: bytes, target_fd: int, target: bytes) -> bool:
-        if not function(source_fd, source, target_fd, target, _RENAME_NOREPLACE):
+        if not function(source_fd, source, target_fd, target, flag):
             return True
         number = ctypes.get_errno()
         if number in _UNKNOWN_CALL:

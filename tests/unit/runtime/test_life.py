@@ -1,6 +1,5 @@
 """Whether another process lives."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ def test_waiting_ends_with_the_process(
     sleeper: "subprocess.Popen[bytes]", has_pidfd: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_pidfd:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
+        monkeypatch.setattr("hardsave.runtime.life._open", None)
     life = Life(sleeper.pid)
     assert life.is_there()
     waiting = threading.Thread(target=life.wait)

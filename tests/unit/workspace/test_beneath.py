@@ -75,7 +75,7 @@ def test_a_rename_to_nothing_replaces_nothing(
     tmp_path: Path, by_kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not by_kernel:
-        monkeypatch.setattr(beneath, "_renameat2", lambda: None)
+        monkeypatch.setattr(beneath, "_rename", lambda: None)
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "b").write_bytes(b"b")
     with Beneath(os.fsencode(tmp_path)) as root:

@@ -1,0 +1,96 @@
+"""What macOS tells about processes, the machine and its boot, by calls of its C library.
+
+There is no /proc. But nobody must be taken for dead because a structure was misread: it is
+believed only where it has told the truth about this process itself.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+import time
+from functools import cache
+from typing import Any, NamedTuple
+
+_BSD_INFO = 3  # of proc_pidinfo: what `_LAYOUT` says
+_LAYOUT = struct.Struct("=12I 16s 32s 6I 2Q")  # struct proc_bsdinfo, of <sys/proc_info.h>
+_STATUS, _PID, _PARENT, _SECONDS, _MICROSECONDS = 1, 3, 4, -2, -1  # where in it
+_ZOMBIE = 5
+_MOST_PIDS = 1 << 31
+_BOOT = b"kern.bootsessionuuid"
+_TEXT_BYTES = 64
+_WAIT_SECONDS = 5  # for a machine that has only just been switched on
+
+
+class Process(NamedTuple):
+    """One that runs."""
+
+    pid: int
+    parent: int
+    started: int  # microseconds since 1970, by the clock of that moment
+
+
+class System:
+    """The calls, of a C library that is handed in."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def process(self, pid: int) -> Process | None:
+        """None if there is none, or it waits to be buried. `OSError` if that is not told."""
+        if not 0 < pid < _MOST_PIDS:
+            return None
+        data = ctypes.create_string_buffer(_LAYOUT.size)
+        ctypes.set_errno(0)
+        size = self._library.proc_pidinfo(
+            pid, _BSD_INFO, ctypes.c_uint64(0), data, ctypes.c_int(_LAYOUT.size)
+        )
+        if size == _LAYOUT.size:
+            return _process(data.raw)
+        if ctypes.get_errno() == errno.ESRCH:
+            return None
+        raise OSError(ctypes.get_errno(), f"process {pid} cannot be looked at")
+
+    def is_truthful(self) -> bool:
+        """Whether what it says about this process is so."""
+        try:
+            own = self.process(os.getpid())
+        except OSError:
+            return False
+        if own is None or own[:2] != (os.getpid(), os.getppid()):
+            return False
+        return 0 < own.started <= (time.time() + 86_400) * 1_000_000  # clocks are set now and then
+
+    def boot(self) -> str | None:
+        """Which boot of the machine this is."""
+        data = ctypes.create_string_buffer(_TEXT_BYTES)
+        size = ctypes.c_size_t(_TEXT_BYTES)
+        if self._library.sysctlbyname(_BOOT, data, ctypes.byref(size), None, ctypes.c_size_t(0)):
+            return None
+        return data.value.decode(errors="replace") or None
+
+    def host(self) -> str | None:
+        """What tells the machine from others: its name changes with the network that it is in."""
+        data = ctypes.create_string_buffer(16)
+        wait = (ctypes.c_long * 2)(_WAIT_SECONDS, 0)
+        if self._library.gethostuuid(data, ctypes.byref(wait)) or not any(data.raw):
+            return None
+        return data.raw.hex()
+
+
+@cache
+def system() -> System | None:
+    """This system; None if it is another, or does not answer as it should."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if not all(hasattr(library, name) for name in ("proc_pidinfo", "sysctlbyname", "gethostuuid")):
+        return None
+    found = System(library)
+    return found if found.is_truthful() else None
+
+
+def _process(data: bytes) -> Process | None:
+    fields = _LAYOUT.unpack(data)
+    if fields[_STATUS] == _ZOMBIE:
+        return None
+    started = fields[_SECONDS] * 1_000_000 + fields[_MICROSECONDS]
+    return Process(fields[_PID], fields[_PARENT], started)
