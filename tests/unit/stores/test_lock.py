@@ -1,3 +1,4 @@
+import fcntl
 import gc
 import os
 import signal
@@ -144,6 +145,43 @@ def test_an_interrupted_wait_does_not_keep_the_lock(path: str, holder: Child) ->
     assert is_free(path)
     lock.acquire(1)
     lock.close()
+
+
+def test_an_interrupt_that_comes_with_the_lock_does_not_keep_it(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = FileLock(path)
+
+    def interrupted(file: int, how: int) -> None:
+        monkeypatch.undo()
+        fcntl.flock(file, how)
+        raise KeyboardInterrupt  # as when a signal is dealt with on the way back from the kernel
+
+    monkeypatch.setattr("hardsave.stores.sqlite.lock.fcntl.flock", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lock.acquire(1)
+    assert is_free(path)
+    lock.acquire(1)
+    lock.close()
+
+
+def test_where_no_thread_can_be_had_a_lock_is_waited_for_all_the_same(
+    path: str, holder: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr("hardsave.stores.sqlite.lock._Waiter.start", refused)
+    lock = FileLock(path)
+    with pytest.raises(Unavailable, match="another process has held"):
+        lock.acquire(0.05)
+    holder.go()
+    lock.acquire(10)
+    assert not is_free(path)
+    lock.release()
+    assert is_free(path)
+    lock.close()
+    assert holder.end() == 0
 
 
 class interrupted_after:

@@ -9,8 +9,11 @@ stops listening to when its time is up.
 import fcntl
 import os
 import threading
+import time
 
 from hardsave.errors import Unavailable
+
+_POLL_SECONDS = 0.01
 
 
 class FileLock:
@@ -24,9 +27,11 @@ class FileLock:
         """Take the lock, or raise `Unavailable` with the holder's process id."""
         file = self._open()
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._wait(file, timeout_seconds)
+            if not _take(file):
+                self._wait(file, timeout_seconds)
+        except BaseException:  # Ctrl-C, perhaps after it was taken
+            self.release()
+            raise
 
     def release(self) -> None:
         if self._file is not None:
@@ -50,13 +55,37 @@ class FileLock:
         # the lock, closes the file, and so gives it back.
         self._file = None
         waiter = _Waiter(file)
-        if waiter.wait(timeout_seconds):
+        try:
+            waiter.start()
+            is_taken = waiter.wait(timeout_seconds)
+            self._file = file if is_taken else None
+        except RuntimeError:  # no further thread can be had, as when the interpreter shuts down
             self._file = file
-            return
-        raise Unavailable(
-            f"another process has held {self.path} for {timeout_seconds:.0f} s; "
-            "it may be stopped (see 'lsof' or 'fuser' on that file)"
-        )
+            is_taken = _poll(file, timeout_seconds)
+        except BaseException:
+            if self._file is None:
+                waiter.give_up()
+            raise
+        if not is_taken:
+            raise Unavailable(
+                f"another process has held {self.path} for {timeout_seconds:.0f} s; "
+                "it may be stopped (see 'lsof' or 'fuser' on that file)"
+            )
+
+
+def _take(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _poll(file: int, timeout_seconds: float) -> bool:
+    end = time.monotonic() + timeout_seconds
+    while not (is_taken := _take(file)) and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+    return is_taken
 
 
 class _Waiter(threading.Thread):
@@ -66,7 +95,6 @@ class _Waiter(threading.Thread):
         self._handover = threading.Lock()
         self._locked = threading.Event()
         self._abandoned = False
-        self.start()
 
     def run(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -77,14 +105,13 @@ class _Waiter(threading.Thread):
                 self._locked.set()
 
     def wait(self, timeout_seconds: float) -> bool:
-        try:
-            if self._locked.wait(timeout_seconds):
-                return True
-        except BaseException:
-            if not self._abandon():
-                os.close(self._descriptor)
-            raise
-        return not self._abandon()
+        """Whether the lock was taken in time."""
+        return self._locked.wait(timeout_seconds) or not self._abandon()
+
+    def give_up(self) -> None:
+        """For somebody who was interrupted, whether the lock was taken or not."""
+        if not self._abandon():
+            os.close(self._descriptor)
 
     def _abandon(self) -> bool:
         """Stop listening; False if the lock had been taken in the meantime."""
