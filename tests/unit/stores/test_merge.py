@@ -1,10 +1,13 @@
 """Small packs become larger ones, and nobody notices."""
 
+import gc
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch
 from hardsave.stores.cache import ObjectCache
 from hardsave.stores.sqlite import SqliteStore, merge
+from hardsave.stores.sqlite.backup import peek
 from hardsave.stores.sqlite.merge import (
     ENOUGH_BYTES,
     ENOUGH_PACKS,
@@ -298,3 +302,85 @@ def test_closing_waits_for_a_merge_under_way(path: Path) -> None:
             line.save()
         store.close()
         assert not [t for t in threading.enumerate() if t.name == "hardsave-merge"]
+
+
+def test_a_merge_that_could_not_connect_is_made_later(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    connect = store._merger._connect
+    refused = threading.Event()
+
+    def refuse() -> apsw.Connection:
+        refused.set()
+        raise Unavailable("too many open files")
+
+    monkeypatch.setattr(store._merger, "_connect", refuse)
+    line = Line(store)
+    for _ in range(FEW_PACKS):
+        line.save()
+    assert refused.wait(10)
+    assert eventually(lambda: "could not be merged" in caplog.text)
+    monkeypatch.setattr(store._merger, "_connect", connect)
+    for _ in range(FEW_PACKS):
+        line.save()
+    assert eventually(lambda: count_packs(store) < FEW_PACKS)
+
+
+def test_a_save_needs_no_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a process that may have no more of them, or whose interpreter shuts down."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        store = SqliteStore(path)
+        line = Line(store)
+        for _ in range(FEW_PACKS):
+            line.save()
+        assert store.count(None, "main") == FEW_PACKS
+        assert "can't start new thread" in caplog.text
+    line.save()
+    for _ in range(FEW_PACKS):
+        line.save()
+    assert eventually(lambda: count_packs(store) < FEW_PACKS)  # it is tried again
+    store.close()
+    assert peek(str(path)) is not None
+
+
+def test_the_backup_is_made_when_a_store_closes_that_had_no_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    store = SqliteStore(path)
+    number = Line(store).save().number
+    store.close()
+    copied = peek(str(path))
+    assert copied is not None
+    assert copied.number == number
+
+
+def test_a_store_that_is_forgotten_leaves_nothing_behind(path: Path) -> None:
+    SqliteStore(path).close()
+    gc.collect()
+    files, before = len(os.listdir("/proc/self/fd")), ours()
+    line = Line(SqliteStore(path))
+    for _ in range(4 * FEW_PACKS):
+        line.save()
+    assert len(ours()) == len(before) + 2  # the merger and the copier
+    del line
+
+    def is_gone() -> bool:
+        gc.collect()
+        return ours() == before and len(os.listdir("/proc/self/fd")) == files
+
+    assert eventually(is_gone)
+
+
+def ours() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("hardsave-")}

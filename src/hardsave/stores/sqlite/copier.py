@@ -44,11 +44,12 @@ class Copier:
         self._wal: os.stat_result | None = None  # of the backup, after the last pass
         self._is_failing = False
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()  # a signal handler may save, too
         self._turning = threading.Lock()
         self._stop = threading.Event()
         self._wake = threading.Event()  # before its time
         self._is_in_a_hurry = False  # somebody waits for the thread to end
+        self._is_waiting = False  # something was committed, and there was no thread to be had
 
     def saw(self) -> None:
         """Something was committed. Cheap: it happens on every save."""
@@ -61,8 +62,12 @@ class Copier:
                 return
             ours = (weakref.ref(self), self._stop, self._wake)
             thread = threading.Thread(target=_work, args=ours, name="hardsave-backup", daemon=True)
-            thread.start()
             self._thread = thread
+            try:
+                thread.start()
+            except RuntimeError as error:  # there can be no other right now; what is saved is saved
+                self._thread, self._is_waiting = None, True
+                log(__name__).warning("%s is not backed up for now: %s", self._path, error)
 
     def renew(self) -> None:
         """Have the backup built anew by whoever feeds it: what was removed is not in it then.
@@ -105,6 +110,7 @@ class Copier:
             self._is_in_a_hurry = True
             thread.join()
             self._is_in_a_hurry = False
+        if thread is not None or self._is_waiting:
             self.turn(is_last=True)
         self._let_go()
 

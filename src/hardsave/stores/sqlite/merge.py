@@ -11,6 +11,7 @@ and an id that was given out never comes to mean something else.
 """
 
 import threading
+import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ class Merger:
     def __init__(self, writer: Writer, read: Callable[[], apsw.Connection]) -> None:
         self._writer = writer
         self._connect = read
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()  # a signal handler may save, too
         self._fresh: dict[int, int] = {}  # packs counted since the last merge, by user
         self._due: SimpleQueue[int | None] = SimpleQueue()  # users; None: stop
         self._thread: threading.Thread | None = None
@@ -98,10 +99,20 @@ class Merger:
             if count < enough or self._stopping:
                 return
             self._due.put(user)
-            if self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._work, name="hardsave-merge", daemon=True)
-        self._thread.start()
+            if self._thread is None:
+                self._thread = self._started()
+
+    def _started(self) -> threading.Thread | None:
+        """The thread; None if there can be no other right now: the packs wait, and nothing is
+        lost."""
+        ours = (weakref.ref(self), self._due)
+        thread = threading.Thread(target=_work, args=ours, name="hardsave-merge", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log(__name__).warning("small packs of %s wait: %s", self._writer.path, error)
+            return None
+        return thread
 
     def close(self) -> None:
         """Wait for a merge under way; begin no other."""
@@ -112,18 +123,13 @@ class Merger:
             self._due.put(None)
             thread.join()
 
-    def _work(self) -> None:
-        connection = None
-        try:
-            while (user := self._due.get()) is not None:
-                connection = connection or self._connect()
-                self._merge_all(connection, user)
-        finally:
-            if connection is not None:
-                connection.close()
+    def __del__(self) -> None:
+        self._due.put(None)  # a store that was forgotten and not closed
 
-    def _merge_all(self, connection: apsw.Connection, user: int) -> None:
+    def merge_all(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
+        """Merge while it is worth it; the connection for the next time."""
         try:
+            connection = connection or self._connect()
             while not self._stopping and self.merge(connection, user):
                 pass
         except (HardsaveError, apsw.Error):
@@ -131,6 +137,7 @@ class Merger:
             log(__name__).warning(
                 "small packs of %s could not be merged", self._writer.path, exc_info=True
             )
+        return connection
 
     def merge(self, connection: apsw.Connection, user: int, *, every: bool = False) -> bool:
         """Merge and index a user's waiting packs, or gather them; False if there were too few."""
@@ -146,6 +153,21 @@ class Merger:
             self._writer.apply(lambda connection: _join(connection, user, group, merged))
             return True
         return False
+
+
+def _work(merger: "weakref.ref[Merger]", due: "SimpleQueue[int | None]") -> None:
+    """The thread. It keeps nothing alive: a store that is forgotten ends it."""
+    connection = None
+    try:
+        while (user := due.get()) is not None:
+            ours = merger()
+            if ours is None:
+                return
+            connection = ours.merge_all(connection, user)
+            del ours
+    finally:
+        if connection is not None:
+            connection.close()
 
 
 class Merged(NamedTuple):
