@@ -12,7 +12,7 @@ import pytest
 
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.stores.base import Durability
-from hardsave.stores.sqlite import SqliteStore, connection, schema
+from hardsave.stores.sqlite import SqliteStore, connection, room, schema
 from hardsave.testing.batches import Line, a_note
 from tests.unit.stores.processes import Child
 
@@ -376,3 +376,23 @@ def test_without_a_list_of_mounts_any_place_will_do(
 ) -> None:
     monkeypatch.setattr(connection, "_MOUNTS", str(tmp_path / "nothing"))
     SqliteStore(tmp_path / "store.db").close()
+
+
+def test_an_error_that_somebody_keeps_does_not_keep_the_wal_from_being_emptied(
+    store: SqliteStore, path: Path
+) -> None:
+    line = Line(store)
+    line.save()
+
+    def fail() -> None:
+        with store._reading_at_once() as reader:
+            reader.execute("SELECT count(*) FROM checkpoints").fetchall()
+            raise Corrupt("somebody has met something")
+
+    with pytest.raises(Corrupt) as kept:
+        fail()
+    line.save()
+    with store._reading() as reader:
+        assert room.truncate_wal(reader, 0.1)
+    assert os.path.getsize(f"{path}-wal") == 0
+    assert kept.tb.tb_next is not None  # with the frames, and all that they hold

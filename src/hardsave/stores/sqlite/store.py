@@ -373,7 +373,10 @@ class _Reading:
             if error is None:
                 store._free.append(self._connection)
                 return
-            # After an error the connection is left to die: its cursors may still be open.
+            # It may be in the middle of a transaction, and would be for as long as somebody keeps
+            # the error, with all its frames: no WAL could be emptied meanwhile.
+            with contextlib.suppress(apsw.Error):
+                self._connection.close()
             store._note_damage(error)
             if isinstance(error, apsw.Error):
                 raise translated(error, store.path) from error
