@@ -24,7 +24,7 @@ class ObjectCache:
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._half = limit // 2
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may read, too
         self._young: dict[int, dict[Hash, bytes]] = {}
         self._old: dict[int, dict[Hash, bytes]] = {}
         self._bytes = 0  # of the younger

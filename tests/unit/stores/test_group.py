@@ -11,6 +11,7 @@ from types import FrameType
 
 import pytest
 
+from hardsave.errors import Misuse
 from hardsave.stores.sqlite import group as group_module
 from hardsave.stores.sqlite.group import Group, Ticket
 from tests.unit.stores.background import PATIENCE_SECONDS, start
@@ -240,6 +241,23 @@ def _after_interrupt_at(call: int) -> str:
     thread.start()
     thread.join(1.0)
     return outcome if done == ["NEXT"] else "hangs"
+
+
+def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be() -> None:
+    """As a signal handler that saves, in the middle of a save."""
+    group: Group[str, str]
+    refused: list[Misuse] = []
+
+    def run(tickets: Tickets) -> None:
+        with pytest.raises(Misuse, match="in the middle of a save") as caught:
+            group.submit("nested")
+        refused.append(caught.value)
+        for ticket in tickets:
+            ticket.result = ticket.item.upper()
+
+    group = Group(run)
+    assert [group.submit("outer"), group.submit("after")] == ["OUTER", "AFTER"]
+    assert len(refused) == 2
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from hardsave.errors import Misuse
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -20,10 +22,11 @@ LINGER_SECONDS = 0.002  # the longest a leader waits for the company of the last
 class Ticket(Generic[Item, Result]):
     """One caller's request, and later its answer: a result, an error, or neither."""
 
-    __slots__ = ("_wake", "error", "item", "result")
+    __slots__ = ("_wake", "error", "item", "result", "thread")
 
     def __init__(self, item: Item) -> None:
         self.item = item
+        self.thread = threading.get_ident()
         self.result: Result | None = None
         self.error: BaseException | None = None
         self._wake = threading.Lock()
@@ -49,7 +52,7 @@ class Group(Generic[Item, Result]):
 
     def __init__(self, run: Callable[[Sequence[Ticket[Item, Result]]], None]) -> None:
         self._run = run
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()  # see `_refuse_nested`
         self._waiting: list[Ticket[Item, Result]] = []
         self._leader: Ticket[Item, Result] | None = None
         self._round: list[Ticket[Item, Result]] = []  # who is still to be woken
@@ -60,6 +63,7 @@ class Group(Generic[Item, Result]):
         ticket: Ticket[Item, Result] = Ticket(item)
         try:
             with self._mutex:
+                self._refuse_nested(ticket.thread)
                 self._waiting.append(ticket)
                 if self._leader is None:
                     self._leader = ticket
@@ -80,6 +84,15 @@ class Group(Generic[Item, Result]):
         if ticket.error is not None:
             raise ticket.error
         return ticket.result
+
+    def _refuse_nested(self, thread: int) -> None:
+        """A handler of a signal, or a finalizer, runs in the middle of whatever its thread does,
+        which cannot go on before it has returned: it would wait for itself."""
+        if any(each and each.thread == thread for each in (self._leader, *self._waiting)):
+            raise Misuse(
+                "this thread is in the middle of a save, and a signal handler or a finalizer has "
+                "interrupted it to save once more; let it note what is to be done, and save after"
+            )
 
     def _lead(self) -> None:
         self._linger()

@@ -91,7 +91,7 @@ class Index:
 
     def __init__(self, on_sweep: Callable[[int], None] = lambda user: None) -> None:
         self._on_sweep = on_sweep
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may read, too
         self._recent: dict[int, _Recent] = {}
 
     def refresh(self, connection: apsw.Connection, user: int) -> list[RecentPack]:

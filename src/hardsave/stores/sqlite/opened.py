@@ -26,7 +26,7 @@ class Opened(Protocol):
 
 
 # One at a time: what is open in this process must not change while a file is looked at.
-_turn = threading.Lock()
+_turn = threading.RLock()
 _stores: "weakref.WeakSet[Opened]" = weakref.WeakSet()
 
 
