@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from hardsave.errors import Conflict, Misuse, Unavailable
-from hardsave.stores.sqlite import SqliteStore, gate, writer
+from hardsave.stores.sqlite import SqliteStore, gate, opening, schema, writer
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.testing.batches import Line
+from tests.unit.stores.background import start
 from tests.unit.stores.processes import Child, fresh
 
 
@@ -96,7 +98,7 @@ def test_processes_write_at_the_same_time_and_lose_nothing(path: Path) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody waits for long."""
     with monkeypatch.context() as patched:
-        for place in (writer, gate):
+        for place in (writer, gate, opening):
             patched.setattr(place, "BUSY_SECONDS", 0.2)
         yield
 
@@ -241,6 +243,36 @@ def test_a_child_forked_while_packs_are_merged_saves(path: Path) -> None:
     store.close()
     assert found(path, "parent") == 132
     assert [found(path, f"child {number}") for number in range(4)] == [40] * 4
+
+
+def test_a_store_that_another_thread_is_opening_does_not_cross_a_fork(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate = schema.migrate
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(connection: apsw.Connection) -> None:
+        begun.set()
+        assert go.wait(10)
+        migrate(connection)
+
+    monkeypatch.setattr(schema, "migrate", slow)
+    begins = start(lambda: SqliteStore(path))
+    assert begun.wait(10)
+    threading.Timer(0.2, go.set).start()
+
+    def work(child: Child) -> None:
+        links = [f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd")]
+        assert [x for x in links if os.path.exists(x) and str(path) in os.readlink(x)] == []
+        own = SqliteStore(path)
+        Line(own, "child").save()
+        own.close()
+
+    assert Child(work).end() == 0
+    store = begins.result(10)
+    Line(store, "parent").save()
+    assert store.count(None, "child") == 1
+    store.close()
 
 
 def test_a_grandchild_saves(store: SqliteStore) -> None:

@@ -8,7 +8,10 @@ parent and child open their own when they next need them.
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 from typing import Protocol
+
+from hardsave.logs import log
 
 
 class Opened(Protocol):
@@ -28,9 +31,11 @@ class Opened(Protocol):
 # One at a time: what is open in this process must not change while a file is looked at.
 _turn = threading.RLock()
 _stores: "weakref.WeakSet[Opened]" = weakref.WeakSet()
+_forking = threading.Lock()
+_held: list[Opened] = []  # until the fork is made
 
 
-def turn() -> threading.Lock:
+def turn() -> AbstractContextManager[object]:
     """Held by whoever opens a store."""
     return _turn
 
@@ -51,20 +56,34 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _before_fork() -> None:
-    for store in list(_stores):
-        store.before_fork()
+    """Nobody has a store open afterwards, and nobody opens one before the fork is made."""
+    _forking.acquire()
+    while True:
+        _turn.acquire()
+        others = [store for store in _stores if store not in _held]
+        if not others:
+            return
+        _turn.release()  # who waits in a store to open it again is let through
+        for store in others:
+            _held.append(store)
+            try:
+                store.before_fork()
+            except Exception:  # noqa: BLE001 # the other stores matter no less
+                log(__name__).exception("%s is not closed before a fork", store.path)
 
 
 def _after_fork_in_parent() -> None:
-    for store in list(_stores):
-        store.after_fork_in_parent()
+    _turn.release()
+    while _held:
+        _held.pop().after_fork_in_parent()
+    _forking.release()
 
 
 def _after_fork_in_child() -> None:
-    global _turn  # noqa: PLW0603 # the old one may be held by a thread that is gone
-    _turn = threading.Lock()
-    for store in list(_stores):
-        store.after_fork_in_child()
+    global _turn, _forking  # those of a thread that is gone would never be released
+    _turn, _forking = threading.RLock(), threading.Lock()
+    while _held:
+        _held.pop().after_fork_in_child()
 
 
 os.register_at_fork(

@@ -51,7 +51,6 @@ class SqliteStore(Questions):
         self._pins: set[bytes] = set()  # that this store has taken, and not given back
         self._gate = Gate(self._reopen)
         self._reopen()
-        opened.add(self)
 
     @property
     def is_open(self) -> bool:
@@ -60,6 +59,7 @@ class SqliteStore(Questions):
     def _reopen(self) -> None:
         with opened.turn():
             self._start()
+            opened.add(self)
 
     def _start(self) -> None:
         """Open the file, and everything that belongs to this process alone."""
