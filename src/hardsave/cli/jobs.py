@@ -34,6 +34,7 @@ def as_data(job: "Job") -> dict[str, Any]:
         "expires_at": None if job.expires_at is None else job.expires_at.isoformat(),
         "can_resume": job.can_resume,
         "why_not": job.why_not,
+        "is_unserved": job.is_unserved,
         "checkpoint": job.checkpoint,
         "failure": job.error,
         "question": job.question,
@@ -68,7 +69,7 @@ def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
                 Text(f"turn {job.turns}/{job.max_turns}"),
                 Text(words.count(job.messages, "message")),
                 Text(words.shown(job.model or "")),
-                Text("resumable" if job.can_resume else "", style="added"),
+                _prospect(job),
                 Text("" if job.updated_at is None else moments.ago(job.updated_at, now), "quiet"),
                 Text(words.shown(job.spec.workspace or "")),
                 Text(words.line(job.text, 60), style="quiet"),
@@ -76,6 +77,15 @@ def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
             for job in jobs
         ]
     )
+
+
+def _prospect(job: "Job") -> "Text":
+    """What may become of it from here."""
+    from rich.text import Text
+
+    if job.is_unserved:
+        return Text("no worker for it", style="removed")
+    return Text("resumable" if job.can_resume else "", style="added")
 
 
 def page(job: "Job", now: "datetime") -> "Iterator[Text]":

@@ -44,6 +44,7 @@ def test_health_is_in_numbers(run: Run, office: Path) -> None:
     assert run("checkpoints", "--health", "--json").data == {
         "total": 4,
         "queued": 1,
+        "unserved": 1,
         "active": 0,
         "waiting": 1,
         "succeeded": 1,
@@ -79,7 +80,11 @@ def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
     )
     ended = {job["id"]: job for job in run(*WORK, "--json").data}
     assert ended["fix~2"]["output"] == "all done"
-    assert ended["new"]["state"] == "failed"  # nobody has given its agent
+    assert "new" not in ended  # nobody has given its agent
+    new = run("inspect", "new", "--json").data
+    assert (new["state"], new["is_unserved"]) == ("queued", True)
+    assert "has agent 'default', and none runs now" in run("inspect", "new").out
+    assert "no worker for it" in run("checkpoints", "--all").out
     assert run("inspect", "fix", "--json").data["resumed_from"] == "fix"
 
 

@@ -1,8 +1,10 @@
 """Jobs, with models in this process: how they stand, what resumes them, what ends them."""
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -472,6 +474,7 @@ def test_health_counts_what_is_stale_and_what_is_near_its_limit(office: Office) 
     assert office.jobs.health()._asdict() == {
         "total": 3,
         "queued": 1,
+        "unserved": 1,
         "active": 0,
         "waiting": 0,
         "succeeded": 0,
@@ -561,18 +564,82 @@ def test_adding_it_again_changes_nothing_and_another_prompt_is_a_conflict(office
         office.jobs.get("task")
 
 
-@pytest.mark.parametrize("options", [{"agent": "nobody"}, {"model": "none"}])
-def test_an_agent_or_model_that_is_not_there_fails_the_job_with_a_clear_word(
-    office: Office, options: dict[str, Any]
+LACKS = [({"agent": "coder"}, "agent 'coder'"), ({"model": "large"}, "model 'large'")]
+
+
+@pytest.mark.parametrize(("options", "what"), LACKS)
+def test_a_job_is_left_to_a_worker_that_has_its_agent_and_model(
+    office: Office, caplog: pytest.LogCaptureFixture, options: dict[str, Any], what: str
 ) -> None:
-    office.add(retries=3, **options)
+    office.add(**options)
+    office.jobs.add("other", "Do this")
     office.work()
-    task = office.vault.tasks.get("fix")
-    assert (task.state, task.attempts) == ("failed", 1)
-    assert "which this worker was not given" in str(task.error) or "was not given" in str(
-        task.error
+    job = office.jobs.get("fix")
+    assert (job.state, job.attempts) == ("queued", 0)
+    assert caplog.text.count(f"job 'fix' wants {what}, which this worker was not given") == 1
+    assert office.jobs.get("other").state == "succeeded"
+    large = FunctionModel(office._say, model_name="large")
+    office.work({"coder": office.agent, "default": office.agent}, models={"large": large})
+    assert office.jobs.get("fix").state == "succeeded"
+
+
+def test_a_job_says_which_worker_it_waits_for_and_that_none_runs(office: Office) -> None:
+    job = office.add(agent="coder", model="large")
+    assert job.is_unserved
+    assert job.why_not == (
+        "it waits for a worker that has agent 'coder' and model 'large', and none runs now"
     )
-    assert office.turns == []
+    assert office.jobs.health().unserved == 1
+
+
+@contextlib.contextmanager
+def _running(office: Office, agents: dict[str, Any]) -> Iterator[None]:
+    """A worker in a thread, for as long as the block."""
+    worker = Worker(office.jobs, agents)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    """It comes to be so within a while that no machine is too slow for."""
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_job_says_that_none_of_the_workers_that_run_can_take_it(office: Office) -> None:
+    office.add(agent="coder")
+    with _running(office, {"one": office.agent}), _running(office, {"two": office.agent}):
+        _until(lambda: "one, two" in str(office.jobs.get("fix").why_not))
+        job = office.jobs.get("fix")
+        assert job.is_unserved
+        assert "agent 'coder', and none that runs now has" in str(job.why_not)
+    assert "none runs now" in str(office.jobs.get("fix").why_not)
+
+
+def test_a_queued_job_that_a_running_worker_can_take_waits_for_it_alone(office: Office) -> None:
+    held, go = threading.Event(), threading.Event()
+
+    def make(job: Job) -> Agent[None, Any]:
+        held.set()
+        go.wait()
+        return office.agent
+
+    office.jobs.add("first", "Do this")
+    with _running(office, {"default": make}):
+        held.wait()
+        office.add()
+        _until(lambda: not office.jobs.get("fix").is_unserved)
+        assert office.jobs.get("fix").why_not == "it waits for a worker"
+        assert office.jobs.health().unserved == 0
+        go.set()
+        _until(lambda: office.jobs.get("fix").state == "succeeded")
 
 
 def test_an_agent_may_be_made_for_its_job(office: Office) -> None:

@@ -12,10 +12,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.runtime.jobs import crew as crews
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs import standing
+from hardsave.runtime.jobs.crew import Hand
 from hardsave.runtime.jobs.spec import JobId, OnSuccess, Resumed, Spec
 from hardsave.runtime.jobs.standing import Health, Job, Saved, State
+from hardsave.tasks import offers
 from hardsave.tasks.task import Task
 from hardsave.vault.vault import Vault
 
@@ -68,10 +71,10 @@ class Jobs:
     ) -> Job:
         """Queue a job, unless it is there already; one that is comes back as it stands.
 
-        `agent` is a name that the worker knows. After a failure or a crash it is tried again
-        by itself `retries` times, for as long as it has turns; after that `resume` takes it up.
-        On success its history stays, or is purged. `callback` is told when it is over, until it
-        has answered.
+        `agent` is a name that a worker knows; until one that does runs, it stays queued. After a
+        failure or a crash it is tried again by itself `retries` times, for as long as it has
+        turns; after that `resume` takes it up. On success its history stays, or is purged.
+        `callback` is told when it is over, until it has answered.
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
@@ -131,7 +134,8 @@ class Jobs:
     def find(self, *, state: State | None = None, limit: int | None = None) -> list[Job]:
         """Jobs, those that moved last first."""
         self._recover()
-        jobs = [self._judged(*self._places(JobId(name))) for name in self._lineages()]
+        crew = self._crew()
+        jobs = [self._judged(*self._places(JobId(name)), crew) for name in self._lineages()]
         chosen = [job for job in jobs if state in (None, job.state)]
         return sorted(chosen, key=self._order, reverse=True)[:limit]
 
@@ -230,8 +234,17 @@ class Jobs:
 
     # Reading
 
-    def _judged(self, task: Task | None, found: Saved | None) -> Job:
-        return standing.judged(task, found, self._now(), self._ttl)
+    def _judged(
+        self, task: Task | None, found: Saved | None, crew: list[Hand] | None = None
+    ) -> Job:
+        if crew is None and task is not None and task.state == "pending":
+            self._recover()  # a worker that has died can take nothing
+            crew = self._crew()
+        return standing.judged(task, found, self._now(), self._ttl, crew or ())
+
+    def _crew(self) -> list[Hand]:
+        """The workers that run now."""
+        return crews.hands(offers.offered(self.vault.tasks))
 
     def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
         """The latest task of a lineage, and its newest checkpoint."""

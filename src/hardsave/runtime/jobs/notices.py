@@ -10,7 +10,7 @@ twice, and knows it by its `Idempotency-Key`; it is never forgotten.
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -123,10 +123,12 @@ def notice_id(job: str, ended_at: datetime) -> str:
 
 
 class Messenger:
-    """A thread that writes and delivers, for as long as a worker runs. It stops no worker."""
+    """A thread that tells others, for as long as a worker runs: callbacks what has ended, and all
+    who look what this worker offers. It stops no worker."""
 
-    def __init__(self, notices: Notices, shift: Shift) -> None:
+    def __init__(self, notices: Notices, shift: Shift, offer: Callable[[], None]) -> None:
         self._notices = notices
+        self._offer = offer
         self._shift = shift
         self._wake = threading.Event()
         self._is_over = False
@@ -139,6 +141,7 @@ class Messenger:
     @contextlib.contextmanager
     def at_work(self, grace_seconds: float) -> Iterator[None]:
         """At the end, what has just ended is told, too, if that does not take too long."""
+        self._wake.set()  # the offer is to be known at once
         self._thread.start()
         try:
             yield
@@ -156,6 +159,7 @@ class Messenger:
             self._wake.clear()
             is_last = self._is_over
             try:
+                self._offer()
                 self._notices.write()
                 self._notices.deliver(self._shift)
             except HardsaveError:

@@ -1,11 +1,13 @@
 """How a job stands, out of its task and its newest checkpoint; either may be missing. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from hardsave.runtime.jobs import crew as crews
 from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs.crew import Hand
 from hardsave.runtime.jobs.spec import JobId, Spec
 from hardsave.tasks.task import Task
 from hardsave.vault.checkpoint import Checkpoint
@@ -25,7 +27,6 @@ _STATES: Mapping[str, State] = {
     "rolled_back": "rolled_back",
 }
 _BUSY: Mapping[State, str] = {
-    "queued": "it waits for a worker",
     "active": "somebody is at work on it",
     "waiting": "it waits for an answer: approve or deny it",
     "succeeded": "it has succeeded",
@@ -105,6 +106,9 @@ class Job:
     output: Any
     why_not: str | None
     """Why it cannot be resumed; None if it can."""
+    is_unserved: bool = False
+    """Whether it is queued, and no worker that runs now can take it: `why_not` says what is
+    missing."""
 
     @property
     def can_resume(self) -> bool:
@@ -123,8 +127,14 @@ class Job:
         return min(99, 100 * self.turns // self.max_turns)
 
 
-def judged(task: Task | None, found: Saved | None, now: datetime, ttl: timedelta) -> Job:
-    """Put a job together. At least one of the two is there."""
+def judged(
+    task: Task | None,
+    found: Saved | None,
+    now: datetime,
+    ttl: timedelta,
+    crew: Collection[Hand] = (),
+) -> Job:
+    """Put a job together. At least one of the two is there. `crew` are the workers that run."""
     asked = queued(task)
     if asked is None:
         assert found is not None
@@ -153,7 +163,12 @@ def judged(task: Task | None, found: Saved | None, now: datetime, ttl: timedelta
         error=_error(task, found),
         question=None if task is None else task.question,
         output=_output(task, found),
-        why_not=_why_not(state, found, expires if is_late else None),
+        why_not=(
+            crews.waits(spec, crew)
+            if state == "queued"
+            else _why_not(state, found, expires if is_late else None)
+        ),
+        is_unserved=state == "queued" and crews.is_unserved(spec, crew),
     )
 
 
@@ -190,6 +205,8 @@ class Health(NamedTuple):
 
     total: int
     queued: int
+    unserved: int
+    """Of those that are queued: no worker that runs now can take them."""
     active: int
     waiting: int
     succeeded: int
@@ -208,6 +225,7 @@ def health(jobs: Iterable[Job], now: datetime) -> Health:
     return Health(
         total=len(every),
         queued=states.count("queued"),
+        unserved=sum(job.is_unserved for job in every),
         active=states.count("active"),
         waiting=states.count("waiting"),
         succeeded=states.count("succeeded"),

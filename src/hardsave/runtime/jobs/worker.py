@@ -2,12 +2,14 @@
 
 Contract. A job that is killed goes on where it was: by itself if it has retries left, else when
 it is resumed. Its callback is told only after its end is on record, and by any worker then. What
-a tool needs a word for pauses the job, and its slot is free for others.
+a tool needs a word for pauses the job, and its slot is free for others. A job whose agent or model
+a worker was not given is left to one that was.
 """
 
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
@@ -27,13 +29,16 @@ from hardsave.runtime import loop
 from hardsave.runtime.jobs import notices, standing
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.book import Jobs
+from hardsave.runtime.jobs.crew import Hand
 from hardsave.runtime.jobs.spec import JobId, Spec
 from hardsave.runtime.jobs.standing import Job
 from hardsave.runtime.loop.retrying import RETRY, Sleep
+from hardsave.tasks import offers
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.executor import GRACE_SECONDS, Runner, side_shift
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.task import Task
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
@@ -75,6 +80,8 @@ class Worker:
         self._agents = dict(agents)
         self._deps = deps
         self._models = dict(models or {})
+        self._hand = Hand(frozenset(self._agents), frozenset(self._models))
+        self._left: set[str] = set()  # jobs that others were told to be needed for
         self._unknown = unknown
         self._allow_private = allow_private_callbacks
         self._model_settings = model_settings
@@ -111,7 +118,7 @@ class Worker:
                 until_idle=until_idle,
                 retry=replace(retry, never=(*retry.never, OutOfTurns)),
                 grace_seconds=grace_seconds,
-                wants=lambda task: standing.queued(task) is not None,
+                wants=self._wants,
                 ended=lambda attempt: self._ended(attempt, told, wake),
             )
 
@@ -120,6 +127,20 @@ class Worker:
         after that: it goes on from its last save, and the attempt does not count."""
         if self._runner is not None:
             self._runner.stop()
+
+    def _wants(self, task: Task) -> bool:
+        asked = standing.queued(task)
+        if asked is None:
+            return False
+        lacks = self._hand.lacks(asked[0])
+        if lacks is not None and task.id not in self._left:
+            self._left.add(task.id)
+            log(__name__).warning(
+                "job %r wants %s, which this worker was not given; it is left to one that was",
+                task.id,
+                lacks,
+            )
+        return lacks is None
 
     # One job
 
@@ -180,23 +201,12 @@ class Worker:
         )
 
     def _agent(self, job: Job) -> Agent[Any, Any]:
-        found = self._agents.get(job.spec.agent)
-        if found is None:
-            known = ", ".join(sorted(self._agents)) or "none"
-            raise Misuse(
-                f"job {job.id!r} wants agent {job.spec.agent!r}, which this worker was not given "
-                f"(there are: {known})"
-            )
+        found = self._agents[job.spec.agent]
         return found if isinstance(found, Agent) else found(job)
 
     def _model(self, spec: Spec, is_begun: bool) -> Model | None:
         """The one that was asked for, to begin with; a conversation keeps its own."""
-        if spec.model is None or is_begun:
-            return None
-        if spec.model not in self._models:
-            known = ", ".join(sorted(self._models)) or "none"
-            raise Misuse(f"model {spec.model!r} was not given to this worker (there are: {known})")
-        return self._models[spec.model]
+        return None if spec.model is None or is_begun else self._models[spec.model]
 
     def _workspace(self, spec: Spec) -> Any:
         if spec.workspace is None:
@@ -225,7 +235,8 @@ class Worker:
         """Meanwhile callbacks are told; what comes back asks for that to happen now."""
         written = notices.Notices(self._vault, allow_private=self._allow_private)
         shift = side_shift(runner, notices.terms(self._callback_retry))
-        messenger = notices.Messenger(written, shift)
+        offer = functools.partial(offers.offer, runner, self._hand.to_plain())
+        messenger = notices.Messenger(written, shift, offer)
         with messenger.at_work(grace_seconds):
             yield messenger.wake
 
