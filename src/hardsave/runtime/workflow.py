@@ -5,23 +5,33 @@ run's timeline. A run from a checkpoint skips what was finished there and uses i
 step that has another agent or other inputs than it had then is told: it would be wrong to go on
 as if nothing had changed, so that is a `Conflict`, unless the caller accepts it, and then such
 steps run again.
+
+A run is a task of the ledger while somebody is at it, under the run's id: of two who go on with
+one run, in whichever processes, one has it, and the other gets a `Conflict` that names who. Who
+was taken for dead meanwhile saves nothing more. A runner of tasks never takes one up: its time
+does not come by itself.
 """
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, NotFound, Unstorable
+from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.orchestrator import is_cancelled
 from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
+from hardsave.tasks.attempt import Attempt, working
 from hardsave.tasks.calls import said
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)  # by itself
 
 _log = logging.getLogger(__name__)
 
@@ -101,13 +111,56 @@ class WorkflowExecutor:
             run = Run(f"run-{uuid.uuid4().hex[:12]}", plan.name, dict(inputs or {}))
         else:
             run = self._resumed(plan, checkpoint_id, inputs, accept_changes=accept_changes)
-        if begun is not None:
-            begun(run)
-        for step in plan.steps:
-            if step.name not in run.steps or run.steps[step.name].status == "failed":
-                is_last = step is plan.steps[-1]
-                await self._take(step, run, "completed" if is_last else "running")
+        with self._held(run):
+            if begun is not None:
+                begun(run)
+            for step in plan.steps:
+                if step.name not in run.steps or run.steps[step.name].status == "failed":
+                    is_last = step is plan.steps[-1]
+                    await self._take(step, run, "completed" if is_last else "running")
         return run
+
+    # Having it
+
+    @contextlib.contextmanager
+    def _held(self, run: Run) -> Iterator[None]:
+        """Inside, nobody else goes on with it, and what is saved is refused if somebody does."""
+        before = self._head(run)
+        attempt = self._claimed(run)
+        try:
+            if before == run.checkpoint_id != self._head(run):
+                raise Conflict(f"run {run.id!r} has just gone on elsewhere; look at it again")
+            with working(attempt):
+                yield
+        except BaseException as error:
+            if not attempt.is_lost:
+                with contextlib.suppress(LeaseLost):  # what has happened matters more
+                    attempt.fail(error)  # it has one attempt: nobody takes it up unasked
+            raise
+        attempt.complete()
+
+    def _claimed(self, run: Run) -> Attempt:
+        try:
+            return self._vault.tasks.claim(run.id, force=True)
+        except NotFound:  # new, or its task was forgotten
+            self._add(run)
+        except Conflict as error:
+            raise Conflict(f"run {run.id!r} cannot be gone on with now: {error}") from error
+        return self._claimed(run)
+
+    def _add(self, run: Run) -> None:
+        self._vault.tasks.add(
+            run.id,
+            f"workflow {run.workflow}",
+            key=f"workflow:{run.id}",
+            max_attempts=1,
+            not_before=NEVER,
+            metadata={"workflow": {"name": run.workflow, "run": run.id}},
+        )
+
+    def _head(self, run: Run) -> str | None:
+        head = self._vault.timeline(run.id).head
+        return None if head is None else head.id
 
     def _check_agents(self, plan: Workflow) -> None:
         for step in plan.steps:

@@ -10,7 +10,7 @@ from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailab
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work
-from hardsave.tasks import adding, names, settings, states, steps
+from hardsave.tasks import adding, names, recovery, settings, states, steps
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import Desk
@@ -313,11 +313,17 @@ class Tasks:
         try:
             outlived = self.recover().outlived
         except Unavailable:
-            return task  # it is used from another machine: nobody can tell
+            return self._unheld(task)  # it is used from another machine: nobody can tell
         for each in outlived:
             if each.task.id == task.name:
                 raise Conflict(str(each))
-        return self._found(task.name)
+        return self._unheld(self._found(task.name))
+
+    def _unheld(self, task: TaskRecord) -> TaskRecord:
+        if task.state == "in_progress":
+            by = recovery.holder(task, self._desk.store.owners(self._desk.user))
+            raise Conflict(f"task {task.name!r} is in_progress: {by} is at work on it")
+        return task
 
     def runner(
         self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False

@@ -64,6 +64,14 @@ def orphaned(
     return found
 
 
+def holder(task: TaskRecord, owners: Iterable[OwnerRecord]) -> str:
+    """Who is at work on a task, for somebody who wants it too."""
+    found = next((owner for owner in owners if owner.id == task.owner), None)
+    if found is None:
+        return "somebody"
+    return f"process {found.pid} (session {found.session!r})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dead:
     """A session that ended without saying so."""

@@ -1,16 +1,19 @@
 """Workflows that go on where they were."""
 
 import asyncio
+import contextlib
+import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, NotFound, Unstorable
+from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.plan import read
 from hardsave.runtime.workflow import Run, StepFailed, WorkflowExecutor
@@ -199,6 +202,93 @@ def test_what_does_not_fit_is_refused(vault: hardsave.Vault) -> None:
     done = run(vault, "workflow: {name: x}\n" + TEN, {"count": Counting()})
     with pytest.raises(Conflict, match="is of workflow 'x', not of 'w'"):
         run(vault, TEN, {"count": Counting()}, checkpoint_id=done.checkpoint_id)
+
+
+# Two at once
+
+
+def test_of_two_who_go_on_with_a_run_one_does_and_the_other_is_told_who(
+    vault: hardsave.Vault,
+) -> None:
+    text = "steps: [{name: a, agent: count}, {name: b, agent: slow}, {name: c, agent: count}]"
+    plan, count, begun = read(text, "w.yaml"), Counting(), asyncio.Event()
+    with pytest.raises(StepFailed) as caught:
+        run(vault, text, {"count": count, "slow": Counting(fails=9)})
+    start = caught.value.run.checkpoint_id
+
+    async def both() -> Run:
+        go = asyncio.Event()
+
+        async def slow(inputs: dict[str, Any]) -> str:
+            begun.set()
+            await go.wait()
+            return "done"
+
+        executor = WorkflowExecutor({"count": count, "slow": slow}, vault=vault)
+        first = asyncio.create_task(executor.run(plan, checkpoint_id=start))
+        await begun.wait()
+        with pytest.raises(
+            Conflict, match=rf"process {os.getpid()} \(session 'attempts'\) is at work on it"
+        ):
+            await executor.run(plan, checkpoint_id=start)
+        go.set()
+        return await first
+
+    assert asyncio.run(both()).ok
+    assert len(count.calls) == 2
+
+
+def test_a_run_that_somebody_else_has_just_finished_is_not_run_again(
+    vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, text = Counting(), "steps: [{name: a, agent: count}, {name: b, agent: flaky}]"
+    with pytest.raises(StepFailed) as caught:
+        run(vault, text, {"count": count, "flaky": Counting(fails=1)})
+    start = caught.value.run.checkpoint_id
+    claim = WorkflowExecutor._claimed
+
+    def late(self: WorkflowExecutor, held: Run) -> Any:
+        monkeypatch.undo()
+        options = {"checkpoint_id": start}
+        other = threading.Thread(
+            target=run, args=(vault, text, {"count": count, "flaky": count}), kwargs=options
+        )
+        other.start()  # a thread, as a loop runs here already
+        other.join()
+        return claim(self, held)
+
+    monkeypatch.setattr(WorkflowExecutor, "_claimed", late)
+    with pytest.raises(Conflict, match="has just gone on elsewhere"):
+        run(vault, text, {"count": count, "flaky": count}, checkpoint_id=start)
+    assert len(count.calls) == 2
+
+
+def test_who_was_taken_for_dead_saves_nothing_more(vault: hardsave.Vault) -> None:
+    def steal(inputs: dict[str, Any]) -> None:
+        (task,) = vault.tasks.find(state="in_progress")
+        vault.tasks.cancel(task.id)  # as whoever finds its lease passed takes it away
+
+    count = Counting()
+    text = "steps: [{name: a, agent: count}, {name: b, agent: steal}, {name: c, agent: count}]"
+    with pytest.raises(LeaseLost):
+        run(vault, text, {"count": count, "steal": steal})
+    (line,) = vault.timelines()
+    assert (len(line), len(count.calls)) == (1, 1)
+
+
+def test_a_runner_of_tasks_never_takes_up_a_run(vault: hardsave.Vault) -> None:
+    def fail(inputs: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    for agent in (Counting(), Counting(fails=9), fail):
+        with contextlib.suppress(StepFailed, KeyboardInterrupt):
+            run(vault, "steps: [{name: a, agent: it}]", {"it": agent})
+    ran = []
+    with vault.tasks.runner("others") as runner:
+        runner.run(lambda attempt: ran.append(attempt.id), until_idle=True)
+    assert ran == []
+    assert vault.tasks.stats().failed == 2
+    assert vault.tasks.stats().completed == 1
 
 
 PROGRAM = """

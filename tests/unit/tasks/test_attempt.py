@@ -1,5 +1,6 @@
 """Attempts and their steps."""
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -422,7 +423,8 @@ def test_what_nobody_asked_cannot_be_answered(room: Room) -> None:
 
 def test_of_two_attempts_at_one_task_the_second_is_refused(room: Room) -> None:
     room.tasks.add("t1")
-    with room.tasks.attempt("t1"), pytest.raises(Conflict, match="somebody is at work on it"):
+    says = rf"process {os.getpid()} \(session 'attempts'\) is at work on it"
+    with room.tasks.attempt("t1"), pytest.raises(Conflict, match=says):
         room.tasks.claim("t1")
 
 
