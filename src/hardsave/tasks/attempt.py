@@ -62,6 +62,7 @@ class Attempt(Listener):
         self._record = record
         self._calls = Calls(desk, record, journal, _Holder(self), unknown)
         self._retry = retry
+        self._claimed_at = record.epoch
         self._pid = os.getpid()
         self._mutex = threading.Lock()
         self._is_over = False
@@ -309,10 +310,11 @@ class _AtWork:
         return desk.store is store and desk.user == user
 
     def standing(self) -> current.Standing | None:
-        task = self._attempt._record
-        if self._attempt._is_over:
+        task, is_lost = self._attempt._record, self._attempt.is_lost
+        if self._attempt._is_over and not is_lost:
             return None
-        return current.Standing(task.name, task.generation, task.attempts, task.epoch)
+        epoch = self._attempt._claimed_at if is_lost else task.epoch
+        return current.Standing(task.name, task.generation, task.attempts, epoch)
 
     def lost(self) -> None:
         self._attempt.lost()

@@ -28,7 +28,8 @@ class Work(Protocol):
         """Whether its task is in this ledger."""
 
     def standing(self) -> Standing | None:
-        """None once it has ended: what is saved after that is nobody's."""
+        """None once it has ended: what is saved after that is nobody's. One that was handed back
+        or taken away stands where it was claimed, and nothing that it writes holds."""
 
     def lost(self) -> None:
         """Know that the task is somebody else's now."""

@@ -7,11 +7,11 @@ is looked at again. A process that dies leaves nothing that anybody sees.
 
 from collections.abc import Callable, Mapping
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.frames import FrameReader, Section
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.base import ObjectsGone
-from hardsave.vault import archive
+from hardsave.vault import archive, fencing
 from hardsave.vault.arrival import Brought, Plan
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
@@ -43,9 +43,11 @@ def bring(
                 is_stored = True
             pin.put({})  # still held, or it says so
             try:
-                context.store.commit(plan.batch(entry))
+                fencing.commit(context, plan.batch(entry))
             except ObjectsGone:
                 is_stored = False
+            except LeaseLost:
+                raise
             except Conflict:
                 continue  # what was decided on has changed: look again
             else:

@@ -28,7 +28,7 @@ from hardsave.objects.records import CheckpointRecord, Id, LogRecord, Tombstone
 from hardsave.objects.rewriting import Rewriting
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.timeline import names
-from hardsave.vault import operations, purge_tasks, search
+from hardsave.vault import fencing, operations, purge_tasks, search
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
@@ -118,7 +118,8 @@ def _forget_names(context: Context, old: bytes) -> None:
         after = rows[-1].number
     if last:
         record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        context.store.commit(Batch(context.user, record, changes=Changes(forget_log=last)))
+        batch = Batch(context.user, record, changes=Changes(forget_log=last))
+        fencing.commit(context, batch)
 
 
 def _names(effects: Effects, old: bytes) -> bool:
@@ -138,7 +139,7 @@ def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
             raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
     entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
     changes = Changes(moves=moves, drop=ids)
-    context.store.commit(Batch(context.user, entry, changes=changes))
+    fencing.commit(context, Batch(context.user, entry, changes=changes))
 
 
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
@@ -201,7 +202,7 @@ class _Rewriter:
             changes = Changes(replace=changed)
             requires = {each.snapshot for each in changed if each.snapshot is not None}
             batch = Batch(context.user, entry, None, objects, requires, changes)
-            context.store.commit(batch)
+            fencing.commit(context, batch)
         return len(changed)
 
     def _rewritten(

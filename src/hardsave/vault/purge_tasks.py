@@ -10,6 +10,7 @@ from hardsave.errors import Conflict
 from hardsave.objects.records import EntryRecord, LogRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import TaskQuery, Work
+from hardsave.vault import fencing
 from hardsave.vault.context import Context
 
 _PAGE = 500
@@ -25,7 +26,7 @@ def forget(context: Context, old: bytes) -> int:
     if found:
         entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
         work = Work(forget=[task.name for task in found])
-        context.store.commit(Batch(context.user, entry, work=work))
+        fencing.commit(context, Batch(context.user, entry, work=work))
     return len(found)
 
 

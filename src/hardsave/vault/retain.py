@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from hardsave.errors import Conflict, Misuse
+from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline.policy import DEFAULT, MICROSECOND, Policy
 from hardsave.timeline.retention import Plan, Row, choose
-from hardsave.vault import operations
+from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry
 
@@ -62,6 +62,8 @@ def apply(context: Context, plan: Plan) -> Retained:
             for ids, entries in _commits(context, view, wanted):
                 dropped += ids
                 forgotten += entries
+        except LeaseLost:
+            raise
         except Conflict:
             continue
         return Retained(dropped, len(wanted) - dropped, forgotten)
@@ -210,6 +212,6 @@ def _commits(context: Context, view: _View, wanted: set[Id]) -> Iterator[tuple[i
         event = LogRecord(0, context.new_id(), None, "retain", context.clock(), data)
         forget = outdated[-1].number if outdated else 0
         changes = Changes(drop=chunk, forget_log=forget, latest=latest)
-        latest = context.store.commit(Batch(context.user, event, changes=changes))
+        latest = fencing.commit(context, Batch(context.user, event, changes=changes))
         yield len(chunk), len(outdated)
         outdated = []

@@ -20,7 +20,7 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.timeline.refs import to_text
-from hardsave.vault import operations, rollback
+from hardsave.vault import fencing, operations, rollback
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects, FilesMove
@@ -221,7 +221,7 @@ def fork(
     entry = LogRecord(0, id or context.new_id(), name, "fork", moment, data)
     changes = Changes(keeps=(source.id,), checkpoints=added)
     needed = source.roots if added else ()
-    context.store.commit(Batch(context.user, entry, move, requires=needed, changes=changes))
+    fencing.commit(context, Batch(context.user, entry, move, requires=needed, changes=changes))
     return become
 
 
@@ -308,16 +308,15 @@ def _operate(
         effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
         effects = effects._replace(tasks=rollback.marks(plan.tasks))
         work = rollback.rolled_back(context, plan.tasks, id)
-        work = work._replace(fences=rollback.fences(context))
         data = operations.encode(effects)
         record = LogRecord(0, id, name, kind, context.clock(), data)
         changes = Changes(hide=plan.hide, keeps=plan.keeps)
         try:
-            context.store.commit(Batch(context.user, record, move, changes=changes, work=work))
+            fencing.commit(context, Batch(context.user, record, move, changes=changes, work=work))
         except CheckpointGone as error:
             raise NotFound(f"{error}; choose another checkpoint") from error
         except LeaseLost:
-            if rollback.is_lost(context):
+            if fencing.is_lost(context):
                 raise
             continue  # somebody has claimed or ended one of the tasks: look again
         except Conflict:

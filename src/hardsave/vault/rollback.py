@@ -12,8 +12,8 @@ from typing import NamedTuple
 from hardsave.errors import Corrupt
 from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, TaskRecord
 from hardsave.stores.base import Query
-from hardsave.stores.ledger import NO_WORK, Fence, TaskMove, Work
-from hardsave.tasks import current, states
+from hardsave.stores.ledger import NO_WORK, TaskMove, Work
+from hardsave.tasks import states
 from hardsave.tasks.steps import Journal
 from hardsave.vault.context import Context
 from hardsave.vault.operations import TaskMark
@@ -166,19 +166,6 @@ def told(context: Context, tasks: Iterable[TaskRecord]) -> None:
 
 
 # What a commit does to them
-
-
-def fences(context: Context) -> tuple[Fence, ...]:
-    """What must hold for whatever is done here: the attempt under way has its task still."""
-    work = current.work(context.store, context.user)
-    standing = None if work is None else work.standing()
-    return () if standing is None else (Fence(standing.task, standing.epoch),)
-
-
-def is_lost(context: Context) -> bool:
-    """Whether the attempt under way has its task no longer."""
-    held = [(fence, context.store.task(context.user, fence.task)) for fence in fences(context)]
-    return any(task is None or task.epoch != fence.epoch for fence, task in held)
 
 
 def rolled_back(context: Context, tasks: Iterable[TaskRecord], operation: Id) -> Work:

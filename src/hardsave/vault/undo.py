@@ -3,17 +3,17 @@
 Contract. Each call takes back (or does again) one operation, whole, in one commit that holds
 only if no other operation was logged meanwhile; if one was, it looks again. What it would
 take back must still stand for every timeline that it touched. It is logged itself, so
-nothing that it does is final.
+nothing that it does is final. Refused, like a save, to an attempt that has lost its task.
 """
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from hardsave.errors import Conflict, Corrupt, NotFound
+from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, CheckpointGone, Move
-from hardsave.vault import operations
+from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
 
@@ -143,6 +143,8 @@ def _turned(
     except CheckpointGone:
         raise
     except Conflict as error:
+        if isinstance(error, LeaseLost) and fencing.is_lost(context):
+            raise
         raise _Moved from error
     done = Entry(number, id, kind, timeline, record.created_at, turn.effects)
     return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
@@ -160,11 +162,11 @@ def _aside(context: Context, name: str, files: FilesMove | None) -> Move | None:
 def _committed(context: Context, batch: Batch, entry: Entry, kind: str) -> int:
     """Commit it, with the tasks that the entry was about."""
     if not entry.effects.tasks:
-        return context.store.commit(batch)
+        return fencing.commit(context, batch)
     from hardsave.vault import rollback  # with the ledger, which few undos touch
 
     work = rollback.turned(context, entry.effects.tasks, kind, batch.event.id)
-    number = context.store.commit(batch._replace(work=work))
+    number = fencing.commit(context, batch._replace(work=work))
     rollback.told(context, [move.become for move in work.moves])
     return number
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextvars import copy_context
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from hardsave.errors import LeaseLost
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.attempt import working
 from hardsave.tasks.awaited import Attempt
+from hardsave.timeline.policy import Policy
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.desk import Desk
@@ -86,6 +90,65 @@ def test_a_save_is_refused_once_somebody_else_has_the_task(vault: Vault, line: T
     assert line.load() == {"turn": 0}
     line.save({"turn": 2})
     assert len(line) == 2
+
+
+LAST = Policy(max_per_timeline=1, undo_window=timedelta(0))
+MOVES: dict[str, Callable[[Vault, Timeline, Path], object]] = {
+    "save": lambda vault, line, there: line.save({"turn": 9}, expect=hardsave.ANY_HEAD),
+    "fork": lambda vault, line, there: line.fork(name="other"),
+    "rewind": lambda vault, line, there: line.rewind("@~1"),
+    "undo": lambda vault, line, there: vault.undo(),
+    "redo": lambda vault, line, there: vault.redo(),
+    "clear": lambda vault, line, there: line.clear(),
+    "delete": lambda vault, line, there: line.delete(),
+    "purge": lambda vault, line, there: vault.purge(timeline=line.name),
+    "retain": lambda vault, line, there: vault.apply(vault.plan_retention(LAST)),
+    "import": lambda vault, line, there: vault.import_file(there),
+}
+TAKEN: dict[str, Callable[[Vault, hardsave.Attempt], object]] = {
+    "away": lambda vault, attempt: vault.tasks.cancel(attempt.id),
+    "handed back": lambda vault, attempt: attempt.hand_back(),
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.parametrize("move", MOVES)
+def test_nothing_moves_a_timeline_for_an_attempt_that_has_lost_its_task(
+    store: MemoryStore, vault: Vault, line: Timeline, tmp_path: Path, move: str, taken: str
+) -> None:
+    with hardsave.open("memory://") as elsewhere:
+        elsewhere.timeline("brought").save({})
+        elsewhere.export_file(tmp_path / "there")
+    for turn in range(4):
+        line.save({"turn": turn})
+    for _ in range(2):
+        line.rewind("@~1")
+    vault.undo()  # so that there is something to undo, and to redo
+    before = (line.head, len(line), [each.name for each in vault.timelines()])
+    vault.tasks.add("t1")
+    attempt = vault.tasks.claim("t1")
+    with working(attempt):
+        TAKEN[taken](vault, attempt)
+        with pytest.raises(LeaseLost):
+            MOVES[move](vault, line, tmp_path / "there")
+        assert attempt.is_lost
+    assert before == (line.head, len(line), [each.name for each in vault.timelines()])
+    MOVES[move](vault, line, tmp_path / "there")  # anybody else may
+
+
+def test_files_of_a_fork_are_taken_back_if_its_attempt_has_lost_its_task(
+    desk: Desk, tmp_path: Path
+) -> None:
+    workspace = desk.vault.workspace(desk.work)
+    (desk.work / "a").write_text("a")
+    saved = desk.vault.timeline("main").save({}, workspace=workspace)
+    desk.vault.tasks.add("t1")
+    with working(desk.vault.tasks.claim("t1")):
+        desk.vault.tasks.cancel("t1")
+        with pytest.raises(LeaseLost):
+            workspace.fork(saved, tmp_path / "fork", name="other")
+    assert [line.name for line in desk.vault.timelines()] == ["main"]
+    assert not (tmp_path / "fork" / "a").exists()
 
 
 def test_what_is_saved_after_an_attempt_has_ended_is_nobody_s(vault: Vault, line: Timeline) -> None:
