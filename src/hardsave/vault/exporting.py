@@ -1,20 +1,26 @@
-"""Writing an export: objects as they are met, children first, then what leads to them."""
+"""Writing an export: objects as they are met, children first, then what leads to them.
 
+A pin holds all objects for as long as it takes, so that retention and gc beside it cost it
+nothing. Where none can be had, because the disk is full, they may: then it says so.
+"""
+
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Conflict, Corrupt, Unavailable
+from hardsave.logs import log
 from hardsave.objects import envelope
 from hardsave.objects.frames import Counts, FrameWriter, Section, Totals
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord
+from hardsave.timeline.refs import to_text
 from hardsave.vault import archive, selection
 from hardsave.vault.context import Context
+from hardsave.vault.pin import Pin
 from hardsave.vault.scratch import Scratch
-from hardsave.vault.selection import Selection
+from hardsave.vault.selection import Piece, Selection
 
 _TABLES = """
     CREATE TABLE written (address BLOB PRIMARY KEY) WITHOUT ROWID;
-    CREATE TABLE records (place INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 _MOST_AHEAD = 16  # objects read at once: each may bring a pack of 256 KiB along
 _AHEAD_BYTES = 4 * 1024 * 1024
@@ -25,22 +31,36 @@ def write(
     context: Context, timelines: Iterable[str] | None, to: Callable[[bytes], None]
 ) -> tuple[Counts, Totals]:
     """Write an export of some timelines, or of all; what is in it."""
-    with Scratch(selection.TABLES + _TABLES) as scratch:
+    with Scratch(selection.TABLES + _TABLES) as scratch, _held(context) as keep:
         chosen = Selection(context, scratch)
         counts = chosen.choose(timelines)
         frames = FrameWriter(to, counts)
         walk = Walk(context, scratch)
-        for past in chosen.past():
-            if isinstance(past.record, CheckpointRecord):
-                for data in walk.objects(past.record):
-                    frames.add(Section.OBJECTS, data)
-            # As it is now: what it leads to has just been written.
-            scratch.do("INSERT INTO records (data) VALUES (?)", archive.from_past(past))
+        for piece in chosen.past():
+            for data in walk.objects(piece):
+                keep()
+                frames.add(Section.OBJECTS, data)
         for line in chosen.timelines():
             frames.add(Section.TIMELINES, archive.from_timeline(line))
-        for (data,) in scratch.rows("SELECT data FROM records ORDER BY place"):
-            frames.add(Section.HISTORY, data)
+        for piece in chosen.past():
+            frames.add(Section.HISTORY, piece.data)
         return counts, frames.finish()
+
+
+@contextlib.contextmanager
+def _held(context: Context) -> Iterator[Callable[[], None]]:
+    """Inside, nothing of this user is collected, as long as the function is called now and then."""
+    pin = Pin(context, "export")
+    try:
+        pin.put({})
+    except Unavailable as error:
+        log(__name__).warning("an export is made without a pin, and gc may end it: %s", error)
+        yield lambda: None
+        return
+    try:
+        yield pin.keep
+    finally:
+        pin.give_back()
 
 
 class Walk:
@@ -58,15 +78,17 @@ class Walk:
         self._ahead_bytes = 0
         self._many = 2  # to read ahead: more while they are small
 
-    def objects(self, record: CheckpointRecord) -> Iterator[bytes]:
+    def objects(self, piece: Piece) -> Iterator[bytes]:
         """What is new in a checkpoint's state and files."""
         try:
-            for root in record.roots:
+            for root in piece.roots:
                 yield from self._below(root)
         except Corrupt as error:
-            if self._context.store.checkpoint(self._context.user, record.id) is None:
-                raise selection.dropped(record.id) from error
-            raise
+            if self._context.store.checkpoint(self._context.user, piece.id) is not None:
+                raise
+            raise Conflict(
+                f"checkpoint {to_text(piece.id)} was dropped during the export; export again"
+            ) from error
 
     def _below(self, root: Hash) -> Iterator[bytes]:
         """Depth first, with a stack of its own: (address, object, what it still waits for)."""

@@ -9,11 +9,13 @@ from hardsave.objects.hashing import Hash
 from hardsave.vault.context import Context
 
 PIN_SECONDS = 3600.0
+KEEP_SECONDS = 60.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
 
 
 class Pin:
-    """Keeps what was put from being collected, as long as puts follow each other."""
+    """Keeps what was put, and what is there, from being collected, as long as puts follow each
+    other."""
 
     def __init__(self, context: Context, what: str) -> None:
         self._context = context
@@ -29,6 +31,11 @@ class Pin:
         store, user = self._context.store, self._context.user
         store.put(user, objects, pin=self._pin, seconds=PIN_SECONDS)
         self._last = now
+
+    def keep(self) -> None:
+        """Hold on, where nothing is put for a while: costs a write now and then."""
+        if self._last is None or time.clock_gettime(_CLOCK) - self._last > KEEP_SECONDS:
+            self.put({})
 
     def give_back(self) -> None:
         if self._last is None:

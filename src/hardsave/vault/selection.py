@@ -12,16 +12,20 @@ The order
     checkpoint led to, by timeline and number. Importing commits them in the same order, so
     an export of an import is the same file again.
 
-What has been saved since the first look is left out.
+What has been saved since the first look is left out, and what is deleted or dropped since is in
+it: records are kept as they were listed.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from hardsave.errors import Conflict, Corrupt, NotFound
+from hardsave.errors import Corrupt, NotFound
 from hardsave.objects.frames import Counts
+from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, Tombstone
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
+from hardsave.vault import archive
 from hardsave.vault.archive import Past
 from hardsave.vault.context import Context
 from hardsave.vault.scratch import Scratch
@@ -41,6 +45,9 @@ TABLES = """
         whole   INTEGER NOT NULL, -- as its timeline's
         mark    INTEGER NOT NULL  -- see below
     ) WITHOUT ROWID;
+    CREATE TABLE listed (
+        id BLOB PRIMARY KEY, data BLOB NOT NULL, root BLOB NOT NULL, snapshot BLOB
+    ) WITHOUT ROWID;
     CREATE INDEX past_by_seq ON past (line, seq);
     CREATE VIEW chosen AS         -- alive: as a checkpoint, not as a tombstone
         SELECT *, number IS NOT NULL AND (mark = 2 OR (whole AND NOT hidden)) AS alive FROM past;
@@ -54,9 +61,18 @@ _NEEDED = 2  # the history of another one does
 _PAGE = 500
 
 _PLACED = """
-    SELECT o.place, c.id, c.line, c.seq, c.parent, c.alive, c.hidden
-    FROM ordered AS o JOIN chosen AS c ON c.id = o.id WHERE o.place > ? ORDER BY o.place LIMIT ?
+    SELECT o.place, c.id, c.line, c.seq, c.parent, c.alive, l.data, l.root, l.snapshot
+    FROM ordered AS o JOIN chosen AS c ON c.id = o.id LEFT JOIN listed AS l ON l.id = o.id
+    WHERE o.place > ? ORDER BY o.place LIMIT ?
 """
+
+
+class Piece(NamedTuple):
+    """A checkpoint or a tombstone of an export."""
+
+    id: Id
+    data: bytes  # as the file holds it
+    roots: tuple[Hash, ...]  # what it leads to
 
 
 class Selection:
@@ -87,15 +103,16 @@ class Selection:
             line = line._replace(is_deleted=bool(line.is_deleted))
             yield line._replace(head=self._shown(line)) if is_whole else self._lent(line)
 
-    def past(self) -> Iterator[Past]:
+    def past(self) -> Iterator[Piece]:
         """Checkpoints and tombstones, each parent before its children."""
         after = 0
         while rows := list(self._scratch.rows(_PLACED, after, _PAGE)):
-            for _, id, line, seq, parent, is_alive, is_hidden in rows:
+            for _, id, line, seq, parent, is_alive, data, *roots in rows:
                 if is_alive:
-                    yield Past(self._checkpoint(id), bool(is_hidden))
+                    yield Piece(id, data, tuple(root for root in roots if root is not None))
                 else:
-                    yield Past(Tombstone(id, line, seq, parent))
+                    stone = Tombstone(id, line, seq, parent)
+                    yield Piece(id, archive.from_past(Past(stone)), ())
             after = rows[-1][0]
 
     # Choosing
@@ -138,6 +155,9 @@ class Selection:
         number, is_hidden = None, False
         if isinstance(record, CheckpointRecord):
             number, is_hidden = record.number, record.is_hidden
+            data = archive.from_past(Past(record, is_hidden))
+            keep = "INSERT OR IGNORE INTO listed VALUES (?, ?, ?, ?)"
+            self._scratch.do(keep, record.id, data, record.root, record.snapshot)
         return self._scratch.do(
             "INSERT OR IGNORE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             *(record.id, record.timeline, record.seq, record.parent),
@@ -240,13 +260,3 @@ class Selection:
         if found is None:
             raise Corrupt(f"checkpoint {to_text(id)} is missing; run verify")
         return found
-
-    def _checkpoint(self, id: Id) -> CheckpointRecord:
-        found = self._store.checkpoint(self._user, id)
-        if found is None:
-            raise dropped(id)
-        return found
-
-
-def dropped(id: Id) -> Conflict:
-    return Conflict(f"checkpoint {to_text(id)} was dropped during the export; export again")

@@ -1,7 +1,8 @@
 """Timelines in one file, to carry them to another store: export and import.
 
 Export. The file is written beside its target, synced, and put in its place whole; until
-then a target that was there stays as it was. The same history makes the same file.
+then a target that was there stays as it was. The same history makes the same file. It holds what
+was there when it began, whatever is deleted, dropped or collected meanwhile.
 
 Import. The file is read and checked to its end before the store is touched. Then it is one
 operation: all of it is there, or nothing. Once more changes nothing. See `importing` for what

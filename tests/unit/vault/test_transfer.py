@@ -5,6 +5,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
+from hardsave.timeline.policy import Policy
 from hardsave.vault import exporting, importing
+from hardsave.vault.selection import Piece
 from hardsave.vault.transfer import Imported
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import Clock, messages
@@ -539,29 +541,63 @@ def test_a_save_during_an_export_is_left_out(file: Path, monkeypatch: Any) -> No
     fill(source, "main", 3)
     walked = exporting.Walk.objects
 
-    def slowly(walk: exporting.Walk, record: CheckpointRecord) -> Iterator[bytes]:
+    def slowly(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
         fill(source, "main", 1)
         fill(source, "other", 1)
-        return walked(walk, record)
+        return walked(walk, piece)
 
     monkeypatch.setattr(exporting.Walk, "objects", slowly)
     assert carried(source, target, file) == Imported(("main",), 3, 0, 0, {})
 
 
-def test_a_checkpoint_dropped_during_an_export_is_a_conflict(file: Path, monkeypatch: Any) -> None:
-    source = Vault(MemoryStore(), clock=Clock())
-    fill(source, "main", 3)
-    first = source.get("main:1").record
+def dropped_meanwhile(source: Vault, monkeypatch: Any) -> None:
+    """Retention and gc run to their end once an export has begun."""
     walked = exporting.Walk.objects
 
-    def dropping(walk: exporting.Walk, record: CheckpointRecord) -> Iterator[bytes]:
-        store = source._context.store
-        assert isinstance(store, MemoryStore)
-        store.commit(Batch(None, an_entry("gone"), changes=Changes(drop=[first.id])))
-        store._tenant(None).objects.clear()
-        return walked(walk, record)
+    def dropping(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
+        monkeypatch.undo()
+        newest = Policy(max_per_timeline=1, undo_window=timedelta(0))
+        assert source.apply(source.plan_retention(newest)).dropped == 5
+        source.delete("main:6")
+        source.apply(source.plan_retention(newest))
+        source.gc()
+        return walked(walk, piece)
 
     monkeypatch.setattr(exporting.Walk, "objects", dropping)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_retention_and_gc_beside_an_export_cost_it_nothing(
+    file: Path, tmp_path: Path, monkeypatch: Any, kind: str
+) -> None:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    with Vault(store, clock=Clock()) as source, Vault(MemoryStore(), clock=Clock()) as target:
+        fill(source, "main", 6)
+        source.export_file(file)
+        before = file.read_bytes()
+        dropped_meanwhile(source, monkeypatch)
+        assert carried(source, target, file) == Imported(("main",), 6, 0, 0, {})
+        assert file.read_bytes() == before
+        assert target.verify().ok
+        assert source.verify().ok
+        source.gc()  # the pin was given back: what was dropped goes now
+        assert source.stats().objects < target.stats().objects
+
+
+def test_an_export_without_a_pin_is_made_and_says_if_gc_has_ended_it(
+    file: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Vault(MemoryStore(), clock=Clock())
+    fill(source, "main", 6)
+
+    def full(*args: Any, **options: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(MemoryStore, "put", full)
+    source.export_file(file)
+    assert "without a pin" in caplog.text
+    dropped_meanwhile(source, monkeypatch)
+    monkeypatch.setattr(MemoryStore, "put", full)
     with pytest.raises(Conflict, match="export again"):
         source.export_file(file)
 
