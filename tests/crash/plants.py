@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
-from hardsave.stores.sqlite import connection, merge, opening
+from hardsave.stores.sqlite import connection, merge, opening, schema
 from hardsave.stores.sqlite.index import add_rows
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.round import Item, Round
@@ -49,7 +49,7 @@ def mark_before_commit() -> None:
     transact = Writer._transact
 
     def transact_marked(self: Writer, items: Sequence[Item]) -> Round:
-        self._mark.write(opening.last_number(self._connection) + 1, relaxed=False)
+        self._mark.write(schema.last_number(self._connection) + 1, relaxed=False)
         return transact(self, items)
 
     mock.patch.object(Writer, "_transact", transact_marked).start()

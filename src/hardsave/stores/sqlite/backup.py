@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite import cramped, packs
 from hardsave.stores.sqlite.connection import (
     CHECKSUM_VFS,
     in_our_words,
@@ -95,15 +95,25 @@ def look(store: str) -> apsw.Connection | None:
     except FileNotFoundError:  # perhaps it is being replaced right now
         return None
     load_checksums()
-    with in_our_words(path):
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=CHECKSUM_VFS)
-        try:
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            if connection.pragma("application_id") != APPLICATION_ID:
-                raise Corrupt(f"{path} is no backup of a store, or its header is damaged")
-        except BaseException:
-            connection.close()
+    try:
+        with in_our_words(path):
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=CHECKSUM_VFS)
+            return _checked(connection, path)
+    except Unavailable as error:
+        if not cramped.is_for_want_of_room(error):
             raise
+    with in_our_words(path):
+        return _checked(cramped.connect(path), path)
+
+
+def _checked(connection: apsw.Connection, path: str) -> apsw.Connection:
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if connection.pragma("application_id") != APPLICATION_ID:
+            raise Corrupt(f"{path} is no backup of a store, or its header is damaged")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

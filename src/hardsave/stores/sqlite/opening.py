@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from hardsave.errors import Corrupt, Misuse
+from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import backup, schema
@@ -26,6 +26,7 @@ from hardsave.stores.sqlite.connection import (
     refuse_network_file_system,
     seems_cut,
 )
+from hardsave.stores.sqlite.cramped import Cramped, is_for_want_of_room
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark, MarkRecord
 from hardsave.stores.sqlite.presence import Presence
@@ -41,8 +42,9 @@ def prepare(
     presence: Presence,
     *,
     is_open_here: bool,
-) -> apsw.Connection:
-    """Create, check or take over the file, under the writer's lock, before anybody uses it."""
+) -> apsw.Connection | Cramped:
+    """Create, check or take over the file, under the writer's lock, before anybody uses it. On a
+    full disk it can only be read."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -59,6 +61,11 @@ def prepare(
             connection = _open(path, durability, mark, is_open_here=is_open_here)
         except Corrupt as damage:
             connection = _take_over(path, durability, mark, presence, damage)
+        except Unavailable as error:
+            if not is_for_want_of_room(error):
+                raise
+            presence.share()
+            return _cramped(path, mark, error)
         try:
             presence.share()
         except BaseException:
@@ -67,6 +74,15 @@ def prepare(
         return connection
     finally:
         lock.release()
+
+
+def _cramped(path: str, mark: Mark, error: Unavailable) -> Cramped:
+    try:
+        found = Cramped(path, mark)
+    except Unavailable:
+        raise error from error.__cause__  # it is not that alone
+    log(__name__).warning("%s is opened for reading alone: no space is left for it", path)
+    return found
 
 
 def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) -> apsw.Connection:
@@ -91,7 +107,7 @@ def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) 
             schema.migrate(connection)
             _check_suspicion(connection, path)
             _compare_with_mark(connection, path, mark, durability)
-        if last_number(connection) == 0:
+        if schema.last_number(connection) == 0:
             # Whoever made the folders may have died before they were safe.
             for created in _folders(path):
                 _sync_folder(created)
@@ -204,7 +220,7 @@ def _compare_with_mark(
     connection: apsw.Connection, path: str, mark: Mark, durability: Durability
 ) -> None:
     """A store that ends before its mark has lost acknowledged saves."""
-    number = last_number(connection)
+    number = schema.last_number(connection)
     known = mark.read()
     if known is None or known.number > number or mark.may_be_old(known):
         _compare_with_backup(path, number)
@@ -233,15 +249,6 @@ def _compare_with_backup(path: str, number: int) -> None:
             f"{path} ends at commit {number}, but its backup at {copied.number}: a file was "
             "damaged, cut or replaced"
         )
-
-
-def last_number(connection: apsw.Connection) -> int:
-    found = connection.execute(
-        "SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints), "
-        "(SELECT coalesce(max(number), 0) FROM log), "
-        "(SELECT coalesce(max(number), 0) FROM ledger))"
-    ).get
-    return int(found)
 
 
 def _folders(path: str) -> list[str]:

@@ -22,6 +22,7 @@ from hardsave.stores.sqlite import backup, ledger, opened, packs, pins, room
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import at_one_moment, connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.finding import Finder
 from hardsave.stores.sqlite.gate import Gate
 from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
@@ -32,7 +33,7 @@ from hardsave.stores.sqlite.merge import Merger
 from hardsave.stores.sqlite.opening import prepare, suspect
 from hardsave.stores.sqlite.presence import Presence
 from hardsave.stores.sqlite.questions import Questions
-from hardsave.stores.sqlite.writer import Writer
+from hardsave.stores.sqlite.writer import Refusing, Writer
 
 
 class SqliteStore(Questions):
@@ -70,7 +71,7 @@ class SqliteStore(Questions):
         self._objects = Finder(self._met)
         self._users: dict[str | None, int] = {None: 0}
         try:
-            connection = prepare(
+            prepared = prepare(
                 self.path,
                 self._durability,
                 self._lock,
@@ -78,16 +79,8 @@ class SqliteStore(Questions):
                 self._presence,
                 is_open_here=opened.has(self.path),
             )
-            relaxed = self._durability == "process"
-            self._writer = Writer(
-                self.path,
-                connection,
-                self._lock,
-                self._mark,
-                self._objects.index,
-                self._connect,
-                relaxed=relaxed,
-            )
+            self._cramped = prepared if isinstance(prepared, Cramped) else None
+            self._writer = self._begin_writing(prepared)
         except OSError as error:
             self._let_go()
             raise Unavailable(
@@ -97,7 +90,8 @@ class SqliteStore(Questions):
             self._let_go()
             raise
         self._merger = Merger(self._writer, self._connect)
-        self._copier = Copier(self._writer) if self._has_backup else None
+        is_copied = self._has_backup and self._cramped is None
+        self._copier = Copier(self._writer) if is_copied else None
         access = Access(
             self._reading_at_once,
             self._reading,
@@ -108,15 +102,45 @@ class SqliteStore(Questions):
         )
         self._housekeeper = Housekeeper(self.path, access)
 
+    def _begin_writing(self, prepared: "apsw.Connection | Cramped") -> Writer:
+        if isinstance(prepared, Cramped):
+            return Refusing(prepared)
+        return Writer(
+            self.path,
+            prepared,
+            self._lock,
+            self._mark,
+            self._objects.index,
+            self._connect,
+            relaxed=self._durability == "process",
+        )
+
+    def _make_way(self, *, to_write: bool = False) -> None:
+        """What was opened on a full disk is opened anew once that may help."""
+        cramped = self._cramped
+        if cramped is not None and (to_write or cramped.has_moved()):
+            self._gate.hold()
+            try:
+                self._gate.shut(self._shut)
+            finally:
+                self._gate.let_go()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        if self._cramped is not None:
+            self._make_way(to_write=True)
+        with self._gate:
+            yield self._writer
+
     def _let_go(self) -> None:
         self._presence.close()
         self._mark.close()
         self._lock.close()
 
     def commit(self, batch: Batch) -> int:
-        with self._gate:
+        with self._writing() as writer:
             try:
-                number = self._writer.commit(batch)
+                number = writer.commit(batch)
             except (apsw.Error, Corrupt) as error:
                 self._note_damage(error)
                 raise
@@ -141,7 +165,8 @@ class SqliteStore(Questions):
 
     def _met(self, user: int, count: int) -> None:
         """Packs that were not known yet: whoever finds many of them waiting merges them."""
-        self._merger.met(user, count)
+        if self._cramped is None:
+            self._merger.met(user, count)
 
     def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         with self._reading() as connection:
@@ -162,13 +187,13 @@ class SqliteStore(Questions):
         return Moment(boot_id(), awake())
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
-        with self._gate:
-            return self._writer.hold(user, owner, is_new=is_new)
+        with self._writing() as writer:
+            return writer.hold(user, owner, is_new=is_new)
 
     def let_go(self, user: str | None, owner: Id) -> None:
         number = self._user(user)
-        with self._gate:
-            self._writer.apply(lambda connection: ledger.let_go(connection, number, owner))
+        with self._writing() as writer:
+            writer.apply(lambda connection: ledger.let_go(connection, number, owner))
 
     # Objects ahead of their batch, and those that nobody needs
 
@@ -176,15 +201,15 @@ class SqliteStore(Questions):
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
         held = pins.ours(pin)
-        with self._gate:
+        with self._writing() as writer:
             self._pins.add(held)
-            self._writer.put(user, objects, pins.Pin(held, pins.until(seconds)))
+            writer.put(user, objects, pins.Pin(held, pins.until(seconds)))
             self._saw(user, objects)
 
     def unpin(self, user: str | None, pin: bytes) -> None:
         held = pins.ours(pin)
-        with self._gate:
-            self._writer.apply(lambda connection: pins.give_back(connection, held))
+        with self._writing() as writer:
+            writer.apply(lambda connection: pins.give_back(connection, held))
             self._pins.discard(held)
 
     def collect(
@@ -276,6 +301,8 @@ class SqliteStore(Questions):
         self._let_go()
 
     def _connect(self) -> apsw.Connection:
+        if self._cramped is not None:
+            return self._cramped.connect()
         return connect(self.path, self._durability, create=False)
 
     def _reading(self) -> "_Reading":
@@ -296,8 +323,8 @@ class SqliteStore(Questions):
             yield connection
 
     def _apply(self, change: Callable[[apsw.Connection], None]) -> None:
-        with self._gate:
-            self._writer.apply(change)
+        with self._writing() as writer:
+            writer.apply(change)
 
     def _merge_waiting(self, user: int) -> None:
         """Merge and index all packs that are there now, however few."""
@@ -351,6 +378,8 @@ class _Reading:
 
     def __enter__(self) -> apsw.Connection:
         store = self._store
+        if store._cramped is not None:
+            store._make_way()
         store._gate.__enter__()
         try:
             try:
@@ -370,6 +399,8 @@ class _Reading:
     ) -> None:
         store = self._store
         try:
+            if store._cramped is not None and store._cramped.has_moved():
+                raise Unavailable(f"others write to {store.path} again; repeat it") from error
             if error is None:
                 store._free.append(self._connection)
                 return

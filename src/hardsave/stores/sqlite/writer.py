@@ -17,6 +17,7 @@ from hardsave.objects.records import OwnerRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import ledger, packs
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
+from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.footing import Footing, WalGone, WalShorter
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index
@@ -165,3 +166,17 @@ class Writer:
             log(__name__).warning(
                 "the mark at %s cannot be written", self._mark.path, exc_info=True
             )
+
+
+class Refusing(Writer):
+    """That of a store on a full disk."""
+
+    def __init__(self, cramped: Cramped) -> None:
+        self.path = cramped.path
+        self._cramped = cramped
+
+    def _submit(self, item: Item) -> int:
+        raise self._cramped.refusal()
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,187 @@
+"""A store on a full disk, read without a byte being written.
+
+SQLite reads a WAL by way of a shared index beside the file, and whoever comes first has to make it:
+where there is no room for that, nothing could be opened, not even to look or to export. Then each
+connection keeps the index in its own memory. It takes no lock either, so nothing may be written
+meanwhile: whoever does write has found room, which shows in the files, and the store is opened
+anew as usual.
+
+Pages of the main file are checked against their checksums here, too; SQLite checks the WAL's.
+"""
+
+import os
+import struct
+import threading
+from typing import Any
+
+import apsw
+
+from hardsave.errors import Corrupt, Unavailable
+from hardsave.stores.sqlite import schema
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, CHECKSUM_BYTES, PAGE_BYTES, in_our_words
+from hardsave.stores.sqlite.mark import Mark
+
+VFS = "hardsave-cramped"
+
+_BASE = "unix-none"
+_NO_ROOM = (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
+_WORDS = struct.Struct(f"<{(PAGE_BYTES - CHECKSUM_BYTES) // 4}I")
+_SUMS = struct.Struct("<II")
+_MASK = 0xFFFF_FFFF
+
+_making = threading.Lock()
+_vfs: list[apsw.VFS] = []
+_files: dict[tuple[int, int], int] = {}  # main files that were read: see `_MainFile`
+
+
+def is_for_want_of_room(error: Unavailable) -> bool:
+    """Whether a store could not be opened because its disk is full."""
+    cause = error.__cause__
+    code = getattr(cause, "extendedresult", 0)
+    return isinstance(cause, apsw.FullError) or code in _NO_ROOM
+
+
+class Cramped:
+    """The file at `path` as it is right now; `Corrupt` if it ends before its mark."""
+
+    def __init__(self, path: str, mark: Mark) -> None:
+        self.path = path
+        self._stamp = _stamp(path)
+        connection = self.connect()
+        try:
+            with in_our_words(path):
+                self._check(connection, mark)
+        finally:
+            connection.close()
+
+    def _check(self, connection: apsw.Connection, mark: Mark) -> None:
+        application, version = (connection.pragma(x) for x in ("application_id", "user_version"))
+        tables: Any = connection.execute("SELECT count(*) FROM sqlite_schema").get
+        schema.check_is_ours(self.path, int(application), int(version), int(tables))
+        if version != schema.VERSION:
+            raise Unavailable(f"{self.path} is of an older Hardsave, and needs room to be renewed")
+        known, number = mark.read(), schema.last_number(connection)
+        if known is not None and known.number > number and not known.relaxed:
+            raise Corrupt(
+                f"{self.path} ends at commit {number}, but commit {known.number} was acknowledged; "
+                "free some space and open it again, which takes over from its backup"
+            )
+
+    def connect(self) -> apsw.Connection:
+        return connect(self.path)
+
+    def has_moved(self) -> bool:
+        """Whether somebody has written since: there is room again."""
+        return _stamp(self.path) != self._stamp
+
+    def refusal(self) -> Unavailable:
+        return Unavailable(
+            f"no space left for {self.path}: it is open for reading alone; free some and repeat"
+        )
+
+
+def connect(path: str) -> apsw.Connection:
+    """A connection that reads, and nothing else."""
+    _make_vfs()
+    with in_our_words(path):
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=VFS)
+        try:
+            connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+            connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+            connection.pragma("locking_mode", "exclusive")  # before the first read
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _stamp(path: str) -> list[tuple[int, int, int] | None]:
+    return [_look(path), _look(path + "-wal"), _look(path + "-takeover")]
+
+
+def _look(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not found.st_size:
+        return None  # an empty WAL is as good as none, and comes and goes
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+# Files
+
+
+def _make_vfs() -> None:
+    with _making:
+        if not _vfs:
+            _vfs.append(_Vfs())
+
+
+class _Vfs(apsw.VFS):
+    def __init__(self) -> None:
+        super().__init__(VFS, _BASE)
+
+    def xOpen(self, name: Any, flags: list[int]) -> Any:  # SQLite's name
+        if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            return _MainFile(name.filename())
+        return apsw.VFSFile(_BASE, name, flags)
+
+    def xDelete(self, name: str, is_synced: bool) -> None:  # SQLite's name
+        pass  # nothing is ours to delete here, whatever SQLite thinks of a WAL
+
+
+class _MainFile:
+    """The main file. It is never closed: that would take the locks away which a connection of this
+    process may have on it by then, because POSIX locks belong to a process and a file."""
+
+    def __init__(self, path: str) -> None:
+        found = os.stat(path)
+        key = found.st_dev, found.st_ino
+        with _making:
+            if key not in _files:
+                _files[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = _files[key]
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        data = os.pread(self._file, amount, offset)
+        if len(data) == PAGE_BYTES and offset % PAGE_BYTES == 0:
+            _check_page(data, offset // PAGE_BYTES + 1)
+        return data
+
+    def xFileSize(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def xClose(self) -> None:
+        pass
+
+    def xLock(self, level: int) -> None:
+        pass
+
+    def xUnlock(self, level: int) -> None:
+        pass
+
+    def xCheckReservedLock(self) -> bool:
+        return False
+
+    def xFileControl(self, op: int, pointer: int) -> bool:
+        return False
+
+    def xSectorSize(self) -> int:
+        return PAGE_BYTES
+
+    def xDeviceCharacteristics(self) -> int:
+        return 0
+
+
+def _check_page(page: bytes, number: int) -> None:
+    """As SQLite's checksum VFS does it: see docs/format.md."""
+    words = _WORDS.unpack_from(page)
+    first = second = 0
+    for left, right in zip(words[::2], words[1::2], strict=True):
+        first = (first + left + second) & _MASK
+        second = (second + right + first) & _MASK
+    if _SUMS.unpack_from(page, PAGE_BYTES - CHECKSUM_BYTES) != (first, second):
+        error = apsw.IOError(f"the checksum of page {number} is wrong")
+        error.extendedresult = apsw.SQLITE_IOERR_DATA  # type: ignore[attr-defined] # apsw looks for it
+        raise error

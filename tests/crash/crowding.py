@@ -1,0 +1,167 @@
+"""A process on a disk of its own, which is filled to the last byte: run by `test_full_disk`.
+
+It runs in a mount namespace, so the disk is gone with it. What it finds out it prints as JSON.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from hardsave.errors import HardsaveError
+
+
+def crowd(disk: Path) -> None:
+    """Leave no room at all."""
+    file = os.open(disk / "ballast", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for size in (1 << 20, 1 << 14, 1 << 12, 1):
+        try:
+            while os.write(file, bytes(size)) == size:
+                pass
+        except OSError:
+            continue
+    os.close(file)
+
+
+@contextmanager
+def opened(disk: Path) -> Iterator[hardsave.Vault]:
+    with hardsave.open(f"sqlite:///{disk}/store.db") as vault:
+        yield vault
+
+
+def write(disk: Path, count: int, *, dies: bool) -> None:
+    """Save in another process; one that dies leaves all of it in the WAL."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    with opened(disk) as vault:
+        for number in range(count):
+            vault.timeline("main").save({"number": number, "text": os.urandom(2_000).hex()})
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(0)
+
+
+def tried(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except HardsaveError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def looked(vault: hardsave.Vault, elsewhere: Path) -> dict[str, Any]:
+    """All that can be done without a byte of room."""
+    line = vault.timeline("main")
+    return {
+        "log": tried(lambda: [each.seq for each in line.checkpoints()]),
+        "load": tried(lambda: line.load()["number"]),
+        "diff": tried(lambda: len(vault.diff("main:1", "main:2").changed)),
+        "verify": tried(lambda: vault.verify().ok),
+        "stats": tried(lambda: vault.stats().checkpoints),
+        "tasks": tried(lambda: vault.tasks.stats().total),
+        "export": tried(lambda: vault.export_file(elsewhere / "export").checkpoints),
+    }
+
+
+def read(disk: Path, elsewhere: Path, *, dies: bool) -> dict[str, Any]:
+    write(disk, 20, dies=dies)
+    crowd(disk)
+    found: dict[str, Any] = {}
+    with opened(disk) as vault:
+        found["looked"] = looked(vault, elsewhere)
+        found["save"] = tried(lambda: vault.timeline("main").save({"number": 20}))
+        with opened(disk) as second:
+            found["second"] = tried(lambda: second.timeline("main").load()["number"])
+        (disk / "ballast").unlink()
+        found["saved"] = tried(lambda: vault.timeline("main").save({"number": 20}).seq)
+    with opened(disk) as vault:
+        found["after"] = looked(vault, elsewhere)
+    return found
+
+
+def write_beside(disk: Path, elsewhere: Path) -> dict[str, Any]:
+    """Room is made, and somebody else writes, while a store is open for reading alone."""
+    write(disk, 3, dies=False)
+    crowd(disk)
+    with opened(disk) as vault:
+        before = vault.timeline("main").load()["number"]
+        (disk / "ballast").unlink()
+        write(disk, 5, dies=False)
+        return {
+            "before": before,
+            "after": tried(lambda: len(vault.timeline("main"))),
+            "saved": tried(lambda: vault.timeline("main").save({"number": 9}).seq),
+            "ok": tried(lambda: vault.verify().ok),
+        }
+
+
+def damage(disk: Path, elsewhere: Path) -> dict[str, Any]:
+    """A bit that flips is an error here, too."""
+    write(disk, 20, dies=False)
+    with open(disk / "store.db", "r+b") as file:
+        file.seek(-2_000, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-2_000, os.SEEK_END)
+        file.write(bytes([byte[0] ^ 1]))
+    (disk / "store.db-backup").unlink()  # which would have it still
+    crowd(disk)
+
+    def every() -> int:
+        with opened(disk) as vault:
+            return sum(vault.get(f"main:{n}").read()["number"] for n in range(1, 21))
+
+    return {"every": tried(every)}
+
+
+def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
+    """The command line, with the store where it is by itself: in the user's data directory."""
+    work = elsewhere / "work"
+    work.mkdir()
+    os.chdir(work)
+    os.environ.update(HOME=str(disk), XDG_DATA_HOME=str(disk / "data"))
+    os.environ.pop("HARDSAVE_STORE", None)
+    (work / "file").write_text("one")
+    hardsave = [Path(sys.executable).with_name("hardsave")]
+
+    def run(*words: str) -> list[Any]:
+        done = subprocess.run(
+            [*hardsave, *words], capture_output=True, text=True, check=False, timeout=60
+        )
+        return [done.returncode, (done.stdout + done.stderr)[-400:]]
+
+    run("save", "-m", "first")
+    (work / "file").write_text("two")
+    run("save", "-m", "second")
+    crowd(disk)
+    return {
+        " ".join(words): run(*words)
+        for words in (
+            ("log",),
+            ("show", "@"),
+            ("diff", "@~1", "@"),
+            ("timelines",),
+            ("stats",),
+            ("export", str(elsewhere / "out")),
+            ("save", "-m", "third"),
+        )
+    }
+
+
+CASES: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
+    "closed": lambda disk, elsewhere: read(disk, elsewhere, dies=False),
+    "killed": lambda disk, elsewhere: read(disk, elsewhere, dies=True),
+    "beside": write_beside,
+    "damage": damage,
+    "commands": commands,
+}
+
+if __name__ == "__main__":
+    case, disk, elsewhere = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], check=True)
+    sys.stdout.write(json.dumps(CASES[case](disk, elsewhere)))

@@ -1,0 +1,78 @@
+"""A disk without a free byte: what is there can be read, and what cannot be saved is said so."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
+NO_ROOM = "Unavailable: no space left for"
+
+
+@pytest.fixture
+def found(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """What a process has found out on a full disk of its own."""
+    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+    disk.mkdir()
+    elsewhere.mkdir()
+    try:
+        probe = [*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", str(disk)]
+        subprocess.run(probe, check=True, capture_output=True, timeout=60)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no disk can be mounted here: {error}")
+    root = Path(__file__).parents[2]
+    command = [*NAMESPACE, sys.executable, "-m", "tests.crash.crowding", request.param]
+    done = subprocess.run(
+        [*command, str(disk), str(elsewhere)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=root,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("found", ["closed", "killed"], indirect=True)
+def test_a_store_on_a_full_disk_can_be_read_and_goes_on_once_there_is_room(found: Any) -> None:
+    assert found["looked"] == {
+        "log": list(range(20, 0, -1)),
+        "load": 19,
+        "diff": 2,
+        "verify": True,
+        "stats": 20,
+        "tasks": 0,
+        "export": 20,
+    }
+    assert found["save"].startswith(NO_ROOM)
+    assert found["second"] == 19
+    assert found["saved"] == 21  # by the same vault
+    assert found["after"] == {
+        **found["looked"],
+        "log": list(range(21, 0, -1)),
+        "load": 20,
+        "stats": 21,
+        "export": 21,
+    }
+
+
+@pytest.mark.parametrize("found", ["beside"], indirect=True)
+def test_what_others_write_once_there_is_room_is_seen(found: Any) -> None:
+    assert found == {"before": 2, "after": 8, "saved": 9, "ok": True}
+
+
+@pytest.mark.parametrize("found", ["damage"], indirect=True)
+def test_damage_is_an_error_on_a_full_disk_too(found: Any) -> None:
+    assert "Corrupt" in str(found["every"]), found
+
+
+@pytest.mark.parametrize("found", ["commands"], indirect=True)
+def test_the_command_line_reads_on_a_full_disk(found: Any) -> None:
+    code, said = found.pop("save -m third")
+    assert code != 0
+    assert "no space left" in said
+    assert {words: code for words, (code, _) in found.items()} == dict.fromkeys(found, 0), found
