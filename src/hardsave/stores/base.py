@@ -125,7 +125,8 @@ class Query(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What a user has stored. `disk_bytes` is the whole store's, with its backup."""
+    """What a user has stored. `disk_bytes` is the whole store's, with its backup; `own_bytes` is
+    how much of that is for this user's objects, and of all that goes with them."""
 
     timelines: int
     checkpoints: int
@@ -133,6 +134,7 @@ class Stats(NamedTuple):
     disk_bytes: int
     save_failures: int = 0  # of the open vault: saves that were not made
     tasks: int = 0  # in the ledger; the vault fills it in
+    own_bytes: int = 0
 
 
 class Report(NamedTuple):

@@ -273,6 +273,7 @@ class MemoryStore:
                 checkpoints=sum(not record.is_hidden for record in tenant.checkpoints.values()),
                 objects=len(tenant.objects),
                 disk_bytes=sum(len(data) for objects in every for data in objects.values()),
+                own_bytes=sum(map(len, tenant.objects.values())),
             )
 
     def forget(self) -> None:

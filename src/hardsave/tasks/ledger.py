@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _TRIES = 100  # of a write that others were faster with
 PAGE = 500
+_UPKEEP_ROUNDS = 10  # after which it is asked whether it is due
 _KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries
 
 
@@ -243,8 +244,9 @@ class Tasks:
     def iterate(self) -> int:
         """Count one more round of a server's loop; how many that makes.
 
-        Every 10 rounds, or as the project's settings say, old completed tasks are forgotten, and
-        once a day the store is kept up, which may take a while.
+        Every 10 rounds, or as `cleanup_every` in the project's settings says, old completed tasks
+        are forgotten; 0 means never. Whatever it says, the store is kept up once a day, which may
+        take a while.
         """
         with self._mutex:
             count = self.iterations + 1
@@ -253,6 +255,7 @@ class Tasks:
         every = self._settings.cleanup_every
         if every and count % every == 0:
             self.forget()
+        if count % _UPKEEP_ROUNDS == 0:
             self._keep_up()
         return count
 

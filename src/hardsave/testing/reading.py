@@ -262,6 +262,7 @@ class Reading:
         found = store.stats(None)
         assert (found.timelines, found.checkpoints, found.objects) == (2, 4, 13)
         assert found.disk_bytes > 0
+        assert 0 < found.own_bytes <= found.disk_bytes
 
     def test_nothing_is_wrong_with_a_sound_store(self, store: Store) -> None:
         assert list(store.verify()) == []

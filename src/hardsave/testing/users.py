@@ -110,6 +110,8 @@ class Users:
         assert set(counts.values()) == {(0, 0, 0)}
         # Not compared with each other: a backup may be growing meanwhile.
         assert all(stats.disk_bytes > 0 for stats in found.values())
+        owners = {user for user, stats in found.items() if stats.own_bytes > 0}
+        assert owners == {None, "ada"}
 
     def test_looking_on_behalf_of_a_stranger_writes_nothing(self, store: Store) -> None:
         Line(store).save()

@@ -9,8 +9,8 @@ Every rule is optional. In the order in which they are asked, with what each one
     thin       of a long timeline all but the first, the last ones and the latest of each name
     timeline   of a timeline all but the newest so many
     user       of everything all but the newest so many
-    store      past the store's size: automatic ones older than a day, all but the first, the
-               last, the latest of each name and the latest of each hour
+    store      past the size of this user's part of the store: automatic ones older than a day,
+               all but the first, the last, the latest of each name and the latest of each hour
 
 A rule sees what the rules before it have left. Whatever they want, heads stay, and so does
 what can still be undone. Permanent kinds go only after somebody has deleted them, and no

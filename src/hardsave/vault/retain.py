@@ -88,7 +88,7 @@ def _look(context: Context, policy: Policy) -> _View:
     since = now - policy.undo_window // MICROSECOND
     size = None
     if policy.max_store_bytes is not None:
-        size = context.store.stats(context.user).disk_bytes
+        size = context.store.stats(context.user).own_bytes
     rows = _rows(context, policy, log, since, now)
     return _View(
         choose(rows, policy, now, store_bytes=size),

@@ -9,12 +9,13 @@ What is old is said by the clock, which may be wrong for a while. So if more tha
 have passed since the last time, this is noted, and nothing goes before another day has passed.
 
 The policy is the user's, or that of a project's file once it is trusted: an agent that writes a
-file into its workspace must not be able to make its own past go away.
+file into its workspace must not be able to make its own past go away. Where several projects
+share a store, the file of each governs the timelines that save its files, and no others.
 """
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 from hardsave import config
 from hardsave.config.file import Found
-from hardsave.errors import HardsaveError, Unavailable
+from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Collected
@@ -33,6 +34,7 @@ from hardsave.vault.retain import Retained
 
 _MIB = 1 << 20
 _LEAP = 7 * DAY
+_PAGE = 1_000
 _PAUSE = DAY / 24  # after it has failed
 _UNSURE = b" unsure"
 
@@ -42,6 +44,17 @@ class Terms(NamedTuple):
 
     policy: Policy = DEFAULT
     automatic: bool = True
+
+
+class Share(NamedTuple):
+    """Which terms govern which timelines; None: all of the user's."""
+
+    terms: Terms
+    timelines: frozenset[str] | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return replace(self.terms.policy, timelines=self.timelines)
 
 
 class Upkept(NamedTuple):
@@ -54,10 +67,61 @@ class Upkept(NamedTuple):
     to stay."""
 
 
-def terms_of(directory: str | None) -> Terms:
-    """Of the project that a directory is in; None: of none, and the user's own count still."""
-    project = None if directory is None else config.project_root(Path(directory))
-    return combined(config.files(os.environ, project))
+def shares_of(context: Context, directory: str | None) -> list[Share]:
+    """Which terms govern which timelines, as seen from a directory: its own come first."""
+    own, ours = _own(directory)
+    return divided(_homes(context), own, ours, _terms)
+
+
+def policy_here(context: Context, directory: str | None) -> Policy:
+    """What the settings of a directory's project say about the timelines that are its own."""
+    return shares_of(context, directory)[0].policy
+
+
+def _own(directory: str | None) -> tuple[Path | None, Terms]:
+    """The project that a directory is in, and its terms; the user's count in any case."""
+    own = None if directory is None else config.project_root(Path(directory))
+    return own, combined(config.files(os.environ, own))
+
+
+def _homes(context: Context) -> dict[str, Path | None]:
+    """The project that each timeline is of: where it saved files last. None: it never has."""
+    places: dict[str, bytes | None] = {}
+    after = 0
+    while rows := context.store.saved(context.user, after, _PAGE):
+        places |= {row.timeline: row.workspace or places.get(row.timeline) for row in rows}
+        after = rows[-1].number
+    roots = {at: config.project_root(Path(os.fsdecode(at))) for at in places.values() if at}
+    return {name: None if at is None else roots[at] for name, at in places.items()}
+
+
+def _terms(root: Path | None) -> Terms | None:
+    """Of a project; None: its file cannot be read, and nobody knows what is wanted there."""
+    try:
+        return combined(config.files(os.environ, root))
+    except Misuse as error:
+        log(__name__).warning("what was saved in %s is left alone: %s", root, error)
+        return None
+
+
+def divided(
+    homes: Mapping[str, Path | None],
+    own: Path | None,
+    ours: Terms,
+    terms: Callable[[Path | None], Terms | None],
+) -> list[Share]:
+    """Timelines by the terms that govern them, `ours` first. Those of no project are under the
+    user's, unless the store is one project's alone."""
+    roots = {root for root in homes.values() if root is not None}
+    known = {root: terms(root) for root in {*roots, None} - {own}} if roots - {own} else {}
+    if set(known.values()) <= {ours}:
+        return [Share(ours)]
+    known[own] = ours
+    names: dict[Terms, set[str]] = {ours: set()}
+    for name, root in homes.items():
+        if (found := known[root]) is not None:
+            names.setdefault(found, set()).add(name)
+    return [Share(found, frozenset(lines)) for found, lines in names.items()]
 
 
 def combined(files: Iterable[Found]) -> Terms:
@@ -81,17 +145,19 @@ def combined(files: Iterable[Found]) -> Terms:
 
 def once_a_day(
     context: Context,
-    terms: Terms,
+    directory: str | None,
     retain: Callable[[Policy], Retained],
     collect: Callable[[], Collected],
 ) -> Upkept | None:
     """Do it, unless it was done."""
-    if not terms.automatic:
-        return None
+    if not combined(config.files(os.environ, None)).automatic:
+        return None  # the user's word is the last
     with _turn(context) as is_ours:
-        if not is_ours:
+        shares = shares_of(context, directory) if is_ours else []
+        policies = [each.policy for each in shares if each.terms.automatic]
+        if not policies:
             return None
-        done = _done(context, terms.policy, retain, collect)
+        done = _done(context, policies, retain, collect)
     if done.over_bytes:
         log(__name__).warning(
             "the store is %d MiB larger than it should be, and nothing more may go by itself; "
@@ -103,28 +169,29 @@ def once_a_day(
 
 def _done(
     context: Context,
-    policy: Policy,
+    policies: Sequence[Policy],
     retain: Callable[[Policy], Retained],
     collect: Callable[[], Collected],
 ) -> Upkept:
     """The size comes last: nothing goes for room that is free once the rest has been collected."""
-    done = Upkept(retain(replace(policy, max_store_bytes=None)), collect(), _over(context, policy))
-    if not done.over_bytes:
-        return done
-    more, freed = retain(policy), collect()
+    retained = [retain(replace(policy, max_store_bytes=None)) for policy in policies]
+    collected = [collect()]
+    if late := [policy for policy in policies if _over(context, policy)]:
+        retained += [retain(policy) for policy in late]
+        collected += [collect()]
     return Upkept(
         Retained(
-            done.retained.dropped + more.dropped,
-            done.retained.spared + more.spared,
-            done.retained.forgotten + more.forgotten,
+            sum(each.dropped for each in retained),
+            sum(each.spared for each in retained),
+            sum(each.forgotten for each in retained),
         ),
         Collected(
-            done.collected.objects + freed.objects,
-            done.collected.object_bytes + freed.object_bytes,
-            done.collected.freed_bytes + freed.freed_bytes,
-            freed.left,
+            sum(each.objects for each in collected),
+            sum(each.object_bytes for each in collected),
+            sum(each.freed_bytes for each in collected),
+            collected[-1].left,
         ),
-        _over(context, policy),
+        max(_over(context, policy) for policy in policies),
     )
 
 
@@ -141,7 +208,7 @@ def has_leapt(last: int, now: int) -> bool:
 def _over(context: Context, policy: Policy) -> int:
     if policy.max_store_bytes is None:
         return 0
-    return max(0, context.store.stats(context.user).disk_bytes - policy.max_store_bytes)
+    return max(0, context.store.stats(context.user).own_bytes - policy.max_store_bytes)
 
 
 @contextmanager

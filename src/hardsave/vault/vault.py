@@ -123,7 +123,8 @@ class Vault:
 
     def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
         """What a policy would let go, and why; by default what is older than 30 days, or what the
-        settings say.
+        settings say. Where several projects share the store, those of this one are about its
+        own timelines.
 
         Named checkpoints stay until they are deleted, heads and what can be undone in any
         case. Nothing happens until the plan is applied.
@@ -131,9 +132,9 @@ class Vault:
         from hardsave.vault import retain  # with its rules, which few callers need
 
         if policy is None:
-            from hardsave.vault.upkeep import terms_of
+            from hardsave.vault.upkeep import policy_here
 
-            policy = terms_of(self._directory).policy
+            policy = policy_here(self._context, self._directory)
         return retain.plan(self._context, policy)
 
     def apply(self, plan: "Plan") -> "Retained":
@@ -324,7 +325,7 @@ class Vault:
         def retain(policy: "Policy") -> "Retained":
             return self.apply(self.plan_retention(policy))
 
-        return upkeep.once_a_day(self._context, upkeep.terms_of(self._directory), retain, self.gc)
+        return upkeep.once_a_day(self._context, self._directory, retain, self.gc)
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""

@@ -15,7 +15,7 @@ from hardsave import config
 from hardsave.config import file, trust
 from hardsave.stores.base import Collected
 from hardsave.stores.registry import open_store
-from hardsave.timeline.policy import DAY, DEFAULT
+from hardsave.timeline.policy import DAY, DEFAULT, Policy
 from hardsave.vault import upkeep
 from hardsave.vault.retain import Retained
 from hardsave.vault.vault import Vault
@@ -324,7 +324,7 @@ def test_a_file_that_cannot_be_used_is_told_as_our_errors_are(
         with pytest.raises(hardsave.Unavailable, match="No space left on device"):
             upkeep.once_a_day(
                 vault._context,
-                upkeep.Terms(),
+                None,
                 lambda _: Retained(0, 0, 0),
                 lambda: Collected(0, 0, 0),
             )
@@ -339,6 +339,94 @@ def test_terms_are_put_together() -> None:
     assert (policy.max_age, policy.max_store_bytes) == (9 * DAY, 5 << 20)
     assert policy.undo_window == timedelta(days=30)
     assert not automatic
+
+
+NOT_OURS, OURS, THEIRS = Path("/elsewhere"), Path("/ours"), Path("/theirs")
+SHORT, LONG = upkeep.Terms(Policy(max_age=DAY)), upkeep.Terms(Policy(max_age=300 * DAY))
+
+
+@pytest.mark.parametrize(
+    ("homes", "shares"),
+    [
+        ({}, [(SHORT, None)]),
+        ({"a": OURS, "state": None}, [(SHORT, None)]),  # the store is this project's alone
+        ({"a": OURS, "b": THEIRS, "state": None}, [(SHORT, {"a"}), (LONG, {"b", "state"})]),
+        ({"b": THEIRS}, [(SHORT, set()), (LONG, {"b"})]),
+        ({"a": OURS, "b": NOT_OURS}, [(SHORT, {"a"})]),  # nobody knows what is wanted there
+    ],
+)
+def test_each_project_governs_its_own_timelines(
+    homes: dict[str, Path | None], shares: list[tuple[upkeep.Terms, set[str] | None]]
+) -> None:
+    def terms(root: Path | None) -> upkeep.Terms | None:
+        return None if root == NOT_OURS else LONG
+
+    assert upkeep.divided(homes, OURS, SHORT, terms) == [
+        (found, None if names is None else frozenset(names)) for found, names in shares
+    ]
+    same = upkeep.divided(homes, OURS, LONG, lambda _: LONG)
+    assert same == [(LONG, None)]  # where all want the same, nothing is divided
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_a_trusted_project_lets_nothing_go_that_is_another_one_s(
+    project: Path, clock: Clock, first: str
+) -> None:
+    for name, days in (("ours", 2), ("theirs", 300)):
+        home = project.parent / name
+        (home / ".git").mkdir(parents=True)
+        (home / "hardsave.yaml").write_text(f"retention:\n  max_age_days: {days}\n")
+        found = trust.look(home)
+        assert found is not None
+        trust.trust(found, os.environ, sys.platform)
+    store = open_store(f"sqlite:///{project.parent}/store.db")
+    with Vault(store, clock=clock, directory=str(project.parent / first)) as vault:
+        for name in ("ours", "theirs"):
+            for turn in range(3):
+                files = vault.workspace(project.parent / name)
+                vault.timeline(name).save({"turn": turn}, workspace=files)
+        for turn in range(3):
+            vault.timeline("nobody's").save({"turn": turn})
+        clock.days += 3
+        vault.upkeep()
+        assert [len(vault.timeline(x)) for x in ("ours", "theirs", "nobody's")] == [1, 3, 3]
+        clock.days += 40
+        wanted = vault.plan_retention()
+        assert {each.row.timeline for each in wanted.drops} == set()
+        vault.upkeep()  # more than a week: the clock may be wrong
+        clock.days += 1.5
+        vault.upkeep()
+        assert [len(vault.timeline(x)) for x in ("ours", "theirs", "nobody's")] == [1, 3, 1]
+
+
+def test_one_users_size_lets_nothing_of_another_one_go(
+    opened: Callable[[str | None], hardsave.Vault], clock: Clock
+) -> None:
+    settings_of_user("retention:\n  max_store_mb: 2\n")
+    small, large = opened("small"), opened("large")
+    for turn in range(5):
+        small.timeline("main").save({"turn": turn})
+    for turn in range(5):
+        large.timeline("main").save({"turn": turn, "large": os.urandom(1 << 20)})
+    clock.days += 2
+    done = small.upkeep()
+    assert done is not None
+    assert (done.retained.dropped, done.over_bytes) == (0, 0)
+    done = large.upkeep()
+    assert done is not None
+    assert done.retained.dropped > 0
+    assert len(seqs(small)) == 5
+
+
+def test_a_server_that_forgets_no_tasks_is_kept_up_too(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    (project / "hardsave.yaml").write_text("tasks:\n  cleanup_every: 0\n")
+    vault = opened()
+    saved_long_ago(vault, clock)
+    for _ in range(10):
+        vault.tasks.iterate()
+    assert seqs(vault) == [5, 4]
 
 
 def test_a_store_that_stays_too_large_is_told_of(

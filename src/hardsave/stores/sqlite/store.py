@@ -238,12 +238,14 @@ class SqliteStore(Questions):
         sql = (
             "SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted), "
             "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
-            "(SELECT coalesce(sum(length(directory) / 24), 0) FROM packs"
-            " WHERE id > ?1 << 40 AND id < (?1 + 1) << 40)"
+            "coalesce(sum(length(directory) / 24) FILTER (WHERE id >> 40 = ?1), 0), "
+            "coalesce(sum(length(directory) + length(body)) FILTER (WHERE id >> 40 = ?1), 0), "
+            "coalesce(sum(length(directory) + length(body)), 0) FROM packs"
         )
-        row = self._row(sql, user) or (0, 0, 0)
+        timelines, checkpoints, objects, own, every = self._row(sql, user) or (0, 0, 0, 0, 0)
         size = room.file_bytes(self.path) + room.file_bytes(backup.path_of(self.path))
-        return Stats(timelines=row[0], checkpoints=row[1], objects=row[2], disk_bytes=size)
+        share = size * own // every if every else 0
+        return Stats(timelines, checkpoints, objects, size, own_bytes=share)
 
     def forget(self) -> None:
         with self._gate:
