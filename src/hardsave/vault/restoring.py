@@ -168,7 +168,7 @@ def _left(
     plan: Plan,
 ) -> list[Kept]:
     """What would be restored as well, if it could be saved first, or were not other sessions'."""
-    kept = _unsaved(place, taken, plan)
+    kept = _unsaved(place, taken, plan) + _obstructed(plan)
     if chosen.only == wanted.only:
         return kept
     everything = chosen._replace(only=wanted.only)
@@ -187,6 +187,16 @@ def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
             for path, entry in sorted(plan.unsaved.items())
             if not disk.is_at(beneath, path, entry)
         ]
+
+
+def _obstructed(plan: Plan) -> list[Kept]:
+    return [
+        Kept(
+            os.fsdecode(path),
+            f"{os.fsdecode(over)!r} is in the way, and was not asked for: restore that",
+        )
+        for path, over in sorted(plan.obstructed.items())
+    ]
 
 
 def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.Capture) -> None:

@@ -1,13 +1,14 @@
 """Which paths a restore is about. Pure."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hardsave.errors import Misuse
 from hardsave.workspace import names
 from hardsave.workspace.compare import Difference
-from hardsave.workspace.entries import above, lies_in
+from hardsave.workspace.entries import DIRECTORY, above, lies_in
 
 
 def checked(paths: Sequence[bytes]) -> list[bytes]:
@@ -33,19 +34,35 @@ class Asked(NamedTuple):
         is_chosen = self.only is None or path in self.only
         return is_chosen and (self.paths is None or in_any(path, self.paths))
 
+    def lies_in(self, path: bytes) -> bool:
+        """Whether some of it lies in this one."""
+        return any(lies_in(each, path) for each in (*(self.paths or ()), *(self.only or ())))
 
-def asked_for(found: list[Difference], asked: Asked) -> list[Difference]:
+
+class AskedFor(NamedTuple):
+    """What is to be restored, and what cannot be: those paths, and what stands in their way,
+    which is no directory and is not to be touched."""
+
+    found: list[Difference]
+    obstructed: Mapping[bytes, bytes] = MappingProxyType({})
+
+
+def asked_for(found: list[Difference], asked: Asked) -> AskedFor:
     """Chosen paths, and the directories that they need above them."""
     chosen = [each for each in found if asked.holds(each.path)]
     if len(chosen) == len(found):
-        return found
+        return AskedFor(found)
+    others = {each.path: each for each in found if not asked.holds(each.path)}
+    solid = {path for path, each in others.items() if each.old and each.old.type != DIRECTORY}
+    obstructed = {
+        each.path: next(over for over in above(each.path) if over in solid)
+        for each in chosen
+        if each.new is not None and not solid.isdisjoint(above(each.path))
+    }
+    chosen = [each for each in chosen if each.path not in obstructed]
     needed = {over for each in chosen if each.new is not None for over in above(each.path)}
-    missing = [
-        each
-        for each in found
-        if each.old is None and each.path in needed and not asked.holds(each.path)
-    ]
-    return missing + chosen
+    missing = [each for each in others.values() if each.old is None and each.path in needed]
+    return AskedFor(missing + chosen, obstructed)
 
 
 def in_any(path: bytes, paths: Iterable[bytes]) -> bool:

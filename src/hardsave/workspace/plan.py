@@ -59,6 +59,9 @@ class Plan(NamedTuple):
     unsaved: Mapping[bytes, Entry] = MappingProxyType({})
     """What the target has where something lies that the present could not capture. It is left
     alone, for nothing could bring it back."""
+    obstructed: Mapping[bytes, bytes] = MappingProxyType({})
+    """What was asked for and cannot be put in its place: a path above it, this one, is no
+    directory now, and was not asked for."""
 
 
 def plan(
@@ -85,7 +88,8 @@ def plan(
     theirs = Side(rules(patterns(new.top, fetch)), Exempt(lambda: target_tracked, chosen))
     seen = Seen({}, {})
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
-    found = asked_for(list(compare.differences(old.top, new.top, fetch, ward)), asked)
+    every = list(compare.differences(old.top, new.top, fetch, ward))
+    found, obstructed = asked_for(every, asked)
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
     return Plan(
@@ -93,7 +97,12 @@ def plan(
         target,
         arrange(found, _modes(found, seen.modes), groups),
         arrange(turned, _modes(turned, seen.modes), groups.turned()),
-        {path: entry for path, entry in seen.unsaved.items() if asked.holds(path)},
+        {
+            path: entry
+            for path, entry in seen.unsaved.items()
+            if asked.holds(path) or asked.lies_in(path)
+        },
+        obstructed,
     )
 
 

@@ -30,6 +30,39 @@ def two_steps(desk: Desk) -> tuple[str, str]:
     return one, desk.save(2)
 
 
+@pytest.mark.parametrize("what", ["file", "symlink", "secret"])
+def test_what_lies_where_a_file_is_now_is_told_to_stay_before_and_after(
+    desk: Desk, tmp_path: Path, what: str
+) -> None:
+    """Only the file in the directory is asked for, and the directory is something else by now."""
+    over = ".env" if what == "secret" else "a"
+    put(desk.work, f"{over}/b", "one")
+    put(desk.work, "c", "one")
+    one = desk.save(1)
+    shutil.rmtree(desk.work / over)
+    if what == "symlink":
+        (desk.work / over).symlink_to(tmp_path)
+    else:
+        put(desk.work, over, "a file")
+    put(desk.work, "c", "two")
+    before = desk.seen()
+    asked = [f"{over}/b", "c"]
+    shown = desk.line.rewind(one, paths=asked, dry_run=True).files
+    done = desk.line.rewind(one, paths=asked).files
+    assert shown is not None
+    assert shown == done
+    assert shown.created == ()
+    assert shown.changed == ("c",)
+    ((path, reason),) = shown.kept
+    assert path in (over, f"{over}/b")
+    assert "in the way" in reason or "could not be saved first" in reason
+    assert desk.seen() == {**before, b"c": desk.seen()[b"c"]}
+    assert desk.read("c") == "one"
+    assert not (tmp_path / "b").exists()
+    desk.vault.undo()
+    assert desk.seen() == before
+
+
 def test_state_and_files_go_back_and_come_again(desk: Desk) -> None:
     desk.write(a_txt="one")
     first = desk.seen()

@@ -78,7 +78,8 @@ def rewind(
     if dry_run or not way.does_something(plan):
         _answer(session, plan, way, dry_run=True)
         if not way.does_something(plan):
-            session.out.say("nothing to do: it is all there already")
+            is_there = plan.files is None or not plan.files.kept
+            session.out.say(f"nothing to do{': it is all there already' if is_there else ''}")
         return None
     if plan.files:
         session.out.say(*_still_writing(session))
