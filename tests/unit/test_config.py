@@ -10,6 +10,7 @@ import hardsave
 from hardsave import config
 from hardsave.errors import Unavailable
 from hardsave.stores.registry import sqlite_path
+from hardsave.vault import projects
 
 
 @pytest.fixture
@@ -67,9 +68,9 @@ def test_who_has_no_home_has_to_name_a_store(
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)  # a user that no system knows
     with pytest.raises(Unavailable, match="set HOME, or name a store with HARDSAVE_STORE"):
-        config.store_url({}, project)
+        projects.store_url({}, project)
     named = {"HARDSAVE_STORE": str(tmp_path / "store.db")}
-    url = config.store_url(named, project)
+    url = projects.store_url(named, project)
     with hardsave.open(url) as vault:
         saved = vault.timeline("main").save({}, workspace=project)
     assert saved.snapshot is not None
@@ -123,13 +124,13 @@ def test_a_projects_key_is_a_plain_file_name(tmp_path: Path) -> None:
 
 
 def test_a_project_has_a_store_of_its_own_outside_of_it(project: Path, home: Path) -> None:
-    url = config.store_url({}, project / "src")
+    url = projects.store_url({}, project / "src")
     path = Path(sqlite_path(url))
     assert (
         path == home / ".local/share/hardsave/projects" / config.project_key(project) / "store.db"
     )
     assert project not in path.parents
-    assert config.store_url({}, project) == url
+    assert projects.store_url({}, project) == url
 
 
 def test_the_environment_names_another_store(
@@ -144,8 +145,8 @@ def test_the_environment_names_another_store(
         ("/tmp/runs.db", "sqlite:////tmp/runs.db"),  # noqa: S108 # nothing is written there
         ("with space?#%20.db", f"sqlite:///{project}/with space?#%20.db"),
     ):
-        assert config.store_url({variable: named}, project) == url
-    assert config.store_url({variable: ""}, project) == config.store_url({}, project)
+        assert projects.store_url({variable: named}, project) == url
+    assert projects.store_url({variable: ""}, project) == projects.store_url({}, project)
 
 
 @pytest.mark.parametrize("name", ["plain.db", "with space.db", "a%20b.db", "q?x#y.db", "ünï.db"])

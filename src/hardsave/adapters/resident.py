@@ -7,11 +7,11 @@ import sys
 from contextlib import nullcontext
 
 import hardsave
-from hardsave import config
 from hardsave.adapters import hook
 from hardsave.runtime import resident
 from hardsave.runtime.reception import Request
 from hardsave.runtime.resident import Task
+from hardsave.vault import projects
 
 
 class HookDesk:
@@ -23,7 +23,7 @@ class HookDesk:
 
     def objection(self, request: Request) -> str | None:
         """A hook that was told of another store saves there."""
-        wanted = config.store_url(request.environment, request.directory)
+        wanted = projects.store_url(request.environment, request.directory)
         return None if wanted == self._store else f"this is the resident of {self._store}"
 
     def save(self, request: Request) -> bool:

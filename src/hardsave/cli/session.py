@@ -18,6 +18,7 @@ from hardsave.cli.choice import Standing
 from hardsave.cli.output import Output
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline import refs
+from hardsave.vault import projects
 
 if TYPE_CHECKING:
     from hardsave.vault.workspace import Workspace
@@ -66,7 +67,7 @@ class Session:
     def url(self) -> str:
         """The store that was named, or else this project's own."""
         named = self.settings.store or os.environ.get(config.STORE_VARIABLE, "")
-        return config.store_url({**os.environ, config.STORE_VARIABLE: named}, Path.cwd())
+        return projects.store_url({**os.environ, config.STORE_VARIABLE: named}, Path.cwd())
 
     @property
     def store_path(self) -> Path | None:
@@ -79,10 +80,13 @@ class Session:
     def vault(self) -> hardsave.Vault:
         """Opened when first asked for. Looking makes no store: an empty one stands in for it."""
         path = self.store_path
-        if path is None or self.creates or _is_there(path):
-            return self._resources.enter_context(hardsave.open(self.url))
+        if path is None or self.creates or projects.is_there(path):
+            # What nobody has named is opened as this project's own, and so remembered as that.
+            named = self.url if self.settings.store else None
+            return self._resources.enter_context(hardsave.open(named))
         if self.settings.store or os.environ.get(config.STORE_VARIABLE):
             raise NotFound(f"there is no store {str(path)!r}; 'hardsave save' makes one")
+        projects.own_store(os.environ, Path.cwd())  # it may be elsewhere, if the project was moved
         return self._resources.enter_context(hardsave.open("memory://"))
 
     @property
@@ -90,11 +94,11 @@ class Session:
         """What to say where nothing was saved, but in a directory above; else nothing."""
         if self.settings.store or os.environ.get(config.STORE_VARIABLE):
             return ""
-        if self.store_path is None or _is_there(self.store_path):
+        if self.store_path is None or projects.is_there(self.store_path):
             return ""
         for folder in Path.cwd().resolve().parents:
             place = config.store_folder(os.environ, folder, sys.platform)
-            if _is_there(place / config.STORE_FILE):
+            if projects.is_there(place / config.STORE_FILE):
                 there = shlex.quote(str(config.project_root(folder)))
                 return f"nothing was saved here, but {there} was: hardsave -C {there}"
         return ""
@@ -108,16 +112,26 @@ class Session:
             newest, head = line.checkpoints(limit=1), line.head
             if head is not None and newest:
                 files = newest[0].snapshot
-                where = None if files is None else files.workspace
+                where = None if files is None else self.moved(files.workspace)
                 found.append(Standing(line.name, head.status, newest[0].record.number, where))
         return found
+
+    def moved(self, workspace: str) -> str:
+        """Where a workspace is now, if this project was moved since it was saved."""
+        known = None if self.settings.store else self._project
+        return workspace if known is None else projects.former_path(known, workspace)
+
+    @cached_property
+    def _project(self) -> projects.Project | None:
+        path = self.store_path
+        return None if path is None else projects.read(path.parent)
 
     @cached_property
     def directory(self) -> Path:
         """The workspace: a directory above this one that was saved, or the project's root."""
         here = Path.cwd().resolve()
         known = [each.workspace for each in self.standing if each.workspace is not None]
-        return choice.workspace(here, config.project_root(here), known)
+        return choice.workspace(here, projects.root(os.environ, here), known)
 
     def inside(self, path: str) -> str:
         """A path as it was typed, seen from the workspace; `.` is all of it."""
@@ -145,10 +159,3 @@ class Session:
         if isinstance(meant, refs.Whole | refs.Numbered):
             return self.vault.get(ref)
         return self.line.get(ref)
-
-
-def _is_there(path: Path) -> bool:
-    """Whether a store lies there, or what is left of one: it has a backup, and a mark."""
-    if not path.parent.is_dir():
-        return False
-    return any(name.startswith(path.name) for name in os.listdir(path.parent))

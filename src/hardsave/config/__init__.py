@@ -14,6 +14,7 @@ from hardsave.config.places import (
     STORE_FILE,
     data_directory,
     file_url,
+    folder_of,
     home,
     project_key,
     project_root,
@@ -33,26 +34,18 @@ __all__ = [
     "data_directory",
     "file_url",
     "files",
+    "folder_of",
     "home",
     "named_store",
     "project_key",
     "project_root",
     "store_folder",
-    "store_url",
     "user_file",
 ]
 
 STORE_VARIABLE = "HARDSAVE_STORE"
 
 _reported: set[Path] = set()  # once a process is enough
-
-
-def store_url(environment: Mapping[str, str], directory: Path) -> str:
-    """The store to use when none was named."""
-    named = named_store(environment, directory)
-    if named is not None:
-        return named
-    return file_url(store_folder(environment, directory, sys.platform) / STORE_FILE)
 
 
 def named_store(environment: Mapping[str, str], directory: Path) -> str | None:

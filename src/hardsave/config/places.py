@@ -19,7 +19,12 @@ USER_FILE = "config.yaml"
 
 def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:
     """Where a project's own store lies."""
-    return data_directory(environment, platform) / "projects" / project_key(directory)
+    return folder_of(environment, project_root(directory), platform)
+
+
+def folder_of(environment: Mapping[str, str], root: Path, platform: str) -> Path:
+    """What is kept about the directory `root`, whether or not it is a project's root."""
+    return data_directory(environment, platform) / "projects" / _key(root)
 
 
 def file_url(path: Path) -> str:
@@ -37,7 +42,10 @@ def project_root(directory: Path) -> Path:
 
 def project_key(directory: Path) -> str:
     """The name of a project's folder: readable, and unique for its real path."""
-    root = project_root(directory)
+    return _key(project_root(directory))
+
+
+def _key(root: Path) -> str:
     digest = blake3(os.fsencode(root)).hexdigest(8)
     readable = "".join(c if c.isalnum() or c in "-_." else "-" for c in root.name)[:40]
     return f"{readable or 'root'}-{digest}"

@@ -69,9 +69,9 @@ def _own_store(durability: Durability) -> Store:
 def _own_url() -> str:
     from pathlib import Path
 
-    from hardsave import config
+    from hardsave.vault import projects
 
-    return config.store_url(os.environ, Path.cwd())
+    return projects.store_url(os.environ, Path.cwd())
 
 
 def _directory() -> str | None:

@@ -4,6 +4,9 @@ A project's store lies outside of it and is found by its path alone. Beside it l
 known of the project: its directory, and the commit that its history began with. So a project
 without a store can be compared with the stores whose projects are gone from where they were.
 
+A directory that was forked from a project's checkpoint goes on with that project's store: its
+record names it.
+
 The same directory is an error that says what to type: to begin anew without a word would look
 like a loss, and to take the other store would be a guess. The same history in another
 directory (a copy, a second clone) is a warning: people delete clones and make new ones.
@@ -35,6 +38,8 @@ class Project(NamedTuple):
     inode: int
     born: int | None  # tells two directories apart that had one inode; None: not known here
     first_commit: str | None  # None: none yet; empty: it cannot be told
+    store: str | None = None  # the URL of another project's, which it was forked from
+    formerly: tuple[str, ...] = ()  # where it was before it was moved, oldest first
 
 
 class Place(NamedTuple):
@@ -51,21 +56,88 @@ class Place(NamedTuple):
 Likeness = Literal["same directory", "same history"]
 
 
+def store_url(environment: Mapping[str, str], directory: Path) -> str:
+    """The store to use when none was named."""
+    there = _elsewhere(environment, directory)
+    if there is not None:
+        return there
+    folder = config.store_folder(environment, directory, sys.platform)
+    return config.file_url(folder / config.STORE_FILE)
+
+
 def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, Place | None]:
-    """The URL of the store to use when none was named; and its place, if it is a project's own.
+    """The same, and its place, if it is a project's own.
 
     `NotFound` if the project has none, and has been somewhere else before.
     """
-    named = config.named_store(environment, directory)
-    if named is not None:
-        return named, None
+    there = _elsewhere(environment, directory)
+    if there is not None:
+        return there, None
     folder = config.store_folder(environment, directory, sys.platform)
     known = read(folder)
-    project = described(config.project_root(directory), known)
+    project = _moved(described(config.project_root(directory), known), known)
     if not folder.exists():
         _ask(project, folder, list(_others(folder)))
     place = Place(folder, project if project != known else None)
     return place.url, place
+
+
+def _elsewhere(environment: Mapping[str, str], directory: Path) -> str | None:
+    """The store that somebody has named, or that of the project which this was forked from.
+
+    `NotFound` if that is gone.
+    """
+    named = config.named_store(environment, directory)
+    fork = None if named is not None else _fork_around(environment, directory)
+    if fork is None or fork.store is None:
+        return named
+    from hardsave.stores.registry import sqlite_path
+
+    if not is_there(Path(sqlite_path(fork.store))):
+        record = config.folder_of(environment, Path(fork.root), sys.platform) / RECORD
+        raise NotFound(
+            f"{fork.root} was forked from a project whose store was {fork.store}, and that is not "
+            f"there any more. If it lies elsewhere, name it with {config.STORE_VARIABLE}; to "
+            f"begin anew, type: rm {_quoted(record)}"
+        )
+    return fork.store
+
+
+def root(environment: Mapping[str, str], directory: Path) -> Path:
+    """A project's root. A fork has no repository at first, and has all that lies in it."""
+    fork = _fork_around(environment, directory)
+    return config.project_root(directory) if fork is None else Path(fork.root)
+
+
+def _fork_around(environment: Mapping[str, str], directory: Path) -> Project | None:
+    """The fork that a directory is, or lies in; None if it is in no fork."""
+    real = directory.resolve()
+    for folder in (real, *real.parents):
+        known = read(config.folder_of(environment, folder, sys.platform))
+        if known is not None and known.store is not None and _is_still_there(known):
+            return known
+        if (folder / ".git").exists():
+            break
+    return None
+
+
+def is_there(store: Path) -> bool:
+    """Whether a store lies there, or what is left of one: it has a backup, and a mark."""
+    if not store.parent.is_dir():
+        return False
+    return any(name.startswith(store.name) for name in os.listdir(store.parent))
+
+
+def adopt(environment: Mapping[str, str], directory: Path, store: str) -> bool:
+    """Let a directory that was forked go on with the store of its project; False if it has one
+    of its own already, which would be hidden."""
+    root = directory.resolve()
+    folder = config.folder_of(environment, root, sys.platform)
+    if is_there(folder / config.STORE_FILE):
+        return False
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    remember(Place(folder, described(root, None)._replace(store=store)))
+    return True
 
 
 def remember(place: Place) -> None:
@@ -98,6 +170,23 @@ def described(root: Path, known: Project | None) -> Project:
     return found._replace(first_commit=first_commit(root))
 
 
+def _moved(project: Project, known: Project | None) -> Project:
+    """Whoever puts a store in the place of another project's has moved the project."""
+    if known is None:
+        return project
+    here = (project.root,) if known.root == project.root else (known.root, project.root)
+    formerly = dict.fromkeys((*known.formerly, *here))
+    return project._replace(formerly=tuple(each for each in formerly if each != project.root))
+
+
+def former_path(known: Project, path: str) -> str:
+    """Where a directory is now that was in a project before that was moved; else itself."""
+    for old in known.formerly:
+        if path == old or path.startswith(f"{old.rstrip('/')}/"):
+            return known.root + path[len(old.rstrip("/")) :]
+    return path
+
+
 def likeness(project: Project, other: Project) -> Likeness | None:
     """Whether two records may be of one project."""
     if _is_same_directory(project, other) and project.born is not None:
@@ -113,7 +202,9 @@ def read(folder: Path) -> Project | None:
         with open(folder / RECORD, "rb") as file:
             fields: Any = json.loads(file.read(_LARGEST_RECORD))
         if isinstance(fields["root"], str) and isinstance(fields["inode"], int):
-            return Project(*(fields[name] for name in Project._fields))
+            known = {name: fields[name] for name in Project._fields[:5]}
+            formerly = tuple(map(str, fields.get("formerly", ())))
+            return Project(**known, store=fields.get("store"), formerly=formerly)
     except (OSError, ValueError, LookupError, TypeError):
         pass  # written by nobody we know
     return None
@@ -149,7 +240,9 @@ def _others(folder: Path) -> Iterator[tuple[Path, Project]]:
         return
     for there in found:
         other = read(there) if there != folder else None
-        if other is not None and (there / config.STORE_FILE).exists():
+        if other is None:
+            continue
+        if other.store is not None or (there / config.STORE_FILE).exists():
             yield there, other
 
 
@@ -161,7 +254,10 @@ def _is_still_there(project: Project) -> bool:
         return False
     except (OSError, ValueError):
         return True
-    return (status.st_dev, status.st_ino) == (project.device, project.inode)
+    if (status.st_dev, status.st_ino) != (project.device, project.inode):
+        return False
+    born = _born(Path(project.root), status)
+    return born is None or project.born is None or born == project.born
 
 
 def _is_same_directory(one: Project, other: Project) -> bool:

@@ -1,5 +1,6 @@
 """`hardsave fork`."""
 
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, config
 from hardsave.cli import choice, data, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
+from hardsave.vault import projects
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -32,7 +34,8 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
     """Start another timeline from a checkpoint.
 
     With DIR its files are put there, into a directory that is new or empty, so that another agent
-    can work on from that point. Without, only the timeline is made; nothing is copied.
+    can work on from that point; what is saved there comes into the same store. Without, only the
+    timeline is made; nothing is copied.
     """
     source = session.find(ref)
     if target is None:
@@ -53,8 +56,15 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
             "it lies in this workspace, and is saved and rewound with it; choose a place"
         )
         session.out.say("beside it, or let git ignore it, if another agent is to work there")
-    if path is not None:  # that directory is a project of its own, with a store of its own
+    if path is not None and not projects.adopt(os.environ, Path(path), _absolute(session)):
+        # That directory was a project of its own before, and has a store of its own.
         session.out.say(f"to save there on it: export HARDSAVE_STORE={shlex.quote(session.url)}")
+
+
+def _absolute(session: Session) -> str:
+    """The store's URL, for whoever is started elsewhere."""
+    path = session.store_path
+    return session.url if path is None else config.file_url(path)
 
 
 def _data(name: str, source: Checkpoint, path: str | None) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def rewind(
         ref, way = chosen
     target = _target(session, ref, status, before)
     line = _line(session, target)
-    way = _seen_from_there(session, way, line, target)
+    way = _seen_from_there(session, _after_a_move(session, way, line, target), line, target)
     plan = line.rewind(target.id, **way.asked(), dry_run=True)
     if dry_run or not way.does_something(plan):
         _answer(session, plan, way, dry_run=True)
@@ -145,6 +145,16 @@ def _nothing_done(session: Session) -> Exit:
 
 def _way(*, what: plans.What | None, paths: tuple[str, ...], **more: Any) -> Way:
     return Way(what=what or "all", paths=paths or None, **more)
+
+
+def _after_a_move(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
+    """Files of a project that was moved come back where it is now."""
+    if way.into is not None or way.what == "state" or target.snapshot is None:
+        return way
+    then = target.snapshot.workspace
+    now = session.moved(then)
+    own = next((each.workspace for each in session.standing if each.name == line.name), now)
+    return way._replace(into=now) if then != now == own else way
 
 
 def _seen_from_there(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:

@@ -38,6 +38,7 @@ def save(
     What the timeline's head holds of an agent's state is carried forward. The first save makes
     the store, outside of the workspace, and goes on the timeline 'main'.
     """
+    above = session.saved_above
     session.creates = True
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
@@ -50,6 +51,8 @@ def save(
             description=message,
         )
     session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
+    if above:
+        session.out.say(f"this began a store of its own; before, {above}")
 
 
 def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":

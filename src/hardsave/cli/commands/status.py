@@ -41,11 +41,12 @@ def status(session: Session, full: bool) -> None:
 
 
 def _base(session: Session, head: Checkpoint | None) -> str | None:
-    """The head, if it has files of this very directory."""
-    files = None if head is None else head.snapshot
-    if head is None or files is None or files.workspace != str(session.directory):
+    """The head, if it has files, and its timeline was last saved in this very directory: it may
+    have been brought here from another one."""
+    if head is None or head.snapshot is None:
         return None
-    return head.id
+    last = next((each for each in session.standing if each.name == session.line.name), None)
+    return head.id if last is not None and last.workspace == str(session.directory) else None
 
 
 def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[str, Any]:

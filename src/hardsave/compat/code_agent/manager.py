@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave import config
 from hardsave.compat.code_agent.beside import StatusManager, tick_off
 from hardsave.compat.code_agent.mirror import Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
@@ -25,6 +24,7 @@ from hardsave.stores import processes
 from hardsave.tasks import recovery, settings
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.lease import held_here
+from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
 
 VERSION = "1.0"
@@ -49,7 +49,7 @@ class CheckpointManager:
         self._settings = settings.of_project(self.project_dir, os.environ)
         name = checkpoint_file or self._settings.checkpoint_file
         self._mirror = Mirror(self.project_dir / name)
-        url = store or config.store_url(os.environ, self.project_dir)
+        url = store or projects.store_url(os.environ, self.project_dir)
         self._vault = hardsave.open(url)
         self._tasks = self._vault.tasks
         self._status = status_manager

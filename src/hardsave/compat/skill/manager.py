@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import hardsave
-from hardsave import config
 from hardsave.aio.pool import to_the_end
 from hardsave.compat.skill.mirror import PLACE, Mirror
 from hardsave.compat.skill.records import (
@@ -27,6 +26,7 @@ from hardsave.compat.skill.records import (
     id_for,
 )
 from hardsave.errors import Corrupt, NotFound
+from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
 from hardsave.workspace.reading import read_path
 
@@ -72,7 +72,7 @@ class CheckpointManager:
         """`vault` is an open one, the URL of a store, or None for the project's own."""
         self._project = Path(project_dir).resolve()
         if not isinstance(vault, hardsave.Vault):
-            vault = hardsave.open(vault or config.store_url(os.environ, self._project))
+            vault = hardsave.open(vault or projects.store_url(os.environ, self._project))
         self._vault = vault
         self._features = feature_list
         self._progress = progress_file
