@@ -214,5 +214,7 @@ def file_changes(found: FileChanges, *, limit: int | None = LISTED) -> Iterator[
         yield from git_changes(found.git, limit=limit)
     for each in found.kept[:limit]:
         yield Text.assemble(
-            ("    ! ", "warning"), words.shown(each.path), (f"  stays: {each.reason}", "quiet")
+            ("    ! ", "warning"),
+            words.shown(each.path),
+            (f"  left as it is: {each.reason}", "quiet"),
         )

@@ -1,5 +1,6 @@
 """What doctor finds, and how bad it is. Pure: decided over what was measured."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from hardsave.cli import words
@@ -19,6 +20,21 @@ class Finding(NamedTuple):
     level: Level
     message: str
     remedy: str = ""
+
+
+def told_once(found: Sequence[Finding]) -> list[Finding]:
+    """A fault that several looks came upon is told by the first; the others could not look."""
+    first: dict[str, str] = {}
+    answer = []
+    for each in found:
+        cause = first.get(each.message) if each.level == "failure" else None
+        if cause is None:
+            answer.append(each)
+            first.setdefault(each.message, each.what)
+        else:
+            message = f"could not be looked at: see {cause!r} above"
+            answer.append(Finding(each.what, "warning", message))
+    return answer
 
 
 def backup(what: str, copied: int | None, last: int) -> Finding:

@@ -12,6 +12,9 @@ from hardsave.cli import changes, messages, moments, words
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from hardsave.vault.choosing import Kept
+    from hardsave.vault.restoring import FileChanges
+
 What = Literal["all", "state", "files"]
 
 
@@ -37,6 +40,12 @@ class Way(NamedTuple):
 
     def does_something(self, plan: Rewind) -> bool:
         return self.moves_head(plan) or bool(plan.files) or bool(plan.tasks)
+
+
+def failed(plan: "FileChanges | None", done: "FileChanges | None") -> "list[Kept]":
+    """What was to come back, and did not. What a plan keeps was agreed to."""
+    agreed = set() if plan is None else {each.path for each in plan.kept}
+    return [] if done is None else [each for each in done.kept if each.path not in agreed]
 
 
 def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":

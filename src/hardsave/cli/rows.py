@@ -69,7 +69,7 @@ def _title(facts: Facts, one: Checkpoint) -> Text:
 def can_draw() -> bool:
     """Whether the terminal's encoding has what the graph is drawn with."""
     try:
-        "●○│├╯┴┼─".encode(sys.stdout.encoding or "ascii")
+        "●○│├╯┴┼─✓✗→".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True

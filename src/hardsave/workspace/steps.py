@@ -150,7 +150,7 @@ class Steps:
                 raise Unavailable(
                     f"{os.fsdecode(step.path)!r} could not be restored: {error.strerror}"
                 ) from error
-            self._conflicts.setdefault(step.path, f"in the way: {error.strerror}")
+            self._conflicts.setdefault(step.path, f"it cannot be restored: {error.strerror}")
 
     # Contents
 

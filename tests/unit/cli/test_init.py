@@ -154,3 +154,13 @@ def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
 def test_a_hook_whose_python_is_gone_is_found() -> None:
     found = findings.hooks("Codex", is_found=True, events=["Stop"], idle=[], gone=["/old/python"])
     assert (found.level, found.remedy) == ("warning", "hardsave init")
+
+
+def test_a_store_that_cannot_be_opened_is_one_fault_and_the_rest_is_looked_at(run: Run) -> None:
+    Path("no-store.db").write_text("something else")
+    ran = run("doctor", "--store", "no-store.db", "--json")
+    found = {each["what"]: each for each in ran.data}
+    assert ran.code == 1
+    assert [what for what, each in found.items() if each["level"] == "failure"] == ["store"]
+    assert "see 'store'" in found["workspace"]["message"]
+    assert found["Claude Code"]["level"] == found["file system"]["level"] == "ok"

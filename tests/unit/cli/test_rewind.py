@@ -1,11 +1,15 @@
 """`rewind`, `undo`, `redo`, `ops`: what they do, what they say, what they leave alone."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 import hardsave
+from hardsave.cli import plans
+from hardsave.vault.choosing import Kept
+from hardsave.vault.restoring import FileChanges
 from tests.unit.cli.conftest import Run
 
 
@@ -199,3 +203,28 @@ def test_a_project_that_was_removed_as_a_whole_comes_back(
     monkeypatch.chdir(session_1)
     assert run("rewind", "session-1:3", "--yes").code == 0
     assert files(session_1) == before
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_what_could_not_be_brought_back_is_told_and_is_no_success(
+    run: Run, session_1: Path
+) -> None:
+    (session_1 / "sub").mkdir()
+    (session_1 / "sub" / "c.txt").write_text("c\n")
+    run("save", "whole", "--timeline", "session-1")
+    (session_1 / "sub" / "c.txt").unlink()
+    (session_1 / "sub").chmod(0o500)
+    ran = run("rewind", "whole", "--yes")
+    (session_1 / "sub").chmod(0o700)
+    assert ran.code == 1
+    assert "1 path could not be brought back" in ran.err
+
+
+def test_what_a_plan_keeps_is_no_failure() -> None:
+    def changes(*kept: str) -> FileChanges:
+        return FileChanges("/w", (), (), (), 0, tuple(Kept(path, "why") for path in kept))
+
+    assert plans.failed(None, None) == []
+    assert plans.failed(changes("a"), changes("a")) == []
+    assert [each.path for each in plans.failed(changes("a"), changes("a", "b"))] == ["b"]
+    assert [each.path for each in plans.failed(changes(), changes("b"))] == ["b"]

@@ -12,6 +12,7 @@ from hardsave.cli.errors import Exit, in_our_words
 from hardsave.cli.findings import Finding
 from hardsave.cli.session import Session
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.vault import projects
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def doctor(session: Session) -> Exit | None:
     agents. Changes nothing of yours. Ends with 1 if something does not work.
     """
     with session.out.busy("looking"):
-        found = [_looked(what, look, session) for what, look in LOOKS.items()]
+        looked = [_looked(what, look, session) for what, look in LOOKS.items()]
+    found = findings.told_once(looked)
     session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
     return Exit.FAILED if any(each.level == "failure" for each in found) else None
 
@@ -113,7 +115,7 @@ def _file_system(what: str, session: Session) -> Finding:
         listed = Path("/proc/self/mountinfo").read_bytes()
     except FileNotFoundError:
         return Finding(what, "ok", "this system does not list them")
-    return findings.file_system(what, mounts.kind_under(bytes(session.directory), listed))
+    return findings.file_system(what, mounts.kind_under(bytes(_directory(session)), listed))
 
 
 def _watches(what: str, session: Session) -> Finding:
@@ -140,10 +142,18 @@ def _workspace(what: str, session: Session) -> Finding:
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
+def _directory(session: Session) -> Path:
+    """The workspace; without a store to ask, where it would begin."""
+    try:
+        return session.directory
+    except HardsaveError:
+        return projects.root(os.environ, Path.cwd())
+
+
 def _missed(what: str, session: Session) -> Finding:
     from hardsave.adapters import spool
 
-    missed = spool.missed(spool.folder(os.environ, session.directory))
+    missed = spool.missed(spool.folder(os.environ, _directory(session)))
     if not missed:
         return Finding(what, "ok", "none was missed")
     last = str(missed[-1].about.get("why", "the hook was killed"))
@@ -158,7 +168,7 @@ def _hooks(name: str) -> "Look":
         agent = agents.named(name)
         assert agent is not None
         users = install.settings_file(agent, os.environ, None)
-        own = install.settings_file(agent, os.environ, session.directory)
+        own = install.settings_file(agent, os.environ, _directory(session))
         files = [path for path in (users, own) if path is not None]
         return findings.hooks(
             what,
@@ -194,14 +204,19 @@ def _lines(found: list[Finding]) -> "Iterator[RenderableType]":
     from rich.text import Text
 
     from hardsave.cli import draw
+    from hardsave.cli.rows import can_draw
 
-    marks = {"ok": ("✓", "added"), "warning": ("!", "warning"), "failure": ("✗", "error")}
+    well, ill = ("✓", "✗") if can_draw() else ("+", "x")
+    marks = {"ok": (well, "added"), "warning": ("!", "warning"), "failure": (ill, "error")}
     width = max(len(each.what) for each in found)
     for each in found:
         what = (f"  {each.what:<{width}}  ", "name")
         yield draw.Hanging(draw.line(marks[each.level], what), Text(words.shown(each.message)))
         if each.level != "ok" and each.remedy:
-            yield draw.Hanging(Text("   → ", style="quiet"), Text(each.remedy, style="quiet"))
+            arrow = "→" if can_draw() else ">"
+            yield draw.Hanging(
+                Text(f"   {arrow} ", style="quiet"), Text(each.remedy, style="quiet")
+            )
 
 
 COMMANDS = {"doctor": doctor}

@@ -90,7 +90,8 @@ def rewind(
     back = _conversation(done, way)
     _answer(session, done, way, dry_run=False, back=back)
     session.out.say(f"take it back with: {undo_command(line.name)}")
-    return _tell_way_back(session, back)
+    told = _tell_way_back(session, back)
+    return _tell_what_failed(session, plan, done) or told
 
 
 def _still_writing(session: Session) -> Iterator[str]:
@@ -131,6 +132,17 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
         session.out.say(back.why)
     session.out.say(f"go on with: {back.command}")
     return None
+
+
+def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | None:
+    failed = plans.failed(plan.files, done.files)
+    if not failed:
+        return None
+    session.out.say(
+        f"{words.count(len(failed), 'path')} could not be brought back; see to the reasons, then "
+        "repeat"
+    )
+    return Exit.FAILED
 
 
 def undo_command(timeline: str) -> str:
