@@ -34,6 +34,8 @@ PACKAGE_HOSTS = tuple(
     )
 )
 HOST = re.compile("|".join(re.escape(host) for host in PACKAGE_HOSTS), re.IGNORECASE)
+PLAIN_NAME = re.compile(r"[\w./+-]+", re.ASCII)
+PICTURES = {".png"}
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root)/")
 
 # In the standard library of a newer Python than the oldest that we support.
@@ -97,6 +99,39 @@ def test_the_search_for_hosts_and_paths_can_find_some() -> None:
     assert MACHINE_PATH.search("see /" + "root/notes.txt")
     assert MACHINE_PATH.search("file:///" + "work/notes.txt")
     assert not MACHINE_PATH.search("docs/" + "work/notes.txt")
+
+
+def is_stray(path: Path) -> bool:
+    """Whether a file can be nothing that somebody wrote: what a program left behind, say."""
+    if not PLAIN_NAME.fullmatch(str(path.relative_to(ROOT))):
+        return True
+    try:
+        path.read_bytes().decode()
+    except UnicodeDecodeError:
+        return path.suffix not in PICTURES
+    return False
+
+
+def test_no_file_is_there_by_mistake() -> None:
+    assert [path for path in files_of_the_project() if is_stray(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "stray"),
+    [
+        ("a.py", b"x = 1\n", False),
+        (".ci", b"", False),
+        ("store.db", b"SQLite format 3\0\xff", True),
+        ("<Vault object at 0x7f>-lock", b"", True),
+        ("picture.svg", b"<svg/>", False),
+    ],
+)
+def test_what_is_there_by_mistake_is_noticed(
+    name: str, data: bytes, stray: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / name).write_bytes(data)
+    assert is_stray(tmp_path / name) is stray
 
 
 def test_the_walk_without_git_misses_no_file() -> None:
