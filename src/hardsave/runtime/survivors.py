@@ -2,16 +2,16 @@
 
 They are known by what they have inherited: the agent's environment names a socket that is its
 resident's alone. Neither a session nor a process group would do, which a shell gives to others
-too, and background work leaves. Elsewhere than on Linux nobody is found.
+too, and background work leaves. Where nobody tells about other processes, nobody is found.
 """
 
 import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-_PROC = Path("/proc")
+from hardsave.stores import processes
+
 _LOOK_SECONDS = 0.3
 _LONGEST_COMMAND = 80
 
@@ -26,23 +26,20 @@ class Survivor(NamedTuple):
         return f"{self.command} ({self.pid})"
 
 
-def find(
-    variable: str, value: str, *, is_beginning: bool = False, proc: Path = _PROC
-) -> list[Survivor]:
+def find(variable: str, value: str, *, is_beginning: bool = False) -> list[Survivor]:
     """Everybody of this user whose environment has it, by number; not this process itself.
 
     Or a value that begins so: that of any resident of a store.
     """
-    wanted = b"\0" + os.fsencode(f"{variable}={value}") + (b"" if is_beginning else b"\0")
+    wanted = os.fsencode(f"{variable}={value}")
     found = []
-    try:
-        numbers = sorted(int(name) for name in os.listdir(proc) if name.isdigit())
-    except FileNotFoundError:
-        return []
-    for pid in numbers:
-        inherited = _read(proc / str(pid) / "environ")  # empty, if it is dead and not yet buried
-        if pid != os.getpid() and wanted in b"\0" + inherited + b"\0":
-            found.append(Survivor(pid, _command(proc / str(pid))))
+    for pid in processes.pids():
+        if pid == os.getpid():
+            continue
+        for given in processes.environment(pid):  # nothing, if it is dead and not yet buried
+            if given == wanted or (is_beginning and given.startswith(wanted)):
+                found.append(Survivor(pid, _command(pid)))
+                break
     return found
 
 
@@ -60,25 +57,18 @@ def wait(
     return left
 
 
-def ancestors(*, proc: Path = _PROC) -> set[int]:
+def ancestors() -> set[int]:
     """Who has started this process, and whoever has started those: they wait for it."""
     found: set[int] = set()
     pid = os.getppid()
     while pid > 0 and pid not in found:
         found.add(pid)
-        facts = _read(proc / str(pid) / "stat").rpartition(b")")[2].split()  # any name, in brackets
-        pid = int(facts[1]) if len(facts) > 1 else 0
+        seen = processes.look(pid)
+        pid = 0 if seen is None else seen.parent
     return found
 
 
-def _command(folder: Path) -> str:
-    words = _read(folder / "cmdline").decode(errors="replace").split("\0")
+def _command(pid: int) -> str:
+    seen = processes.look(pid)
+    words = () if seen is None else seen.words
     return " ".join(" ".join(words).split())[:_LONGEST_COMMAND] or "?"
-
-
-def _read(path: Path) -> bytes:
-    """Empty if it is gone, or another user's."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

@@ -10,16 +10,21 @@ import os
 import struct
 import time
 from functools import cache
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 _BSD_INFO = 3  # of proc_pidinfo: what `_LAYOUT` says
 _LAYOUT = struct.Struct("=12I 16s 32s 6I 2Q")  # struct proc_bsdinfo, of <sys/proc_info.h>
-_STATUS, _PID, _PARENT, _SECONDS, _MICROSECONDS = 1, 3, 4, -2, -1  # where in it
+_COUNT = struct.Struct("=i")
+_STATUS, _PID, _PARENT, _USER, _SECONDS, _MICROSECONDS = 1, 3, 4, 5, -2, -1  # where in it
 _ZOMBIE = 5
 _MOST_PIDS = 1 << 31
 _BOOT = b"kern.bootsessionuuid"
 _TEXT_BYTES = 64
 _WAIT_SECONDS = 5  # for a machine that has only just been switched on
+_ARGUMENTS = (1, 49)  # of sysctl: CTL_KERN, KERN_PROCARGS2
+_ARGUMENTS_BYTES = 1 << 20  # that a process can be given at most
+_CALLS = ("proc_pidinfo", "proc_listallpids", "sysctl", "sysctlbyname", "gethostuuid")
 
 
 class Process(NamedTuple):
@@ -27,7 +32,15 @@ class Process(NamedTuple):
 
     pid: int
     parent: int
+    user: int
     started: int  # microseconds since 1970, by the clock of that moment
+
+
+class Arguments(NamedTuple):
+    """What a process was given when it began."""
+
+    words: list[bytes]
+    environment: list[bytes]  # NAME=VALUE
 
 
 class System:
@@ -51,13 +64,32 @@ class System:
             return None
         raise OSError(ctypes.get_errno(), f"process {pid} cannot be looked at")
 
+    def pids(self) -> list[int]:
+        """Of all processes."""
+        room = self._library.proc_listallpids(None, ctypes.c_int(0)) + 64  # some begin meanwhile
+        numbers = (ctypes.c_int * max(room, 0))()
+        count = self._library.proc_listallpids(numbers, ctypes.c_int(ctypes.sizeof(numbers)))
+        return sorted(number for number in numbers[: max(count, 0)] if number > 0)
+
+    def arguments(self, pid: int) -> Arguments | None:
+        """None if it is gone, or somebody else's."""
+        if not 0 < pid < _MOST_PIDS:
+            return None
+        name = (ctypes.c_int * 3)(*_ARGUMENTS, pid)
+        data = ctypes.create_string_buffer(_ARGUMENTS_BYTES)
+        size = ctypes.c_size_t(_ARGUMENTS_BYTES)
+        wrong = self._library.sysctl(
+            name, ctypes.c_uint(3), data, ctypes.byref(size), None, ctypes.c_size_t(0)
+        )
+        return None if wrong else arguments(data.raw[: size.value])
+
     def is_truthful(self) -> bool:
         """Whether what it says about this process is so."""
         try:
             own = self.process(os.getpid())
         except OSError:
             return False
-        if own is None or own[:2] != (os.getpid(), os.getppid()):
+        if own is None or own[:3] != (os.getpid(), os.getppid(), os.geteuid()):
             return False
         return 0 < own.started <= (time.time() + 86_400) * 1_000_000  # clocks are set now and then
 
@@ -82,7 +114,7 @@ class System:
 def system() -> System | None:
     """This system; None if it is another, or does not answer as it should."""
     library = ctypes.CDLL(None, use_errno=True)
-    if not all(hasattr(library, name) for name in ("proc_pidinfo", "sysctlbyname", "gethostuuid")):
+    if not all(hasattr(library, name) for name in _CALLS):
         return None
     found = System(library)
     return found if found.is_truthful() else None
@@ -93,4 +125,17 @@ def _process(data: bytes) -> Process | None:
     if fields[_STATUS] == _ZOMBIE:
         return None
     started = fields[_SECONDS] * 1_000_000 + fields[_MICROSECONDS]
-    return Process(fields[_PID], fields[_PARENT], started)
+    return Process(fields[_PID], fields[_PARENT], fields[_USER], started)
+
+
+def arguments(data: bytes) -> Arguments | None:
+    """How many words; the program's path, and zeros up to the next boundary; the words; the
+    environment, up to an empty one. None if it is not laid out so."""
+    if len(data) < _COUNT.size:
+        return None
+    (count,) = _COUNT.unpack_from(data)
+    _, _, rest = data[_COUNT.size :].partition(b"\0")
+    words = rest.lstrip(b"\0").split(b"\0")
+    if not 0 <= count < len(words):
+        return None
+    return Arguments(words[:count], list(takewhile(bool, words[count:])))

@@ -7,7 +7,10 @@ they hold ends with its time.
 import os
 import sys
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from hardsave.stores.macos import System
 
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 _PROC = "/proc"
@@ -15,6 +18,16 @@ _MACHINE = "/etc/machine-id"
 
 UNKNOWN = 0
 """When a process began that is there, and of which nothing more can be learned."""
+
+
+class Process(NamedTuple):
+    """One process, as it was when somebody looked."""
+
+    pid: int
+    began: int  # as the kernel counts: a number that is used again is known by it
+    parent: int
+    user: int
+    words: tuple[str, ...]  # its command
 
 
 class Place(NamedTuple):
@@ -42,10 +55,7 @@ def host() -> str:
     except OSError:
         known = ""
     if not known and _SYSTEM == "darwin":
-        from hardsave.stores import macos
-
-        system = macos.system()
-        known = (system and system.host()) or ""
+        known = _macos().host() or "" if can_ask() else ""
     if known:
         return known
     import socket  # which takes a while, and most machines have an id
@@ -63,11 +73,9 @@ def _space() -> int:
 def can_ask() -> bool:
     """Whether this system tells about other processes, by the numbers that they have here: a
     sandbox may show us those of the machine around it."""
-    if _SYSTEM == "darwin":
-        from hardsave.stores import macos
-
-        return macos.system() is not None
     try:
+        if _SYSTEM == "darwin":
+            return _macos().is_truthful()
         return os.readlink(f"{_PROC}/self") == str(os.getpid())
     except OSError:
         return False
@@ -81,23 +89,76 @@ def started(pid: int) -> int | None:
     killed and is waited for by nobody yet is gone: it runs nothing any more.
     """
     try:
-        return _asked(pid) if _SYSTEM == "darwin" else _started(_stat(pid))
+        return _asked(pid) if _SYSTEM == "darwin" else _started(_facts(pid))
     except OSError:
         return UNKNOWN if is_there(pid) else None
 
 
-def _asked(pid: int) -> int | None:
+def look(pid: int) -> Process | None:
+    """What can be seen of a process; None if it is gone, or nobody may look."""
+    try:
+        return _seen_by_macos(pid) if _SYSTEM == "darwin" else _seen_in_proc(pid)
+    except OSError:
+        return None
+
+
+def pids() -> list[int]:
+    """Of all processes that can be seen, in order."""
+    if _SYSTEM == "darwin":
+        return _macos().pids() if can_ask() else []
+    try:
+        return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
+    except FileNotFoundError:
+        return []
+
+
+def environment(pid: int) -> list[bytes]:
+    """What a process was given, each as NAME=VALUE; nothing if it is gone, or another user's."""
+    try:
+        if _SYSTEM != "darwin":
+            return _read(pid, "environ").split(b"\0")
+        given = _macos().arguments(pid)
+    except OSError:
+        return []
+    return [] if given is None else given.environment
+
+
+def _macos() -> "System":
     from hardsave.stores import macos
 
     system = macos.system()
     if system is None:
-        raise OSError(f"process {pid} cannot be looked at")
-    found = system.process(pid)
+        raise OSError("processes cannot be looked at here")
+    return system
+
+
+def _asked(pid: int) -> int | None:
+    found = _macos().process(pid)
     return found and found.started
 
 
-def _stat(pid: int) -> str:
-    with open(f"{_PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+def _seen_by_macos(pid: int) -> Process | None:
+    found, given = _macos().process(pid), _macos().arguments(pid)
+    if found is None or given is None:
+        return None
+    words = tuple(map(os.fsdecode, given.words))
+    return Process(pid, found.started, found.parent, found.user, words)
+
+
+def _seen_in_proc(pid: int) -> Process | None:
+    facts = _facts(pid)
+    words = os.fsdecode(_read(pid, "cmdline")).split("\0")[:-1]
+    began, user = _started(facts), os.stat(f"{_PROC}/{pid}").st_uid
+    return None if began is None else Process(pid, began, int(facts[1]), user, tuple(words))
+
+
+def _facts(pid: int) -> list[bytes]:
+    """From the state on; the name before it may hold anything."""
+    return _read(pid, "stat").rpartition(b")")[2].split()
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"{_PROC}/{pid}/{name}", "rb") as file:
         return file.read()
 
 
@@ -112,6 +173,5 @@ def is_there(pid: int) -> bool:
     return True
 
 
-def _started(stat: str) -> int | None:
-    fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
-    return None if fields[0] in "ZX" else int(fields[19])
+def _started(facts: list[bytes]) -> int | None:
+    return None if facts[0] in (b"Z", b"X") else int(facts[19])

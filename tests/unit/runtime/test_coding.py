@@ -20,6 +20,7 @@ from hardsave.runtime.coding import shell
 from hardsave.runtime.coding.files import MAX_FILE, MAX_MATCHES, Files
 from hardsave.runtime.coding.text import MAX_SHOWN, Refused, both_ends, replaced, window
 from hardsave.runtime.coding.tools import coding_tools
+from hardsave.stores import processes
 
 
 @pytest.fixture
@@ -223,12 +224,8 @@ def test_a_command_does_not_outlive_whoever_runs_it(root: Path) -> None:
 
 def _gone(pid: int) -> None:
     for _ in range(1000):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+        if processes.started(pid) is None:
             return
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-            return  # dead, and not buried yet
         time.sleep(0.01)
     raise AssertionError(f"{pid} is still there")
 

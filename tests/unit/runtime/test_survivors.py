@@ -11,6 +11,7 @@ import pytest
 
 from hardsave.runtime import resident, survivors
 from hardsave.runtime.survivors import Survivor, find
+from hardsave.stores import processes
 
 VARIABLE = "HARDSAVE_TEST_SURVIVORS"
 SLEEP = "import time; time.sleep(600)"
@@ -65,8 +66,13 @@ def test_who_has_started_us_is_among_our_ancestors() -> None:
     assert {os.getpid(), os.getppid()} <= found
 
 
-def test_where_there_is_no_proc_nobody_is_found(token: str, tmp_path: Path) -> None:
-    assert find(VARIABLE, token, proc=tmp_path / "none") == []
+@pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
+def test_where_there_is_no_proc_nobody_is_found(
+    token: str, left: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(wait_for(token, 1)) == 1
+    monkeypatch.setattr(processes, "_PROC", "/nowhere")
+    assert find(VARIABLE, token) == []
 
 
 def test_waiting_ends_when_nobody_is_left_or_time_is_over() -> None:

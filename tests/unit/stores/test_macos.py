@@ -31,6 +31,7 @@ class Library:
         self.refused: dict[int, int] = {}
         self.boot: bytes | None = BOOT.encode()
         self.host: bytes | None = bytes(range(16))
+        self.given: dict[int, bytes] = {}
 
     def proc_pidinfo(self, pid: int, flavor: int, arg: Any, data: Any, size: Any) -> int:
         assert (flavor, arg.value, size.value, len(data)) == (3, 0, BSD_INFO_BYTES, BSD_INFO_BYTES)
@@ -39,6 +40,22 @@ class Library:
             return 0
         data.raw = self.told[pid].ljust(BSD_INFO_BYTES, b"\0")
         return len(self.told[pid])
+
+    def proc_listallpids(self, numbers: Any, size: Any) -> int:
+        found = [*self.told, 0]
+        if numbers is None:
+            return len(found)
+        assert size.value == ctypes.sizeof(numbers) >= 4 * len(found)
+        numbers[: len(found)] = found
+        return len(found)
+
+    def sysctl(self, name: Any, count: Any, data: Any, size: Any, new: None, length: Any) -> int:
+        assert (list(name[:2]), count.value, new, length.value) == ([1, 49], 3, None, 0)
+        if name[2] not in self.given:
+            return -1
+        data.raw = self.given[name[2]].ljust(len(data), b"\xff")
+        size._obj.value = len(self.given[name[2]])
+        return 0
 
     def sysctlbyname(self, name: bytes, data: Any, size: Any, new: None, new_size: Any) -> int:
         assert (name, new, new_size.value) == (b"kern.bootsessionuuid", None, 0)
@@ -58,7 +75,7 @@ class Library:
 
 def told(pid: int, parent: int = 1, *, at: float = NOW, status: int = 2) -> bytes:
     """As <sys/proc_info.h> lays it out, written down field by field."""
-    numbers = struct.pack("=12I", 0, status, 0, pid, parent, *[501, 20] * 3, 0)
+    numbers = struct.pack("=12I", 0, status, 0, pid, parent, os.geteuid(), *[20] * 5, 0)
     names = b"python".ljust(16, b"\0") + b"python3.13".ljust(32, b"\0")
     rest = struct.pack("=5Ii2Q", 9, pid, 1, 2, 3, -5, int(at), 250_000)
     return numbers + names + rest
@@ -86,7 +103,8 @@ def here(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
 def test_what_is_told_about_a_process(library: Library) -> None:
     assert len(told(1)) == BSD_INFO_BYTES
     library.told[4711] = told(4711, 42, at=NOW - 60)
-    assert System(library).process(4711) == Process(4711, 42, (NOW - 60) * 1_000_000 + 250_000)
+    began = (NOW - 60) * 1_000_000 + 250_000
+    assert System(library).process(4711) == Process(4711, 42, os.geteuid(), began)
 
 
 def test_who_is_gone_or_waits_to_be_buried_is_none(library: Library) -> None:
@@ -126,6 +144,23 @@ def test_who_lies_about_ourselves_is_not_believed(here: Library, answer: bytes) 
     assert processes.started(os.getppid()) == processes.UNKNOWN
 
 
+def test_all_processes_are_listed(library: Library) -> None:
+    library.told[4711] = told(4711)
+    assert System(library).pids() == sorted({os.getpid(), 4711})
+
+
+def test_what_a_process_was_given(library: Library) -> None:
+    library.given[7] = struct.pack("=i", 2) + b"/bin/sh\0\0\0\0-c\0\0A=1\0B=\0\0stack_guard=x\0"
+    assert System(library).arguments(7) == ([b"-c", b""], [b"A=1", b"B="])
+    assert System(library).arguments(8) is None
+    assert System(library).arguments((1 << 32) + 7) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0", struct.pack("=i", 5) + b"/bin/sh\0a\0b\0"])
+def test_what_is_laid_out_otherwise_is_nothing(data: bytes) -> None:
+    assert macos.arguments(data) is None
+
+
 @linux_only
 def test_a_system_that_has_no_such_calls_is_not_asked() -> None:
     macos.system.cache_clear()
@@ -144,6 +179,20 @@ def test_a_process_that_was_killed_is_known_to_be_gone(here: Library) -> None:
     finally:
         child.communicate()
     assert processes.here().pid_started == NOW * 1_000_000 + 250_000
+
+
+def test_what_can_be_seen_of_a_process(here: Library) -> None:
+    here.told[4711] = told(4711, 42)
+    here.given[4711] = struct.pack("=i", 2) + b"/bin/sh\0\0sh\0-c\0A=1\0\0"
+    began = NOW * 1_000_000 + 250_000
+    assert processes.look(4711) == (4711, began, 42, os.geteuid(), ("sh", "-c"))
+    assert processes.environment(4711) == [b"A=1"]
+    assert processes.pids() == sorted({os.getpid(), 4711})
+    del here.given[4711]
+    assert processes.look(4711) is None
+    assert processes.environment(4711) == []
+    del here.told[os.getpid()]  # which cannot be: nothing that it says is believed
+    assert processes.pids() == []
 
 
 def test_which_boot_it_is(here: Library) -> None:

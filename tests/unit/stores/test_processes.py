@@ -9,10 +9,11 @@ import pytest
 
 from hardsave.stores import processes
 
-linux_only = pytest.mark.skipif(not processes.can_ask(), reason="this system has no /proc")
+asking = pytest.mark.skipif(not processes.can_ask(), reason="this system tells nothing")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
 
 
-@linux_only
+@asking
 def test_this_process_is_there_and_began_once() -> None:
     here = processes.here()
     assert here.pid == os.getpid()
@@ -20,7 +21,7 @@ def test_this_process_is_there_and_began_once() -> None:
     assert here == processes.here()
 
 
-@linux_only
+@asking
 def test_a_process_that_was_killed_is_gone_before_anybody_waits_for_it() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
@@ -33,10 +34,38 @@ def test_a_process_that_was_killed_is_gone_before_anybody_waits_for_it() -> None
     assert processes.started(child.pid) is None
 
 
-def test_a_name_cannot_pass_for_fields() -> None:
+@linux_only
+def test_a_name_cannot_pass_for_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rest = " ".join(str(number) for number in range(4, 53))
-    assert processes._started(f"42 (a) Z (b c) S {rest}") == 22
-    assert processes._started(f"42 (x) Z {rest}") is None
+    folder = tmp_path / str(os.getpid())
+    folder.mkdir()
+    (folder / "cmdline").write_bytes(b"sleep\0a b\0")
+    monkeypatch.setattr(processes, "_PROC", str(tmp_path))
+    (folder / "stat").write_text(f"42 (a) Z (b c) S {rest}")
+    assert processes.started(os.getpid()) == 22
+    seen = processes.look(os.getpid())
+    assert seen == (os.getpid(), 22, 4, os.geteuid(), ("sleep", "a b"))
+    (folder / "stat").write_text(f"42 (x) Z {rest}")
+    assert processes.started(os.getpid()) is None
+    assert processes.look(os.getpid()) is None
+
+
+@asking
+def test_what_can_be_seen_of_a_process() -> None:
+    command = [sys.executable, "-c", "input()", "ä b"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, env={"A": "1", "B": ""})
+    try:
+        seen = processes.look(child.pid)
+        assert seen is not None
+        assert seen[:4] == (child.pid, processes.started(child.pid), os.getpid(), os.geteuid())
+        assert child.pid in processes.pids()
+        while (seen := processes.look(child.pid)) and seen.words != tuple(command):
+            pass  # it has not become what it shall be yet
+        assert set(processes.environment(child.pid)) >= {b"A=1", b"B="}
+    finally:
+        child.communicate(b"\n")
+    assert processes.look(child.pid) is None
+    assert processes.environment(child.pid) == []
 
 
 @linux_only
