@@ -240,7 +240,7 @@ def translated(error: apsw.Error, path: str) -> HardsaveError:
 
 def is_failing(error: Exception) -> bool:
     """Whether the disk has failed to answer, so that nothing is known of what lies there."""
-    return isinstance(error, apsw.IOError) and not _is_damage(error)
+    return isinstance(error, apsw.IOError | apsw.CantOpenError) and not _is_damage(error)
 
 
 def _is_damage(error: apsw.Error) -> bool:
