@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -577,6 +578,31 @@ def test_a_file_that_was_put_in_its_place_is_not_copied(path: Path) -> None:
     store.close()
     assert path.read_bytes() == before
     assert number(path) == 0
+
+
+def test_a_backup_that_is_locked_for_a_moment_is_waited_for(store: SqliteStore) -> None:
+    """As by whoever closes it last, or recovers its WAL."""
+    Line(store).save()
+    assert store._copier is not None
+    store._copier.turn()
+    copied = backup.peek(store.path)
+    assert copied is not None
+    store.close()
+
+    def work(child: Child) -> None:
+        path = backup.path_of(store.path)
+        other = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs="cksmvfs")
+        other.pragma("locking_mode", "exclusive")
+        other.execute("BEGIN IMMEDIATE; CREATE TABLE more (number)")
+        child.tell()
+        time.sleep(0.2)
+        other.execute("ROLLBACK")
+        other.close()
+
+    child = Child(work)
+    child.hear()
+    assert backup.peek(store.path) == copied
+    assert child.end() == 0
 
 
 def test_nobody_opens_a_backup_as_a_store(path: Path) -> None:

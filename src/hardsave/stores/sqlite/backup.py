@@ -17,6 +17,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import cramped, packs
 from hardsave.stores.sqlite.connection import (
+    BUSY_SECONDS,
     CHECKSUM_VFS,
     in_our_words,
     is_failing,
@@ -108,6 +109,8 @@ def look(store: str) -> apsw.Connection | None:
 
 def _checked(connection: apsw.Connection, path: str) -> apsw.Connection:
     try:
+        # Whoever closes it, or recovers its WAL, locks it for a moment.
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if connection.pragma("application_id") != APPLICATION_ID:
             raise Corrupt(f"{path} is no backup of a store, or its header is damaged")
