@@ -73,7 +73,7 @@ class Together:
 def _answer(future: "Future[int]") -> int | Exception:
     try:
         return future.result(PATIENCE_SECONDS)
-    except (Conflict, Unavailable) as error:
+    except (Conflict, Unavailable, ValueError) as error:
         return error
 
 
@@ -102,6 +102,44 @@ def test_a_conflict_in_a_round_is_its_own(store: SqliteStore) -> None:
     assert store.missing(None, gone.objects) == set(gone.objects)
     assert [row.name for row in store.timelines(None, None, 9)] == ["bad", "good", "last"]
     assert store.verify() == []
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_value_that_cannot_be_stored_is_nobody_elses_error(
+    store: SqliteStore, leads: bool
+) -> None:
+    batch = Line(store, "bad").next()
+    assert isinstance(batch.event, CheckpointRecord)
+    bad = batch._replace(event=batch.event._replace(status="\udcff"))
+    good, last = Line(store, "good").next(), Line(store, "last").next()
+    together = Together(store)
+    answers = together.commit(*((bad, good, last) if leads else (good, bad, last)))
+    assert together.sizes == [1, 3]
+    assert isinstance(answers.pop(0 if leads else 1), UnicodeEncodeError)
+    assert answers == [2, 3]
+    assert store.verify() == []
+
+
+def test_those_who_have_waited_for_the_lock_together_give_up_together(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = FileLock(store.path + "-lock")
+    held.acquire(5)
+    acquire, tries = store._lock.acquire, []
+
+    def impatient(seconds: float) -> None:
+        tries.append(seconds)
+        assert len(tries) > 1 or eventually(lambda: len(store._writer._group._waiting) == 5)
+        acquire(0.05)
+
+    monkeypatch.setattr(store._lock, "acquire", impatient)
+    futures = [start(lambda n=n: Line(store, f"line {n}").save()) for n in range(6)]  # type: ignore[misc] # bound to the loop
+    errors = [future.exception(PATIENCE_SECONDS) for future in futures]
+    assert {type(error) for error in errors} == {Unavailable}
+    assert len({id(error) for error in errors}) == 6
+    assert len(tries) == 2  # of the first, and of all others
+    held.close()
+    Line(store).save()
 
 
 def test_one_object_stored_by_several_in_a_round_is_stored_once(store: SqliteStore) -> None:

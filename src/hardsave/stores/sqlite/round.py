@@ -39,6 +39,8 @@ _FATAL = (
     apsw.InterruptError,
     apsw.BusyError,
 )
+# What a value can raise that SQLite does not take: one caller's, and no other's business.
+_OF_ONE = (HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
 _DONE = -1  # in the place of a timeline's row: the batch was committed before
 
 _LAST_NUMBER = """
@@ -102,7 +104,7 @@ class Round:
         known: Known,
     ) -> None:
         self.items = items
-        self.answers: list[int | HardsaveError] = []
+        self.answers: list[int | Exception] = []
         self._connection = connection
         self._index = index
         self._known = known
@@ -159,7 +161,7 @@ class Round:
             self._index.refresh(self._connection, user)
             self._standing.users.add(user)
 
-    def _apply_alone(self, item: Item) -> int | HardsaveError:
+    def _apply_alone(self, item: Item) -> int | Exception:
         """One of several: what goes wrong with it does not touch the others."""
         connection = self._connection
         connection.execute("SAVEPOINT item")
@@ -167,16 +169,16 @@ class Round:
         made, given = len(self._made), len(self._numbers)
         try:
             number = self._apply(item)
-        except (HardsaveError, apsw.Error) as error:
+        except _OF_ONE as error:
             if isinstance(error, _FATAL) or not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO item; RELEASE item")
             self._standing.forget()
             self._users, self._timelines = users, timelines
             del self._made[made:], self._numbers[given:]
-            if isinstance(error, HardsaveError):
-                return error
-            return translated(error, connection.filename)
+            if isinstance(error, apsw.Error):
+                return translated(error, connection.filename)
+            return error
         connection.execute("RELEASE item")
         return number
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from hardsave.errors import HardsaveError, Unavailable
+from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord
@@ -98,7 +98,13 @@ class Writer:
 
     def _run(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         try:
-            self._lock.acquire(BUSY_SECONDS)
+            try:
+                self._lock.acquire(BUSY_SECONDS)
+            except Unavailable as error:
+                # Nothing was begun, and all of them have waited for as long as anybody has to.
+                for ticket in tickets:
+                    ticket.error = Unavailable(str(error))
+                return
             try:
                 if self._is_doubtful:
                     self._renew_connection()
@@ -112,7 +118,7 @@ class Writer:
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be written: {error}") from error
         for ticket, answer in zip(tickets, done.answers, strict=True):
-            if isinstance(answer, HardsaveError):
+            if isinstance(answer, Exception):
                 ticket.error = answer
             else:
                 ticket.result = answer
