@@ -45,6 +45,19 @@ class Beneath:
             return kernel(self.fd, path or b".", flags, mode)
         return _walk(self.fd, path, flags, mode)
 
+    def is_mounted(self, path: bytes) -> bool:
+        """Whether what is on another device was mounted here. An overlay shows files of the
+        devices beneath it as they are; where the kernel cannot be asked, a device decides."""
+        if _openat2() is None:
+            return True
+        try:
+            os.close(self.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                return True
+            raise
+        return False
+
     @contextmanager
     def directory(self, path: bytes) -> Iterator[int]:
         descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)

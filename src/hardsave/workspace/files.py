@@ -41,6 +41,7 @@ class Files:
     ) -> None:
         self._beneath = beneath
         self._put = put
+        self._devices = {beneath.device}
         self._start_ns = start_ns
         self._clock = clock
         self._path = b""  # of the directory that is read in
@@ -101,7 +102,7 @@ class Files:
         try:
             now = self._clock()
             before = os.fstat(descriptor)
-            self._refuse_what_is_no_file(before)
+            self._refuse_what_is_no_file(name, before)
             expected = None if last is None else last.hash
             address, size = self._content(descriptor, before.st_size, expected)
             key = Key.of(os.fstat(descriptor))
@@ -113,11 +114,13 @@ class Files:
             return None, address
         return Read(self._proven(key), address), address
 
-    def _refuse_what_is_no_file(self, status: os.stat_result) -> None:
+    def _refuse_what_is_no_file(self, name: bytes, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EAGAIN, "not a file any more")
-        if status.st_dev != self._beneath.device:
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        if status.st_dev not in self._devices:
+            if self._beneath.is_mounted(joined(self._path, name)):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            self._devices.add(status.st_dev)  # one that only the layer of an overlay has
 
     def _proven(self, key: Key) -> Key:
         """Stamps as they are remembered: those that are too young to tell match nothing."""

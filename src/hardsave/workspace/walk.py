@@ -341,10 +341,12 @@ class Walk:
         except OSError:
             return b""
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return b""  # a directory of that name, or a pipe
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(_MAX_PATTERNS)
         except OSError:
-            return b""  # a directory of that name
+            return b""
         finally:
             os.close(descriptor)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Misuse
-from hardsave.workspace import compare, directory
+from hardsave.workspace import beneath, compare, directory
 from hardsave.workspace.policy import Policy, may_change_unseen
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
@@ -365,9 +365,24 @@ def test_a_file_that_is_mounted_over_another_is_not_read(
         return os.stat_result((*status[:2], status.st_dev + 1, *status[3:10]))
 
     monkeypatch.setattr(os, "fstat", look)
+    monkeypatch.setattr(beneath, "_openat2", lambda: None)  # there is nobody to ask
     made = room.snapshot()
     assert captured(room, made) == set()
     assert paths_of(made) == [b"mounted"]
+
+
+def test_an_ignore_file_that_is_a_pipe_is_none(room: Room) -> None:
+    write(room, "file")
+    for place in ("", "sub"):
+        (room.root / place).mkdir(exist_ok=True)
+        os.mkfifo(room.root / place / ".gitignore")
+    writer = os.open(room.root / ".gitignore", os.O_RDWR)  # with somebody at its other end
+    try:
+        made = room.snapshot()
+    finally:
+        os.close(writer)
+    assert captured(room, made) == {b"file", b"sub"}
+    assert paths_of(made) == [b".gitignore", b"sub/.gitignore"]
 
 
 @pytest.mark.parametrize("root", ["/", "~", "~/.."])
