@@ -34,6 +34,7 @@ def last(settings: Sequence[Setting], key: bytes) -> bytes | None:
 
 _SECTION = re.compile(rb'\[([-.0-9A-Za-z]+)(?:[ \t]+"((?:\\.|[^"\\\n])*)")?\]')
 _NAME = re.compile(rb"([A-Za-z][-0-9A-Za-z]*)[ \t]*(=?)")
+_PLAIN = re.compile(rb'[^\s"\\#;]+')  # what stands for itself, wherever in a value
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"b": b"\b", b"\\": b"\\", b'"': b'"', b"\n": b""}
 
 
@@ -61,9 +62,11 @@ def _section(header: re.Match[bytes]) -> bytes:
 
 def _value(text: bytes, at: int) -> tuple[bytes, int]:
     """The rest of a line as git means it, and where the line ends."""
-    value, spaces, quoted = b"", b"", False
+    value, spaces, quoted = bytearray(), b"", False
     while at < len(text) and (byte := text[at : at + 1]) != b"\n":
-        at += 1
+        if plain := _PLAIN.match(text, at):
+            byte = plain[0]
+        at += len(byte)
         if byte in b"#;" and not quoted:
             break
         if byte.isspace() and not quoted:
@@ -75,8 +78,9 @@ def _value(text: bytes, at: int) -> tuple[bytes, int]:
         elif byte == b"\\":
             byte = _ESCAPED.get(text[at : at + 1], b"")
             at += 1
-        value, spaces = value + spaces + byte, b""
-    return value, _end_of_line(text, at)
+        value += spaces + byte
+        spaces = b""
+    return bytes(value), _end_of_line(text, at)
 
 
 def _end_of_line(text: bytes, at: int) -> int:

@@ -33,7 +33,7 @@ class Index(NamedTuple):
     names: list[bytes]  # in order; empty where a split index only changes an entry of its base
     starts: list[int]  # where each entry begins
     base: str  # the index that this one is split from, or nothing
-    removed: frozenset[int]  # which entries of the base are gone
+    removed: bytes  # which entries of the base are gone: a bitmap
 
 
 class IndexEntry(NamedTuple):
@@ -57,8 +57,9 @@ def paths(data: bytes, *, hash_name: str, base: Callable[[str], bytes]) -> froze
     shared = base(index.base)
     if shared[-HASH_BYTES[hash_name] :].hex() not in (index.base, "0" * len(index.base)):
         raise BadIndex(f"its shared index is not sharedindex.{index.base}")
-    kept = enumerate(parse(shared, hash_name=hash_name).names)
-    return (names | {name for at, name in kept if at not in index.removed}) - {b""}
+    known = parse(shared, hash_name=hash_name).names
+    removed = bits(index.removed, len(known))
+    return (names | {name for at, name in enumerate(known) if at not in removed}) - {b""}
 
 
 def parse(data: bytes, *, hash_name: str) -> Index:
@@ -190,18 +191,20 @@ def _link(data: bytes, at: int, end: int) -> bytes:
     return link
 
 
-def _split(link: bytes, hash_bytes: int) -> tuple[str, frozenset[int]]:
+def _split(link: bytes, hash_bytes: int) -> tuple[str, bytes]:
     base = link[:hash_bytes]
     if not any(base):
-        return "", frozenset()
+        return "", b""
     if len(base) < hash_bytes:
         raise BadIndex("the name of its shared index is cut off")
-    bitmap = link[hash_bytes:]
-    return base.hex(), frozenset(_bits(bitmap)) if bitmap else frozenset()
+    return base.hex(), link[hash_bytes:]
 
 
-def _bits(data: bytes) -> set[int]:
-    """The numbers in a bitmap: runs of equal words, each followed by words as they are."""
+def bits(data: bytes, most: int) -> set[int]:
+    """The numbers below `most` in a bitmap: runs of equal words, each followed by words as they
+    are. A few bytes can mean billions."""
+    if not data:
+        return set()
     try:
         size, count = _BITMAP.unpack_from(data)
         words = struct.unpack_from(f">{count}Q", data, _BITMAP.size)
@@ -214,7 +217,7 @@ def _bits(data: bytes) -> set[int]:
         repeats, literals = word >> 1 & 0xFFFFFFFF, word >> 33
         following = base + 64 * repeats
         if word & 1:
-            found.update(range(base, min(following, size)))
+            found.update(range(base, min(following, size, most)))
         base = following
         for literal in words[at + 1 : at + 1 + literals]:
             found.update(base + bit for bit in range(64) if literal >> bit & 1)

@@ -111,3 +111,11 @@ def test_a_pipe_or_a_file_without_permission_keeps_nobody_waiting(
     with caplog.at_level(logging.WARNING):
         assert global_excludes({}, home, []) == b""
     assert "left out of the ignore rules" in caplog.text
+
+
+def test_a_value_may_be_long() -> None:
+    long = b"x" * (1 << 20)
+    assert list(parse(b"[a]\nb = " + long + b"\nc = d")) == [
+        (b"a.b", long),
+        (b"a.c", b"d"),
+    ]

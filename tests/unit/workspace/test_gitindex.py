@@ -4,6 +4,7 @@ import hashlib
 import os
 import random
 import struct
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
@@ -201,7 +202,19 @@ def test_a_bitmap_with_an_endless_run_stays_within_its_size() -> None:
     word = (0xFFFFFFFF << 1) | 1
     bitmap = struct.pack(">IIQI", 3, 1, word, 0)
     link = b"\1" * 20 + bitmap
-    assert gitindex.parse(index_of(b"link", link), hash_name="sha1").removed == {0, 1, 2}
+    removed = gitindex.parse(index_of(b"link", link), hash_name="sha1").removed
+    assert gitindex.bits(removed, 100) == {0, 1, 2}
+
+
+def test_a_bitmap_that_means_billions_stays_within_the_entries_that_there_are() -> None:
+    bitmap = struct.pack(">IIQI", 0xFFFFFFFF, 1, (0xFFFFFFFF << 1) | 1, 0)
+    data = index_of(b"link", b"\1" * 20 + bitmap)
+    assert gitindex.bits(gitindex.parse(data, hash_name="sha1").removed, 5) == {*range(5)}
+    shared = index_of(b"TREE", b"")[:-20] + bytes(20)
+    tracemalloc.start()
+    assert gitindex.paths(data, hash_name="sha1", base=lambda _: shared) == {b"name"}
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 @pytest.mark.torture
