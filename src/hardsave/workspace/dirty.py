@@ -3,13 +3,16 @@
 Git's filters are not run, so a file whose line ends git would convert counts as changed.
 """
 
+import errno
 import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hardsave.workspace import gitindex
+from hardsave.workspace import content, gitindex
+from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.entries import last_name, parent
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitindex import BadIndex, IndexEntry
 
@@ -21,8 +24,8 @@ def dirty(root: Path, position: GitPosition, captured: Iterable[bytes]) -> list[
     and not ignored."""
     entries = {entry.name: entry for entry in _entries(position)}
     new = {path for path in captured if path not in entries}
-    top = os.fsencode(root)
-    changed = {name for name, entry in entries.items() if not _is_same(top, entry)}
+    with Beneath(os.fsencode(root)) as beneath:
+        changed = {name for name, entry in entries.items() if not _is_same(beneath, entry)}
     return sorted(new | changed)
 
 
@@ -46,28 +49,38 @@ def _entries(position: GitPosition) -> Iterator[IndexEntry]:
                 yield entry
 
 
-def _is_same(top: bytes, entry: IndexEntry) -> bool:
+def _is_same(beneath: Beneath, entry: IndexEntry) -> bool:
     if stat.S_IFMT(entry.mode) == 0o160000 or entry.name.endswith(b"/"):
         return True  # a submodule, or what a sparse checkout leaves out
     if entry.flags[0] & _STAGE:
         return False  # in conflict
-    path = os.path.join(top, entry.name)
     try:
-        status = os.lstat(path)
-        if stat.S_ISLNK(status.st_mode) != stat.S_ISLNK(entry.mode):
+        if stat.S_ISLNK(entry.mode):
+            with beneath.directory(parent(entry.name)) as directory:
+                target = os.readlink(last_name(entry.name), dir_fd=directory)
+            return _id([target], len(target), entry) == entry.id
+        return _is_same_file(beneath, entry)
+    except OSError as error:
+        return error.errno == errno.EXDEV  # what is mounted there is none of git's business
+
+
+def _is_same_file(beneath: Beneath, entry: IndexEntry) -> bool:
+    file = beneath.open(entry.name, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             return False
-        if stat.S_ISLNK(status.st_mode):
-            return _name(os.readlink(path), entry) == entry.id
         if bool(status.st_mode & stat.S_IXUSR) != bool(entry.mode & stat.S_IXUSR):
             return False
-        with open(path, "rb") as file:
-            return _name(file.read(), entry) == entry.id
-    except OSError:
-        return False
+        return _id(content.parts(file), status.st_size, entry) == entry.id
+    finally:
+        os.close(file)
 
 
-def _name(data: bytes, entry: IndexEntry) -> str:
+def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:
+    """What git calls a content, by the hash that an entry is named by."""
     made = hashlib.sha256() if len(entry.id) == 64 else hashlib.sha1(usedforsecurity=False)
-    made.update(b"blob %d\0" % len(data))
-    made.update(data)
+    made.update(b"blob %d\0" % size)
+    for part in parts:
+        made.update(part)
     return made.hexdigest()
