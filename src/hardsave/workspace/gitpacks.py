@@ -86,8 +86,12 @@ class Pack:
 
     def _read(self, offset: int, read_other: Callable[[str], Object]) -> Object:
         deltas: list[bytes] = []
+        room = LARGEST
         while len(deltas) < _LONGEST_CHAIN:
             entry = _Entry(self._at(offset))
+            room -= 0 if entry.kind in _KINDS else entry.size
+            if room < 0:
+                raise Unreadable(f"it is described by more than {LARGEST} bytes")
             if entry.kind in _KINDS:
                 found = Object(_KINDS[entry.kind], self._unpacked(offset, entry))
                 return _built(found, deltas)

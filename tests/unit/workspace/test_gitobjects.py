@@ -1,15 +1,17 @@
 """Objects are what git says that they are, wherever they lie."""
 
+import os
 import random
 import shutil
-from contextlib import suppress
+import zlib
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from hardsave.workspace.gitdir import repository as opened
 from hardsave.workspace.gitobjects import Objects, as_file, object_id, tree_of
-from hardsave.workspace.gitpacks import Object, Unreadable
+from hardsave.workspace.gitpacks import LARGEST, Object, Pack, Unreadable
 from tests.unit.workspace.repository import Repository
 
 
@@ -146,3 +148,37 @@ def right_or_told(repository: Repository, truth: dict[str, Object], rnd: random.
             objects.missing([id])
             with suppress(Unreadable):
                 assert objects.read(id) == truth[id]
+
+
+def test_a_chain_of_differences_takes_no_more_memory_than_an_object(tmp_path: Path) -> None:
+    """A few kilobytes of a pack can be unpacked to as many megabytes, again and again."""
+    body, places = b"PACK", list[int]()
+    for _ in range(6):
+        back = len(body) - places[-1] if places else 1
+        places.append(len(body))
+        body += entry_head(6, LARGEST // 4) + distance(back) + zlib.compress(bytes(LARGEST // 4))
+    (tmp_path / "p.pack").write_bytes(body)
+    (tmp_path / "p.idx").write_bytes(b"")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    refused = pytest.raises(Unreadable, match="described by more than")
+    with closing(Pack(folder, "p", 20)) as pack, refused:
+        pack._read(places[-1], lambda id: Object("blob", b""))
+    os.close(folder)
+
+
+def entry_head(kind: int, size: int) -> bytes:
+    head = [kind << 4 | size & 15]
+    size >>= 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head)
+
+
+def distance(value: int) -> bytes:
+    found = [value & 127]
+    while value := (value >> 7):
+        value -= 1
+        found.insert(0, 128 | value & 127)
+    return bytes(found)
