@@ -231,11 +231,16 @@ def read_file(path: Path) -> Cache:
 
 def write_file(path: Path, cache: Cache) -> None:
     """Not synced: after a power loss the sum says whether it is whole."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    # It ends as a cache does: what a process has left that was killed goes when caches have to.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-cache")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(dump(cache))
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(dump(cache))
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _pack(folder: Folder) -> bytes:

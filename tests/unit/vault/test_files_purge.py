@@ -41,6 +41,20 @@ def planted(work: Path) -> None:
     put(work, "deep/er/and/deeper", f"{SECRETS[12]}")
 
 
+def test_a_cache_that_somebody_has_left_half_written_goes_too(path: Path, tmp_path: Path) -> None:
+    put(tmp_path / "work", f"{SECRETS[0]}.txt", "x")
+    pid = os.fork()
+    if not pid:  # killed when it has written the file, and not yet given it its name
+        os.replace = lambda *_: os._exit(0)
+        with hardsave.open(f"sqlite:///{path}") as vault:
+            vault.timeline("main").save({}, workspace=tmp_path / "work")
+        os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        assert vault.purge(text=SECRETS[0]).rewritten > 0
+    assert found(path.parent, SECRETS[:1]) == set()
+
+
 def git(work: Path, *command: str) -> None:
     subprocess.run(["git", *command], cwd=work, check=True)
 

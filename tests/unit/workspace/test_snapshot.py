@@ -208,3 +208,11 @@ def test_a_cache_is_kept_in_a_file_for_its_owner_alone(room: Room, tmp_path: Pat
     assert file.stat().st_mode & 0o777 == 0o600
     assert caches.read_file(file).get(b"") == made.cache.get(b"")
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["cache"]
+
+
+def test_a_cache_that_cannot_be_written_leaves_nothing(room: Room, tmp_path: Path) -> None:
+    made = room.snapshot()
+    (tmp_path / "cache").mkdir()
+    with pytest.raises(IsADirectoryError):
+        caches.write_file(tmp_path / "cache", made.cache)
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == []
