@@ -259,12 +259,14 @@ class Steps:
             raise Unexpected("its mode was changed after the present was saved")
         if mode != step.after.mode:
             self._set_mode(step.path, step.after.mode, os.O_DIRECTORY)
-            self._touched.add(parent(step.path))
+            self._touched.add(step.path)
 
     def _set_mode(self, path: bytes, mode: int, flags: int = 0) -> None:
         file = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK | flags)
         try:
             os.fchmod(file, mode)
+            if not flags & os.O_DIRECTORY:  # those are synced in the end, with all that is in them
+                os.fsync(file)
         finally:
             os.close(file)
 

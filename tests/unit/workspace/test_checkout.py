@@ -74,6 +74,33 @@ def test_bytes_modes_links_and_empty_directories_come_back(room: Room) -> None:
     assert picture(room.root) == after
 
 
+def test_modes_that_are_changed_are_on_the_disk_when_the_journal_goes(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(room, "file")
+    write(room, "folder/file")
+    made = room.snapshot().root
+    (room.root / "file").chmod(0o700)
+    (room.root / "folder").chmod(0o711)
+    plan = room.plan(made)
+    changed, synced = list[int](), list[int]()
+    real = os.fchmod, os.fsync
+
+    def fchmod(file: int, mode: int) -> None:
+        changed.append(os.fstat(file).st_ino)
+        real[0](file, mode)
+
+    def fsync(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+        real[1](file)
+
+    monkeypatch.setattr(os, "fchmod", fchmod)
+    monkeypatch.setattr(os, "fsync", fsync)
+    room.carry_out(plan)
+    assert {*changed} == {(room.root / name).stat().st_ino for name in ("file", "folder")}
+    assert {*changed} <= {*synced}
+
+
 def test_only_what_differs_is_written_and_other_times_stay(room: Room) -> None:
     for name in ("same", "edited", "sub/same"):
         write(room, name)
