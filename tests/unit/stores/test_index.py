@@ -7,9 +7,9 @@ import pytest
 
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite import SqliteStore, index
 from hardsave.stores.sqlite.index import prefix
-from hardsave.testing.batches import an_entry, an_object
+from hardsave.testing.batches import an_entry, an_object, some_objects
 from tests.unit.stores.processes import eventually
 
 ONE = b"\xaa" * 8 + b"1" * 12
@@ -80,6 +80,39 @@ def test_objects_that_collide_are_kept_apart_after_a_merge(store: SqliteStore) -
     assert store.read(None, [ONE])[ONE] == b"one"
     assert store.read(None, [TWO])[TWO] == b"two"
     assert store.missing(None, [ONE, TWO, NEAR]) == {NEAR}
+
+
+def test_users_whom_nobody_asks_about_are_forgotten_and_nothing_goes_wrong(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "MAX_IN_ALL", 20)
+    monkeypatch.setattr(index, "FEW_USERS", 3)
+    users = [f"user {n}" for n in range(12)]
+    objects = {user: some_objects(user, 4) for user in users}
+    for turn in range(3):
+        for user in users:
+            event = an_entry(f"{user} {turn}")
+            requires = objects[user] if turn else ()
+            store.commit(Batch(user, event, objects=objects[user], requires=requires))
+            known = store._objects.index
+            assert len(known._recent) <= 6
+            assert known._count == sum(each.count for each in known._recent.values())
+    for user in users:
+        assert store.missing(user, objects[user]) == set()
+        assert store.read(user, objects[user]) == objects[user]
+        assert store.stats(user).objects == 4  # each is stored once
+    assert store.verify() == []
+
+
+def test_of_many_users_only_so_many_are_in_mind(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "MANY_USERS", 5)
+    for number in range(9):
+        objects = an_object(f"{number}")
+        store.commit(Batch(f"user {number}", an_entry(f"{number}"), objects=objects))
+        assert store.missing(f"user {number}", objects) == set()
+    assert len(store._objects.index._recent) == 5
 
 
 def count_packs(store: SqliteStore) -> int:

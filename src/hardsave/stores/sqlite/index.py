@@ -20,6 +20,8 @@ from hardsave.stores.sqlite import packs
 
 USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
 MAX_IN_MIND = 50_000  # hashes a user; past it, the directories are read again
+MAX_IN_ALL = 500_000  # hashes; past it, users are forgotten
+FEW_USERS, MANY_USERS = 16, 10_000  # never fewer, for they may be at work; and never more
 _IN_LIST = 256
 _PREFIXES = [
     f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({','.join('?' * (1 << width))})"  # noqa: S608 # question marks
@@ -92,7 +94,16 @@ class Index:
     def __init__(self, on_sweep: Callable[[int], None] = lambda user: None) -> None:
         self._on_sweep = on_sweep
         self._lock = threading.RLock()  # a signal handler may read, too
-        self._recent: dict[int, _Recent] = {}
+        self._recent: dict[int, _Recent] = {}  # the user who was asked about last is the last
+        self._count = 0  # of their objects
+
+    def knows(self, user: int) -> bool:
+        """Whether anything is in mind of a user; it stays so for a while."""
+        with self._lock:
+            recent = self._recent.get(user)
+            if recent is not None:
+                self._keep(user, recent, recent.count)
+            return recent is not None
 
     def refresh(self, connection: apsw.Connection, user: int) -> list[RecentPack]:
         """Read the directories of packs made since the last look; all, if objects were removed.
@@ -108,7 +119,10 @@ class Index:
                     # What it has besides is found by asking the file.
                     return []
                 if swept == recent.swept and recent.count <= MAX_IN_MIND:
-                    return _read_into(recent, connection, user)
+                    before = recent.count
+                    rows = _read_into(recent, connection, user)
+                    self._keep(user, recent, before)
+                    return rows
                 if swept > recent.swept:
                     self._on_sweep(user)
             return self._start_anew(connection, user, indexed, swept)
@@ -120,8 +134,17 @@ class Index:
         rows = _read_into(fresh, connection, user)
         recent = self._recent.get(user)
         if recent is None or (fresh.swept, fresh.upto) >= (recent.swept, recent.upto):
-            self._recent[user] = fresh
+            self._keep(user, fresh, 0 if recent is None else recent.count)
         return rows
+
+    def _keep(self, user: int, recent: _Recent, before: int) -> None:
+        """Have a user in mind, of whom so many objects were `before`; there may be many users,
+        and those whom nobody asks about any more are forgotten."""
+        self._recent.pop(user, None)
+        self._recent[user] = recent
+        self._count += recent.count - before
+        while len(self._recent) > (FEW_USERS if self._count > MAX_IN_ALL else MANY_USERS):
+            self._count -= self._recent.pop(next(iter(self._recent))).count
 
     def learn(self, user: int, pack: int, directory: bytes) -> bool:
         """Note a pack that this process has just committed; whether it is known now."""
@@ -132,6 +155,7 @@ class Index:
             # With a gap before it, other processes' packs would be taken as known.
             if pack == recent.upto + 1:
                 recent.add(pack, directory)
+                self._count += packs.count(directory)
             return pack <= recent.upto
 
     def packs(self, connection: apsw.Connection, user: int, address: Hash) -> Iterator[int]:

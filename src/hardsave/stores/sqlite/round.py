@@ -157,9 +157,10 @@ class Round:
         user = self._known.users.get(name)
         if user is None:
             user = self._one("SELECT id FROM users WHERE name = ?", (name,))
-        if user is not None and user not in self._standing.users:
-            self._index.refresh(self._connection, user)
-            self._standing.users.add(user)
+        if user is None or (user in self._standing.users and self._index.knows(user)):
+            return
+        self._index.refresh(self._connection, user)
+        self._standing.users.add(user)
 
     def _apply_alone(self, item: Item) -> int | Exception:
         """One of several: what goes wrong with it does not touch the others."""
