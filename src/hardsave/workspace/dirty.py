@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hardsave.workspace import content, gitindex
 from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import last_name, parent
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitindex import BadIndex, IndexEntry
@@ -55,26 +56,23 @@ def _is_same(beneath: Beneath, entry: IndexEntry) -> bool:
     if entry.flags[0] & _STAGE:
         return False  # in conflict
     try:
-        if stat.S_ISLNK(entry.mode):
-            with beneath.directory(parent(entry.name)) as directory:
+        with beneath.directory(parent(entry.name)) as directory:
+            if stat.S_ISLNK(entry.mode):
                 target = os.readlink(last_name(entry.name), dir_fd=directory)
-            return _id([target], len(target), entry) == entry.id
-        return _is_same_file(beneath, entry)
+                return _id([target], len(target), entry) == entry.id
+            with reading(last_name(entry.name), directory) as file:
+                return _is_same_file(file, entry)
     except OSError as error:
         return error.errno == errno.EXDEV  # what is mounted there is none of git's business
 
 
-def _is_same_file(beneath: Beneath, entry: IndexEntry) -> bool:
-    file = beneath.open(entry.name, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            return False
-        if bool(status.st_mode & stat.S_IXUSR) != bool(entry.mode & stat.S_IXUSR):
-            return False
-        return _id(content.parts(file), status.st_size, entry) == entry.id
-    finally:
-        os.close(file)
+def _is_same_file(file: int, entry: IndexEntry) -> bool:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    if bool(status.st_mode & stat.S_IXUSR) != bool(entry.mode & stat.S_IXUSR):
+        return False
+    return _id(content.parts(file), status.st_size, entry) == entry.id
 
 
 def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:

@@ -10,6 +10,7 @@ import stat
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import content
 from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode, last_name, parent
 
 _OTHER = 0
@@ -64,13 +65,8 @@ def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
 
 def _content_of(name: bytes, directory: int) -> Hash:
     """The address of a file's content."""
-    file = os.open(
-        name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory
-    )
-    try:
+    with reading(name, directory) as file:
         address, _ = content.of_parts(content.parts(file), lambda _, __: None)
-    finally:
-        os.close(file)
     return address
 
 

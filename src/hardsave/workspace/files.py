@@ -18,11 +18,11 @@ from hardsave.workspace import content, policy
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_HASH, Folder
 from hardsave.workspace.content import Put
+from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.found import Key, taken_apart
 
 _ATTEMPTS = 4
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Read(NamedTuple):
@@ -98,16 +98,13 @@ class Files:
     ) -> tuple[Read | None, Hash | None]:
         """Read once. Stamps as young as the clock is coarse prove nothing: then the content
         has to be the `previous` one, too."""
-        descriptor = os.open(name, _FILE, dir_fd=self._opened())
-        try:
+        with reading(name, self._opened()) as descriptor:
             now = self._clock()
             before = os.fstat(descriptor)
             self._refuse_what_is_no_file(name, before)
             expected = None if last is None else last.hash
             address, size = self._content(descriptor, before.st_size, expected)
             key = Key.of(os.fstat(descriptor))
-        finally:
-            os.close(descriptor)
         if key != Key.of(before) or size != key.size:
             return None, None
         if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, now) and address != previous:

@@ -16,6 +16,7 @@ from hardsave.errors import Unavailable
 from hardsave.workspace import attributes, disk
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 from hardsave.workspace.content import Fetch
+from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.filling import Numbered, fill, in_portions, with_small
 from hardsave.workspace.ground import Ground, Unexpected
@@ -114,7 +115,7 @@ class Steps:
         for _, step in self._early():
             if step.do == "open" and step.before is not None:
                 with _unless_in_the_way(step.path):
-                    self._set_mode(step.path, step.before.mode, os.O_DIRECTORY)
+                    self._set_mode_of_directory(step.path, step.before.mode)
 
     def clean(self) -> None:
         """Remove what an interrupted restore may have left under names of ours."""
@@ -177,11 +178,9 @@ class Steps:
         self._staged.add(number)
 
     def _hand_on(self, path: bytes, file: int) -> None:
-        old = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
+        name = last_name(path)
+        with self._beneath.directory(parent(path)) as directory, reading(name, directory) as old:
             attributes.hand_on(old, file)
-        finally:
-            os.close(old)
 
     def _put_staged(self, number: int, step: Step) -> None:
         with self._beneath.directory(parent(step.path)) as directory:
@@ -244,7 +243,9 @@ class Steps:
             if self._ground.is_done(step, directory):
                 return
             self._ground.expect(step, directory)
-        self._set_mode(step.path, step.after.mode)
+            with reading(last_name(step.path), directory) as file:
+                os.fchmod(file, step.after.mode)
+                os.fsync(file)
         self._note(step)
 
     def _change_mode_of_directory(self, number: int, step: Step) -> None:
@@ -258,17 +259,12 @@ class Steps:
         if mode not in (step.after.mode, expected, expected | _OPENED, _OPENED):
             raise Unexpected("its mode was changed after the present was saved")
         if mode != step.after.mode:
-            self._set_mode(step.path, step.after.mode, os.O_DIRECTORY)
+            self._set_mode_of_directory(step.path, step.after.mode)
             self._touched.add(step.path)
 
-    def _set_mode(self, path: bytes, mode: int, flags: int = 0) -> None:
-        file = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK | flags)
-        try:
-            os.fchmod(file, mode)
-            if not flags & os.O_DIRECTORY:  # those are synced in the end, with all that is in them
-                os.fsync(file)
-        finally:
-            os.close(file)
+    def _set_mode_of_directory(self, path: bytes, mode: int) -> None:
+        with self._beneath.directory(path) as directory:
+            os.fchmod(directory, mode)
 
     def _make_directory(self, number: int, step: Step) -> None:
         """With all rights for us; it gets its own mode in the end."""

@@ -191,9 +191,9 @@ def test_a_name_that_comes_while_its_directory_is_read_is_found_the_next_time(
     fresh = write(room, "fresh/one").parent.stat().st_ino
     real = os.listdir
 
-    def listdir(path: int) -> list[str]:
+    def listdir(path: int | str) -> list[str]:
         names = real(path)
-        if os.fstat(path).st_ino == fresh:
+        if isinstance(path, int) and os.fstat(path).st_ino == fresh:
             write(room, "fresh/two")
         return names
 
@@ -282,8 +282,8 @@ def test_an_ignore_file_that_changes_during_a_scan_and_back_leaves_nothing_behin
     deep = write(room, "sub/deep/new").parent.stat().st_ino
     real = os.listdir
 
-    def listdir(path: int) -> list[str]:
-        if os.fstat(path).st_ino == deep:
+    def listdir(path: int | str) -> list[str]:
+        if isinstance(path, int) and os.fstat(path).st_ino == deep:
             write(room, ".gitignore", b"new")
         return real(path)
 
@@ -426,8 +426,8 @@ def test_a_directory_that_a_scan_lost_sight_of_before_it_was_given_up_is_found(
     deep = (room.root / "sub/deep").stat().st_ino
     real = os.listdir
 
-    def listdir(path: int) -> list[str]:
-        if os.fstat(path).st_ino == deep:
+    def listdir(path: int | str) -> list[str]:
+        if isinstance(path, int) and os.fstat(path).st_ino == deep:
             raise PermissionError(13, "Permission denied")
         return real(path)
 

@@ -1,0 +1,111 @@
+"""Reading files that this process may be at work with itself, without taking its locks away.
+
+A process loses every POSIX lock that it has on a file as soon as it closes any descriptor of it.
+To read a database that is open in the same process, as every capture of its directory does, would
+leave it unlocked in the middle of a transaction. So what somebody else here has open is not
+closed: its descriptor is kept, and used again, until it is ours alone.
+"""
+
+import os
+import stat
+import threading
+import time
+
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_LISTS = ("/proc/self/fd", "/dev/fd")
+_FRESH_SECONDS = 0.01  # a capture reads many files: it need not look around after each
+
+Inode = tuple[int, int]  # device and inode
+
+
+class reading:
+    """`with reading(name, directory) as file:` a file in an open directory, at its beginning.
+
+    No link is followed, and no pipe waited for.
+    """
+
+    __slots__ = ("_directory", "_file", "_name")
+
+    def __init__(self, name: bytes, directory: int) -> None:
+        self._name = name
+        self._directory = directory
+
+    def __enter__(self) -> int:
+        self._file = _known.open(self._name, self._directory)
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        _known.close(self._file)
+
+
+class _Descriptors:
+    """Those of this module, and what else is open in this process. Threads share it."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._ours: set[int] = set()  # also those that are kept
+        self._kept: dict[Inode, list[int]] = {}
+        self._others: frozenset[Inode] = frozenset()
+        self._looked = float("-inf")  # when
+
+    def open(self, name: bytes, directory: int) -> int:
+        """A new one, or one that was kept, if this is its file."""
+        file = self._kept_of(name, directory) if self._kept else None
+        if file is None:
+            file = os.open(name, _FLAGS, dir_fd=directory)
+            self._ours.add(file)
+        return file
+
+    def _kept_of(self, name: bytes, directory: int) -> int | None:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        with self._mutex:
+            files = self._kept.get((status.st_dev, status.st_ino))
+            file = files.pop() if files else None
+        if file is not None:
+            os.lseek(file, 0, os.SEEK_SET)
+        return file
+
+    def close(self, file: int) -> None:
+        """Close a file, or keep it if somebody else in this process has it open."""
+        if time.monotonic() - self._looked > _FRESH_SECONDS:
+            self._look()
+        inode = _inode(file)
+        if inode is None or inode not in self._others:
+            self._close(file)
+            return
+        with self._mutex:
+            self._kept.setdefault(inode, []).append(file)
+
+    def _look(self) -> None:
+        """What others have open; what they have closed since can be closed here, too."""
+        with self._mutex:
+            others = {_inode(file) for file in _all_open() if file not in self._ours}
+            self._others, self._looked = frozenset(filter(None, others)), time.monotonic()
+            for inode in self._kept.keys() - self._others:
+                for file in self._kept.pop(inode):
+                    self._close(file)
+
+    def _close(self, file: int) -> None:
+        self._ours.discard(file)
+        os.close(file)
+
+
+def _all_open() -> list[int]:
+    for place in _LISTS:
+        try:
+            return [int(name) for name in os.listdir(place)]
+        except OSError:
+            continue
+    return []
+
+
+def _inode(file: int) -> Inode | None:
+    """None: it is closed by now, or no plain file, of which nobody has locks that could go."""
+    try:
+        status = os.fstat(file)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+_known = _Descriptors()
