@@ -104,6 +104,24 @@ class Found:
         return known is not None and not self.changed and self.keys == known.keys
 
 
+def as_known(path: bytes, known: Folder) -> Found:
+    """A directory that is as the last scan saw it."""
+    return Found(
+        path,
+        known,
+        known.stamp,
+        known.inherited,
+        known.key,
+        known.files,
+        known.directories,
+        known.ignored,
+        known.exempt,
+        known.left_out,
+        known.keys,
+        [],
+    )
+
+
 class Scan(NamedTuple):
     """What lies in a workspace: a pure description. Parents come before their directories.
 

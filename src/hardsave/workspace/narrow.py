@@ -14,7 +14,7 @@ from hardsave.workspace.cache import NO_STAMP, Folder, Linked, Memory
 from hardsave.workspace.changed import Changed, Mark
 from hardsave.workspace.changed import Names as Some
 from hardsave.workspace.entries import NotCaptured, joined, parent
-from hardsave.workspace.found import Found, Scan, bytes_of, key_of, stamp_of
+from hardsave.workspace.found import Found, Scan, as_known, bytes_of, key_of, stamp_of
 from hardsave.workspace.rules import DirectoryRules
 from hardsave.workspace.walk import Given, Walk, linked_of, links_of
 
@@ -254,7 +254,7 @@ class NarrowWalk(Walk):
         others = [each for each in self._memory.linked.get(path, ()) if each.name not in seen]
         if linked := (*others, *linked_of(seen, status)):
             self._linked[path] = linked
-        found = _as_known(path, known)
+        found = as_known(path, known)
         found.keys, found.changed = keys, changed
         self._index[path] = found
         self._partly.add(path)
@@ -296,7 +296,7 @@ class NarrowWalk(Walk):
         found = {path: each for path, each in self._index.items() if path not in self._gone}
         changed = [path for path, each in found.items() if not each.is_as_known]
         for path in _all_above([*changed, *self._gone]) - found.keys() - self._gone:
-            found[path] = _as_known(path, self._known(path))
+            found[path] = as_known(path, self._known(path))
         return [found[path] for path in sorted(found)]
 
     def _told_before(self) -> Iterator[NotCaptured]:
@@ -311,20 +311,3 @@ class NarrowWalk(Walk):
         return sum([bytes_of(each.keys, len(each.files)) for each in now]) - sum(
             [bytes_of(each.keys, len(each.files)) for each in before if each is not None]
         )
-
-
-def _as_known(path: bytes, known: Folder) -> Found:
-    return Found(
-        path,
-        known,
-        known.stamp,
-        known.inherited,
-        known.key,
-        known.files,
-        known.directories,
-        known.ignored,
-        known.exempt,
-        known.left_out,
-        known.keys,
-        [],
-    )

@@ -23,6 +23,7 @@ from hardsave.workspace.entries import NotCaptured, joined, parent
 from hardsave.workspace.found import (
     Found,
     Scan,
+    as_known,
     changed_since,
     keys_of,
     stamp_of,
@@ -176,20 +177,8 @@ class Walk:
         self._not_captured += [reason for reason in reasons if reason is not None]
         self._note_linked(path, known.left_out, [at for _, at in left], is_captured=False)
         self._note(path, known.files, status)
-        found = Found(
-            path,
-            known,
-            known.stamp,
-            known.inherited,
-            known.key,
-            known.files,
-            known.directories,
-            known.ignored,
-            known.exempt,
-            known.left_out,
-            keys,
-            changed,
-        )
+        found = as_known(path, known)
+        found.keys, found.changed = keys, changed
         if self._given.is_strict:
             rules.expected = known.key
         self._add(found, below, rules)

@@ -40,11 +40,6 @@ KEYS = {
 """The tables that are copied, each with the integer that its rows go by."""
 
 NUMBERED = ("checkpoints", "tombstones", "log", "ledger")
-_LAST_NUMBER = """
-    SELECT max((SELECT coalesce(max(number), 0) FROM {0}.checkpoints),
-               (SELECT coalesce(max(number), 0) FROM {0}.log),
-               (SELECT coalesce(max(number), 0) FROM {0}.ledger))
-"""
 _EVENT = """
     SELECT id FROM {0}.checkpoints WHERE number = ?1
     UNION ALL SELECT id FROM {0}.tombstones WHERE number = ?1
@@ -188,11 +183,6 @@ def copied(connection: apsw.Connection) -> Copied:
     if row is None:
         raise Corrupt("a backup has lost its marks")
     return Copied(*row)
-
-
-def last_number(connection: apsw.Connection, name: str) -> int:
-    """The last commit of an attached database."""
-    return int(connection.execute(_LAST_NUMBER.format(name)).get)
 
 
 def event_id(connection: apsw.Connection, name: str, number: int) -> bytes | None:

@@ -20,6 +20,7 @@ from hardsave.stores.sqlite import backup, drafts, feeding, room
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words, wal_bytes
 from hardsave.stores.sqlite.feeding import Outdated
+from hardsave.stores.sqlite.footing import status_of
 from hardsave.stores.sqlite.writer import Writer
 
 PASS_SECONDS = 0.5
@@ -171,7 +172,7 @@ class Copier:
             with in_our_words(backup.path_of(self._path)):
                 copied = feeding.feed(connection)
             self._seen = version
-            self._wal = _stat(backup.path_of(self._path) + "-wal")
+            self._wal = status_of(backup.path_of(self._path) + "-wal")
             self._trim_changes(copied)
             if feeding.is_mostly_free(connection):
                 self._build("most of it is free")
@@ -190,7 +191,7 @@ class Copier:
 
     def _check_wal(self) -> None:
         """What goes into a WAL that was taken away or cut, nobody finds again."""
-        before, now = self._wal, _stat(backup.path_of(self._path) + "-wal")
+        before, now = self._wal, status_of(backup.path_of(self._path) + "-wal")
         if before is None:
             return
         if now is None or (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
@@ -257,13 +258,6 @@ def _work(copier: "weakref.ref[Copier]", stop: threading.Event, wake: threading.
             return
         ours.turn()
         del ours
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _skip(connection: apsw.Connection) -> int:

@@ -83,7 +83,7 @@ def _prepare_to_feed(connection: apsw.Connection, store: str, must_end: Callable
 
 def waiting(connection: apsw.Connection) -> int:
     """How many commits the store is ahead."""
-    return backup.last_number(connection, "store") - backup.copied(connection).number
+    return schema.last_number(connection, "store") - backup.copied(connection).number
 
 
 def feed(connection: apsw.Connection) -> Copied:
@@ -91,7 +91,7 @@ def feed(connection: apsw.Connection) -> Copied:
     connection.execute("BEGIN")  # not IMMEDIATE: that would lock the store as well
     try:
         before = backup.copied(connection)
-        now = Copied(backup.last_number(connection, "store"), backup.last_change(connection))
+        now = Copied(schema.last_number(connection, "store"), backup.last_change(connection))
         _check_is_its_past(connection, before, now)
         _note_highest_packs(connection)
         _copy_changes(connection, before)
@@ -218,7 +218,7 @@ def _copy_all(connection: apsw.Connection) -> None:
     connection.execute("BEGIN")
     for table in KEYS:
         copy_rows(connection, table, "store", "true", ())
-    now = Copied(backup.last_number(connection, "store"), backup.last_change(connection))
+    now = Copied(schema.last_number(connection, "store"), backup.last_change(connection))
     connection.execute("INSERT INTO marks (number, change) VALUES (?, ?)", now)
     connection.execute("COMMIT")
 

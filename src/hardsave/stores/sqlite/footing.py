@@ -40,7 +40,7 @@ class Footing:
                 f"{self._path} was removed or replaced while it was open; nothing was saved. "
                 "Put it back, or open the store again"
             )
-        found = _stat(self._path + "-wal")
+        found = status_of(self._path + "-wal")
         wal = found and (found.st_dev, found.st_ino)
         if found is None or wal != (self._wal or wal):
             raise WalGone(
@@ -67,11 +67,12 @@ class Footing:
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    found = _stat(path)
+    found = status_of(path)
     return None if found is None else (found.st_dev, found.st_ino)
 
 
-def _stat(path: str) -> os.stat_result | None:
+def status_of(path: str) -> os.stat_result | None:
+    """None if there is no such file."""
     try:
         return os.stat(path)
     except FileNotFoundError:

@@ -184,7 +184,7 @@ class Index:
             recent = self._recent.get(user)
             known = {} if recent is None else recent.all()
         left = [address for address in hashes if address not in known]
-        return _not_indexed(connection, user, left) if left else left
+        return not_indexed(connection, user, left) if left else left
 
     def is_stored(self, connection: apsw.Connection, user: int, address: Hash) -> bool:
         """Whether a pack lists the whole hash. To be called inside a transaction."""
@@ -228,7 +228,8 @@ def _read_into(recent: _Recent, connection: apsw.Connection, user: int) -> list[
     return rows
 
 
-def _not_indexed(connection: apsw.Connection, user: int, hashes: list[Hash]) -> list[Hash]:
+def not_indexed(connection: apsw.Connection, user: int, hashes: list[Hash]) -> list[Hash]:
+    """Those that no row speaks of, by their prefixes."""
     wanted = [int.from_bytes(address[:8]) >> 1 for address in hashes]
     found: set[Any] = set()
     for start in range(0, len(wanted), _IN_LIST):

@@ -22,6 +22,7 @@ from hardsave.stores.ledger import (
 )
 from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
+from hardsave.stores.sqlite.schema import LAST_NUMBER
 
 LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
 
@@ -31,11 +32,6 @@ COLUMNS = (
     "question, metadata"
 )
 _COUNT = len(TaskRecord._fields)
-NEXT_NUMBER = """
-    1 + max((SELECT coalesce(max(number), 0) FROM checkpoints),
-            (SELECT coalesce(max(number), 0) FROM log),
-            (SELECT coalesce(max(number), 0) FROM ledger))
-"""
 _ADD_TASK = f"""
     INSERT INTO tasks (user, {COLUMNS}) VALUES (?{", ?" * _COUNT})
     ON CONFLICT DO NOTHING RETURNING id
@@ -48,7 +44,8 @@ _MOVE_TASK = """
 """  # what never changes is left out: every column named costs its indexes
 _ADD_ENTRY = f"""
     INSERT INTO ledger (number, user, id, task, kind, generation, epoch, created_at, step, data)
-    VALUES (coalesce(?, {NEXT_NUMBER}), ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number
+    VALUES (coalesce(?, 1 + ({LAST_NUMBER.format("main")})), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    RETURNING number
 """  # noqa: S608 # put together from constants only
 _ADD_STEP = """
     INSERT INTO ledger (number, user, id, task, kind, generation, epoch, created_at, step, data)

@@ -21,7 +21,7 @@ from hardsave.stores.base import (
     position,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import changes, ledger, packs, pins
+from hardsave.stores.sqlite import changes, ledger, packs, pins, schema
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.index import Index, bounds
 from hardsave.stores.sqlite.known import Known, Standing
@@ -43,11 +43,6 @@ _FATAL = (
 _OF_ONE = (HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
 _DONE = -1  # in the place of a timeline's row: the batch was committed before
 
-_LAST_NUMBER = """
-    SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints),
-               (SELECT coalesce(max(number), 0) FROM log),
-               (SELECT coalesce(max(number), 0) FROM ledger))
-"""
 _ADD_LOG = """
     INSERT INTO log (number, user, id, timeline, kind, created_at, data)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -323,7 +318,7 @@ class Round:
     def _next_number(self) -> int:
         standing = self._standing
         if standing.number is None:
-            standing.number = int(self._one(_LAST_NUMBER, ()))
+            standing.number = schema.last_number(self._connection)
         standing.number += 1
         return standing.number
 

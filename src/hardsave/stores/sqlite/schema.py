@@ -144,6 +144,17 @@ MIGRATIONS = (
 
 VERSION = len(MIGRATIONS)
 
+LAST_NUMBER = """
+    SELECT max((SELECT coalesce(max(number), 0) FROM {0}.checkpoints),
+               (SELECT coalesce(max(number), 0) FROM {0}.log),
+               (SELECT coalesce(max(number), 0) FROM {0}.ledger))
+"""
+
+
+def last_number(connection: apsw.Connection, name: str = "main") -> int:
+    """The last commit of a database, perhaps of an attached one."""
+    return int(connection.execute(LAST_NUMBER.format(name)).get)
+
 
 def check_is_ours(path: str, application: int, version: int, tables: int) -> None:
     """Refuse a database that is not a store, or one from a newer Hardsave."""

@@ -15,7 +15,7 @@ from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
-from hardsave.stores.sqlite.index import USER_SHIFT, _not_indexed, bounds, prefix
+from hardsave.stores.sqlite.index import USER_SHIFT, bounds, not_indexed, prefix
 from hardsave.stores.sqlite.salvage import HIGHEST_PACK, Salvage
 
 
@@ -122,7 +122,7 @@ class Sieve:
         for user, address in wanted:
             by_user.setdefault(user, []).append(address)
         for user, addresses in by_user.items():
-            for address in _not_indexed(self._connection, user, addresses):
+            for address in not_indexed(self._connection, user, addresses):
                 yield Owned(user, address)
 
     def _closure(self, gone: set[Owned]) -> set[Owned]:

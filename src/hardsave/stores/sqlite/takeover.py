@@ -14,13 +14,13 @@ on with 3. What is lost is named: in an error of the log, and as an entry of the
 """
 
 import contextlib
-import logging
 import os
 import time
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from hardsave.errors import Corrupt
+from hardsave.logs import log
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import ID_BYTES
 from hardsave.stores.sqlite import backup, drafts
@@ -32,8 +32,6 @@ from hardsave.stores.sqlite.sifting import Sieve
 
 PARTS = ("", "-wal", "-shm")
 ADVICE = "close it everywhere and call hardsave.repair(), which saves what can be read"
-
-_log = logging.getLogger(__name__)
 
 
 class Witnesses(NamedTuple):
@@ -200,9 +198,9 @@ def event(
 
 
 def _report(path: str, what: str, known: Witnesses, lost: list[int], notes: list[str]) -> None:
-    _log.error("%s: %s", what, loss(lost, is_certain=known.is_mark_current))
+    log(__name__).error("%s: %s", what, loss(lost, is_certain=known.is_mark_current))
     for note in notes:
-        _log.error("%s: %s", path, note)
+        log(__name__).error("%s: %s", path, note)
 
 
 def loss(lost: list[int], *, is_certain: bool) -> str:
