@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.adapters.lines import MALFORMED, UNSAVED, Ending, Line, Open, Unknown, replaced
+from hardsave.adapters import depth
+from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
 
 TYPES = frozenset(
     {
@@ -39,8 +40,8 @@ _SHARED = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 
 def parsed(text: str, session: str) -> Line:
     try:
-        line = json.loads(text)
-    except MALFORMED as error:
+        line = depth.loads(text)
+    except ValueError as error:
         raise Unknown(f"a line is not JSON: {error}") from error
     kind = line.get("type") if isinstance(line, dict) else type(line).__name__
     if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
@@ -130,8 +131,8 @@ def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
 
 def _message(line: bytes) -> dict[str, Any] | None:
     try:
-        told = json.loads(line)
-    except MALFORMED:
+        told = depth.loads(line)
+    except ValueError:
         return None
     if not isinstance(told, dict) or told.get("type") not in ("user", "assistant"):
         return None

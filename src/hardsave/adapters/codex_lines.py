@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.adapters.lines import MALFORMED, UNSAVED, Ending, Line, Open, Unknown
+from hardsave.adapters import depth
+from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown
 
 TYPES = frozenset(
     {
@@ -56,8 +57,8 @@ _TALK = frozenset({"AgentMessage", "Reasoning", "UserMessage"})
 
 def parsed(text: str, session: str) -> Line:
     try:
-        line = json.loads(text)
-    except MALFORMED as error:
+        line = depth.loads(text)
+    except ValueError as error:
         raise Unknown(f"a line is not JSON: {error}") from error
     kind = line.get("type") if isinstance(line, dict) else type(line).__name__
     if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
@@ -166,8 +167,8 @@ def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
 
 def _told(text: bytes) -> dict[str, Any] | None:
     try:
-        line = json.loads(text)
-    except MALFORMED:
+        line = depth.loads(text)
+    except ValueError:
         return None
     if not isinstance(line, dict) or not isinstance(line.get("payload"), dict):
         return None

@@ -1,8 +1,9 @@
 """What a hook is told, as plain data. Pure: nothing is believed before it is looked at."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from hardsave.adapters import depth
 
 _DESCRIPTION = 200
 
@@ -57,10 +58,7 @@ class Event(NamedTuple):
 
 def parse(data: bytes) -> Event:
     """What stands on a hook's standard input; ValueError if it is nothing that we know."""
-    try:
-        told = json.loads(data)
-    except RecursionError as error:
-        raise ValueError("it is too deep to be read") from error
+    told = depth.loads(data)
     if not isinstance(told, dict):
         raise ValueError(f"a hook is told an object, not {type(told).__name__}")
     session, name = _words(told, "session_id"), _words(told, "hook_event_name")

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Line: TypeAlias = Mapping[str, Any]  # as it was parsed
 
-MALFORMED = (ValueError, RecursionError)
-"""What `json.loads` raises for a line that is none, or too deep to be read."""
-
 UNSAVED = (
     "No result: the session was taken back to a moment when this call was under way or its result "
     "was not written yet. Whether it has taken effect is unknown; look at the files before you "
