@@ -8,7 +8,7 @@ can be taken again after any interruption.
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -21,16 +21,9 @@ from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_n
 from hardsave.workspace.filling import Numbered, fill, in_portions, with_small
 from hardsave.workspace.ground import Ground, Unexpected
 from hardsave.workspace.names import TEMPORARY_PREFIX
+from hardsave.workspace.obstacles import IN_THE_WAY, unless_in_the_way
 from hardsave.workspace.plan import Step
-
-# What somebody else did to a path in the meantime, or does not let us do to it; or what this
-# file system cannot hold: such a name, so long a file, a symlink, so many links.
-_IN_THE_WAY = {
-    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EXDEV, errno.EEXIST),
-    *(errno.ENOTEMPTY, errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG),
-    *(errno.EILSEQ, errno.EINVAL, errno.EFBIG, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK),
-}
-
+from hardsave.workspace.syncing import synced
 
 _NO_DIRECTORY = {errno.ENOTDIR, errno.ELOOP}
 _OPENED = 0o700
@@ -85,9 +78,8 @@ class Steps:
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
         for some in in_portions(self._writes()):
-            fetch = with_small(some, self._fetch)
-            for number, step in some:
-                self._guarded(number, step, partial(self._stage, fetch))
+            with ExitStack() as stack:
+                self._stage_all(some, stack)
 
     def take(self) -> Restored:
         """Replace, remove, and make it last."""
@@ -110,11 +102,11 @@ class Steps:
         """Take `prepare` back. A directory that somebody has put something into stays."""
         self.clean()
         for path in reversed(self._made):
-            with _unless_in_the_way(path), self._beneath.directory(parent(path)) as directory:
+            with unless_in_the_way(path), self._beneath.directory(parent(path)) as directory:
                 os.rmdir(last_name(path), dir_fd=directory)
         for _, step in self._early():
             if step.do == "open" and step.before is not None:
-                with _unless_in_the_way(step.path):
+                with unless_in_the_way(step.path):
                     self._set_mode_of_directory(step.path, step.before.mode)
 
     def clean(self) -> None:
@@ -125,7 +117,7 @@ class Steps:
                 self._unlink_temporary(number, where)
 
     def _unlink_temporary(self, number: int, where: bytes) -> None:
-        with _unless_in_the_way(where), self._beneath.directory(where) as directory:
+        with unless_in_the_way(where), self._beneath.directory(where) as directory:
             os.unlink(self._temporary(number), dir_fd=directory)
 
     def _early(self) -> Iterator[Numbered]:
@@ -147,7 +139,7 @@ class Steps:
         except Unexpected as error:
             self._conflicts.setdefault(step.path, str(error))
         except OSError as error:
-            if error.errno not in _IN_THE_WAY:
+            if error.errno not in IN_THE_WAY:
                 raise Unavailable(
                     f"{os.fsdecode(step.path)!r} could not be restored: {error.strerror}"
                 ) from error
@@ -155,27 +147,45 @@ class Steps:
 
     # Contents
 
-    def _stage(self, fetch: Fetch, number: int, step: Step) -> None:
-        """Write a content beside its place, and sync it."""
+    def _stage_all(self, some: Sequence[Numbered], stack: ExitStack) -> None:
+        """Write contents beside their places, and sync them."""
+        files: dict[int, int] = {}
+        fetch = with_small(some, self._fetch)
+
+        def stage(number: int, step: Step) -> None:
+            if (file := self._stage(fetch, number, step, stack)) is not None:
+                files[number] = file
+
+        for number, step in some:
+            self._guarded(number, step, stage)
+        faults = dict(zip(files, synced([*files.values()]), strict=True))
+        for number, step in some:
+            if number in files:
+                self._guarded(number, step, partial(self._lasts, faults[number]))
+
+    def _lasts(self, fault: OSError | None, number: int, step: Step) -> None:
+        if fault is not None:
+            raise fault
+        self._staged.add(number)
+
+    def _stage(self, fetch: Fetch, number: int, step: Step, stack: ExitStack) -> int | None:
+        """A file with the content of a step, open until the stack is left; None: needs none."""
         assert step.after is not None
         with self._beneath.directory(step.via) as directory:
             if step.via == parent(step.path):  # else its own directory is not there yet
                 if self._ground.is_done(step, directory):
-                    return
+                    return None
                 if step.before is not None:  # else something may have to be cleared away first
                     self._ground.expect(step, directory)
             name = self._temporary(number)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, 0o600, dir_fd=directory)
-            try:
-                fill(file, step.after, fetch)
-                if step.before is not None and step.before.type == FILE:
-                    self._hand_on(step.path, file)
-                os.fchmod(file, step.after.mode)
-                os.fsync(file)
-            finally:
-                os.close(file)
-        self._staged.add(number)
+            stack.callback(os.close, file)
+            fill(file, step.after, fetch)
+            if step.before is not None and step.before.type == FILE:
+                self._hand_on(step.path, file)
+            os.fchmod(file, step.after.mode)
+        return file
 
     def _hand_on(self, path: bytes, file: int) -> None:
         name = last_name(path)
@@ -325,19 +335,7 @@ class Steps:
             with self._beneath.directory(path) as directory:
                 os.fsync(directory)
         except OSError as error:
-            if error.errno not in _IN_THE_WAY:
+            if error.errno not in IN_THE_WAY:
                 raise Unavailable(
                     f"the directory {os.fsdecode(path)!r} could not be synced: {error.strerror}"
                 ) from error
-
-
-@contextmanager
-def _unless_in_the_way(path: bytes) -> Iterator[None]:
-    """Cleans up as far as others let us."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _IN_THE_WAY:
-            raise Unavailable(
-                f"{os.fsdecode(path)!r} cannot be cleaned up: {error.strerror}"
-            ) from error

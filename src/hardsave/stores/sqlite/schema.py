@@ -178,12 +178,3 @@ def migrate(connection: apsw.Connection) -> None:
             connection.execute(MIGRATIONS[number])
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", VERSION)
-
-
-def last_number(connection: apsw.Connection) -> int:
-    found = connection.execute(
-        "SELECT max((SELECT coalesce(max(number), 0) FROM checkpoints), "
-        "(SELECT coalesce(max(number), 0) FROM log), "
-        "(SELECT coalesce(max(number), 0) FROM ledger))"
-    ).get
-    return int(found)
