@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
+from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
 from hardsave.timeline.names import FULL_ID
 from hardsave.timeline.refs import from_text, to_text
 from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, git_state
 from hardsave.vault.place import Place
-from hardsave.workspace import capture, gitpins, gitplan
+from hardsave.workspace import capture, gitpins, gitplan, gitsupply
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitcommits import Commit, left_behind
 from hardsave.workspace.gitrestore import abandon, check_git, restore_git
@@ -43,6 +44,8 @@ class GitWay(NamedTuple):
 
     before: GitPosition
     target: GitPosition
+    snapshot: Hash
+    """The files that were captured with the target: what is staged may be among them."""
 
 
 def wanted(context: Context, target: CheckpointRecord, goal: capture.Capture) -> GitPosition:
@@ -59,7 +62,9 @@ def branches(position: GitPosition | None) -> Iterable[str]:
     return () if position is None else gitplan.branches(position)
 
 
-def way(place: Place, around: Surroundings, target: GitPosition) -> GitWay:
+def way(
+    context: Context, place: Place, around: Surroundings, target: GitPosition, snapshot: Hash
+) -> GitWay:
     """The way there, if nothing speaks against it."""
     if around.position is None:
         raise Misuse(f"{str(place.path)!r} is in no repository; restore the files without git")
@@ -68,8 +73,13 @@ def way(place: Place, around: Surroundings, target: GitPosition) -> GitWay:
             f"{str(place.path)!r} is a part of a repository, which a restore with git would change "
             "as a whole; name the repository's own directory, or restore without git"
         )
-    check_git(place.path, around.position, target)
-    return GitWay(around.position, target)
+    found = GitWay(around.position, target, snapshot)
+    check_git(place.path, around.position, target, _supply(context, found))
+    return found
+
+
+def _supply(context: Context, way: GitWay) -> gitsupply.Supply:
+    return gitsupply.of_snapshot(way.target, way.snapshot, context.objects.fetch)
 
 
 def changes(place: Place, way: GitWay) -> GitChanges | None:
@@ -86,7 +96,14 @@ def go(context: Context, place: Place, way: GitWay, safety: CheckpointRecord) ->
     """Bring the repository there; why not, if it could not be done. May be repeated."""
     seconds = safety.created_at // 1_000_000
     try:
-        restore_git(place.path, way.before, way.target, id=to_text(safety.id), seconds=seconds)
+        restore_git(
+            place.path,
+            way.before,
+            way.target,
+            id=to_text(safety.id),
+            seconds=seconds,
+            supply=_supply(context, way),
+        )
         _unpin_dropped(context, place)
     except HardsaveError as error:
         return f"git stays where it is: {error}"
@@ -109,12 +126,15 @@ def again(context: Context, place: Place, before: bytes, after: bytes) -> str | 
     """Finish what was interrupted, from what the two checkpoints know."""
     records = [context.store.checkpoint(context.user, id) for id in (before, after)]
     positions: list[GitPosition] = []
+    snapshots: list[Hash] = []
     for record in records:
         if record is None or record.snapshot is None:
             abandon(place.path, id=to_text(before))
             return "git stays where it is: a checkpoint is gone"
         found = capture.read(record.snapshot, context.objects.fetch)
         positions.append(wanted(context, record, found))
+        snapshots.append(found.snapshot)
     safety = records[0]
     assert safety is not None
-    return go(context, place, GitWay(*positions), safety)
+    from_there, to_there = positions
+    return go(context, place, GitWay(from_there, to_there, snapshots[-1]), safety)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hardsave.errors import NotFound
+from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
 from hardsave.vault.capturing import Taken, Taking, taking
@@ -88,7 +89,7 @@ def restore(
         position = _position(context, wanted, goal, files)
         taken = files.take()
         _check_paths(context, wanted, taken, goal)
-        way = None if position is None else _way(place, taken, position)
+        way = None if position is None else _way(context, place, taken, position, goal.snapshot)
         git = None if way is None else _git_changes(place, way)
         plan = _plan(context, place, taken, goal, chosen)
         left = _left(context, place, taken, goal, wanted, chosen, plan)
@@ -118,10 +119,12 @@ def _position(
     return position
 
 
-def _way(place: Place, taken: Taken, position: "GitPosition") -> "GitWay":
+def _way(
+    context: Context, place: Place, taken: Taken, position: "GitPosition", snapshot: Hash
+) -> "GitWay":
     from hardsave.vault import repository
 
-    return repository.way(place, taken.around, position)
+    return repository.way(context, place, taken.around, position, snapshot)
 
 
 def _git_changes(place: Place, way: "GitWay") -> "GitChanges | None":

@@ -45,7 +45,7 @@ def pin(directory: GitDirectory, files: GitFiles, plan: GitPlan, id: str) -> tup
     """
     named = [each.id for each in (*plan.staged, *plan.contents)]
     for empty in gitobjects.unwritten(directory, named) if named else ():
-        _write(directory, files, empty)
+        write(directory, files, empty)
     lost = gitobjects.missing(directory, [pin.id for pin in plan.pins])
     pins = [pin for pin in plan.pins if pin.id not in lost]
     made = []
@@ -68,11 +68,12 @@ def _of_index(directory: GitDirectory, files: GitFiles, plan: GitPlan) -> Iterat
         return
     id = gitobjects.object_id(tree, directory.hash_name)
     if gitobjects.missing(directory, [id]):
-        _write(directory, files, tree)
+        write(directory, files, tree)
     yield Pin("index", id)
 
 
-def _write(directory: GitDirectory, files: GitFiles, made: Object) -> None:
+def write(directory: GitDirectory, files: GitFiles, made: Object) -> None:
+    """Put an object where git looks for it."""
     id = gitobjects.object_id(made, directory.hash_name)
     staged = files.stage(gitobjects.as_file(made), mode=0o444)
     with suppress(FileExistsError):

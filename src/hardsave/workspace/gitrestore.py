@@ -6,11 +6,11 @@ Git is not run. Its configuration could name programs, and what is written here 
 small files whose locks are git's own.
 
 *Refused*, with nothing changed: a position that is not whole or not of this repository
-(`NotFound`, `Misuse`, `Corrupt`); a commit or a staged content that `git gc` has taken
-(`NotFound`), a commit that is damaged or none (`Corrupt`); a branch that another worktree has
-in use, or whose name is taken by a directory of other branches (`Conflict`); a lock that
-somebody holds (`Unavailable`; it is never removed); anything that is neither as the present has
-it nor as the target does (`Conflict`).
+(`NotFound`, `Misuse`, `Corrupt`); a commit that `git gc` has taken, or a staged content that
+nobody can `supply` (`NotFound`), a commit that is damaged or none (`Corrupt`); a branch that
+another worktree has in use, or whose name is taken by a directory of other branches (`Conflict`);
+a lock that somebody holds (`Unavailable`; it is never removed); anything that is neither as the
+present has it nor as the target does (`Conflict`).
 
 *Ordered*: every new content is on the disk before the first file is replaced, and what the
 present names is pinned under `refs/hardsave/ID/` before a branch moves.
@@ -26,7 +26,7 @@ Nested repositories and submodules keep a position of their own, which is not to
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,8 +38,9 @@ from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitfiles import GitFiles
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.gitlocks import ATTEMPTS, LOCK, Locks, Waiting, refuse_held
-from hardsave.workspace.gitpacks import Unreadable
+from hardsave.workspace.gitpacks import Object, Unreadable
 from hardsave.workspace.gitplan import FileChange, GitPlan, RefMove
+from hardsave.workspace.gitsupply import Supply, nothing
 from hardsave.workspace.gitworktrees import in_use_elsewhere, is_true, settings
 
 _PACKED = b"packed-refs"
@@ -53,7 +54,9 @@ class GitRestored(NamedTuple):
     pins: tuple[str, ...]
 
 
-def check_git(root: Path, before: GitPosition, target: GitPosition) -> GitPlan:
+def check_git(
+    root: Path, before: GitPosition, target: GitPosition, supply: Supply = nothing
+) -> GitPlan:
     """What a restore would do; raises what would stop it. Writes nothing.
 
     For a preview, and before the files are restored: so that they do not come back alone.
@@ -63,7 +66,7 @@ def check_git(root: Path, before: GitPosition, target: GitPosition) -> GitPlan:
         try:
             for base, path in _to_lock(directory, plan):
                 refuse_held(base, path)
-            _refuse(directory, plan)
+            _refuse(directory, plan, supply)
         except OSError as error:
             raise Unavailable(f"the repository at {str(root)!r} cannot be read: {error}") from error
     return plan
@@ -76,6 +79,7 @@ def restore_git(
     *,
     id: str,
     seconds: int,
+    supply: Supply = nothing,
     attempts: int = ATTEMPTS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> GitRestored:
@@ -89,7 +93,7 @@ def restore_git(
     gitpins.check(id)
     plan = gitplan.plan_git(before, target)
     with repository(root) as directory:
-        restore = _Restore(directory, plan, id, seconds)
+        restore = _Restore(directory, plan, id, seconds, supply)
         waiting = Waiting(attempts, sleep)
         try:
             return GitRestored(plan, restore.run(before, target, waiting))
@@ -125,8 +129,9 @@ _UNCHANGED = "cannot be written; nothing was changed. See to it, then repeat"
 # What speaks against it
 
 
-def _refuse(directory: GitDirectory, plan: GitPlan) -> None:
-    _refuse_lost(directory, plan)
+def _refuse(directory: GitDirectory, plan: GitPlan, supply: Supply) -> Collection[Object]:
+    """Raise what speaks against it; the staged contents that git lacks and that we have."""
+    supplied = _refuse_lost(directory, plan, supply)
     _refuse_no_commits(directory, plan)
     _refuse_in_use(directory, plan)
     for move in plan.refs:
@@ -136,17 +141,21 @@ def _refuse(directory: GitDirectory, plan: GitPlan) -> None:
                 f"{move.ref!r} cannot come back beside {os.fsdecode(other)!r}, which is named "
                 "as if it lay above or below it; rename that one, then repeat"
             )
+    return supplied
 
 
-def _refuse_lost(directory: GitDirectory, plan: GitPlan) -> None:
+def _refuse_lost(directory: GitDirectory, plan: GitPlan, supply: Supply) -> Collection[Object]:
     contents = [] if _fetches(directory) else [each.id for each in plan.contents]
     lost = gitobjects.missing(directory, [*plan.needs, *contents])
+    supplied = supply(lost - {*plan.needs})
+    lost -= supplied.keys()
     for id in sorted(lost, key=lambda id: (id not in plan.needs, id)):
         what = "the commit" if id in plan.needs else "the staged content"
         raise NotFound(
             f"{what} {id} is no longer in the repository ({len(lost)} in all are gone): git has "
             "collected it. Fetch it if it lies elsewhere, or restore the files without git"
         )
+    return supplied.values()
 
 
 def _refuse_no_commits(directory: GitDirectory, plan: GitPlan) -> None:
@@ -203,9 +212,12 @@ def _place(directory: GitDirectory, move: RefMove) -> bytes:
 class _Restore:
     """One restore in an open repository. `has_begun`: something may have been changed."""
 
-    def __init__(self, directory: GitDirectory, plan: GitPlan, id: str, seconds: int) -> None:
+    def __init__(
+        self, directory: GitDirectory, plan: GitPlan, id: str, seconds: int, supply: Supply
+    ) -> None:
         self._directory = directory
         self._plan = plan
+        self._supply = supply
         self._id = id
         self._seconds = seconds
         self._changes, self._moves = plan.files, plan.refs
@@ -219,12 +231,14 @@ class _Restore:
         ):
             places = _to_lock(self._directory, self._plan)
             locks.adopt(places)  # so that they go, too, if something speaks against it by now
-            _refuse(self._directory, self._plan)
+            supplied = _refuse(self._directory, self._plan, self._supply)
             files.stage(locks.words, name=LOCK)
             for base, path in places:
                 locks.take(base, path)
             self._look(before, target)
             self._stage(files)
+            for each in supplied:
+                gitpins.write(self._directory, files, each)
             pins = gitpins.pin(self._directory, files, self._plan, self._id)
             files.sync()
             self.has_begun = True

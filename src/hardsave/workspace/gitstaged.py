@@ -49,6 +49,12 @@ def are_same(one: GitPosition, other: GitPosition) -> bool:
         return False
 
 
+def entries(position: GitPosition) -> Iterator[gitindex.IndexEntry]:
+    """All that the index of a position stages. `Corrupt` if it cannot be read."""
+    for some in _entries(_indexes(position)):
+        yield from some
+
+
 class _Parsed(NamedTuple):
     data: bytes
     parts: gitindex.Index

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, NotFound
 from tests.unit.workspace.git_room import answers, built, clean
 from tests.unit.workspace.repository import Repository
 
@@ -138,3 +138,60 @@ def test_what_was_pinned_for_a_dropped_checkpoint_goes_with_the_next_restore(
     second = line.rewind(target.id, git=True).before
     assert second is not None
     assert pins(repository) == {second.id, *others}
+
+
+# Staged contents that git has collected
+
+
+def unstaged(repository: Repository) -> None:
+    """Nothing names what was staged any more, and git has let it go."""
+    repository.git("reset", "-q", "--hard")
+    repository.git("reflog", "expire", "--expire=now", "--all")
+    repository.git("gc", "-q", "--prune=now")
+
+
+@pytest.mark.parametrize("kind", ["file", "lines", "symlink", "new"])
+def test_what_was_staged_comes_back_although_git_has_collected_it(
+    repository: Repository, line: hardsave.Timeline, kind: str
+) -> None:
+    if kind == "lines":
+        repository.git("config", "core.autocrlf", "true")
+    if kind == "symlink":
+        (repository.root / "link").symlink_to("somewhere")
+    elif kind == "new":
+        repository.write("new/file", "new and staged\n")
+    else:
+        repository.write("b", "staged\r\n" if kind == "lines" else "staged\n")
+    repository.git("add", "-A")
+    target, then = line.save({"n": 1}, workspace=repository.root), answers(repository)
+    staged = repository.git("diff", "--cached")
+    unstaged(repository)
+    before = answers(repository)
+    shown = line.rewind(target.id, git=True, dry_run=True)
+    assert answers(repository) == before  # a preview writes nothing
+    done = line.rewind(target.id, git=True)
+    assert done.files is not None
+    assert shown.files is not None
+    assert (shown.files.git, shown.files.kept) == (done.files.git, ())
+    assert done.files.kept == ()
+    assert repository.git("diff", "--cached") == staged
+    repository.git("fsck", "--strict", "--no-dangling")
+    assert answers(repository) == then
+    line.undo()
+    assert answers(repository) == before
+
+
+def test_what_was_staged_and_edited_since_is_refused_if_git_has_collected_it(
+    repository: Repository, line: hardsave.Timeline
+) -> None:
+    repository.write("b", "staged\n")
+    repository.git("add", "b")
+    repository.write("b", "edited since\n")
+    target = line.save({"n": 1}, workspace=repository.root)
+    unstaged(repository)
+    before = answers(repository)
+    with pytest.raises(NotFound, match=r"the staged content [0-9a-f]{40} is no longer"):
+        line.rewind(target.id, git=True)
+    assert answers(repository) == before
+    line.rewind(target.id)  # without git
+    assert (repository.root / "b").read_text() == "edited since\n"
