@@ -157,8 +157,8 @@ def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Pur
     context.objects.forget()
     if context.user in gone.left:
         raise Unavailable(
-            "what was purged is still in the store's files: a capture, an import or another purge "
-            "of this user is under way, and holds on to them; repeat it afterwards"
+            "what was purged is still in the store's files: a capture, an export, an import or "
+            "another purge of this user is under way, and holds on to them; repeat it afterwards"
         )
     return Purged(dropped, rewritten, objects)
 
