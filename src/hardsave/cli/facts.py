@@ -8,6 +8,8 @@ from hardsave.cli import changes, messages, words
 from hardsave.errors import NotFound
 from hardsave.vault.files import difference
 
+NAMED = 5  # of the files that have changed; a line has no room for more
+
 
 class Facts(NamedTuple):
     """None stands for "has none": no messages in the state, no files."""
@@ -16,6 +18,7 @@ class Facts(NamedTuple):
     new_messages: int
     last: str  # the beginning of the last message
     files: dict[str, int] | None  # +, ~ and - against the parent; of a first one how many
+    paths: tuple[str, ...]  # the first of these; none of a first one
     not_captured: int
 
 
@@ -45,11 +48,13 @@ class Known:
         parent = self.parent(one)
         count, last = _messages(one)
         before = _messages(parent)[0] if parent is not None and count is not None else None
+        files, paths = _files(parent, one)
         return Facts(
             messages=count,
             new_messages=(count or 0) - (before or 0),
             last=last,
-            files=_files(parent, one),
+            files=files,
+            paths=paths,
             not_captured=len(one.not_captured),
         )
 
@@ -77,11 +82,14 @@ def _last(items: Any) -> str:
     return ""
 
 
-def _files(parent: Checkpoint | None, one: Checkpoint) -> dict[str, int] | None:
+def _files(
+    parent: Checkpoint | None, one: Checkpoint
+) -> tuple[dict[str, int] | None, tuple[str, ...]]:
     files = one.snapshot
     if files is None:
-        return None
+        return None, ()
     before = None if parent is None else parent.snapshot
     if before is None:
-        return {"": sum(1 for each in files.files() if each.kind != "directory")}
-    return changes.counts(difference(before, files))
+        return {"": sum(1 for each in files.files() if each.kind != "directory")}, ()
+    found = changes.signed(difference(before, files))
+    return changes.counts(found), tuple(path for _, path in found[:NAMED])

@@ -7,6 +7,9 @@ from hardsave.errors import Misuse
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]+)?)(?P<unit>[smhdw])")
+_AGO = re.compile(r"(?P<number>[0-9]{1,6}) (?P<unit>[smhdw])[a-z]* ago")
+_CLOCK = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})")
+_DAYS = {"today": 0, "yesterday": 1}
 _STEPS = (
     (60, 1, "second"),
     (3_600, 60, "minute"),
@@ -44,16 +47,35 @@ def span(text: str) -> timedelta:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """A point in time: so long ago, or a date and time; without a zone it is local time."""
-    if _SPAN.fullmatch(text.strip()):
-        return now - span(text)
+    """A point in time: so long ago, a time of the day, the beginning of a day, or a date and
+    time; without a zone it is local time. A time of the day is the last one that has passed."""
+    said = text.strip()
+    ago = _AGO.fullmatch(said)
+    if ago is not None or _SPAN.fullmatch(said):
+        return now - span(said if ago is None else f"{ago['number']}{ago['unit']}")
     try:
-        found = datetime.fromisoformat(text.strip())
+        found = _of_a_day(said, now.astimezone()) or datetime.fromisoformat(said)
     except ValueError as error:
         raise Misuse(
-            f"{text!r} is no time; write how long ago (15m, 2h, 3d), or 2026-01-31T14:00"
+            f"{text!r} is no time; write how long ago (15m, 2h, 3d), 14:00, today, yesterday, or "
+            "2026-01-31T14:00"
         ) from error
     return found.astimezone(UTC)
+
+
+def _of_a_day(said: str, now: datetime) -> datetime | None:
+    """A word for a day, or a time on the clock. Days differ in length, so they are counted on the
+    calendar, and the zone's offset is that of the day in question."""
+    clock = _CLOCK.fullmatch(said)
+    if clock is None and said not in _DAYS:
+        return None
+    day = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+    if clock is None:
+        return (day - timedelta(days=_DAYS[said])).astimezone()
+    found = day.replace(hour=int(clock["hour"]), minute=int(clock["minute"]))
+    if found.astimezone() > now:
+        found -= timedelta(days=1)
+    return found.astimezone()
 
 
 def local(then: datetime) -> str:

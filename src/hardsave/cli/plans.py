@@ -1,13 +1,12 @@
 """What a rewind takes back, and how that is shown: before it happens, and afterwards."""
 
-import os
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hardsave import Checkpoint, Rewind
-from hardsave.cli import changes, messages, moments, words
+from hardsave.cli import messages, moments, words
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -102,27 +101,9 @@ def done_lines(done: Rewind, way: Way) -> "Iterator[Text]":
 
 def patches(plan: Rewind) -> "Iterator[Text]":
     """What each file would lose and gain: from what lies there now to the checkpoint."""
-    from hardsave.cli import draw
-    from hardsave.workspace import reading
+    from hardsave.cli import draw, present
 
     assert plan.files is not None
-    folder = reading.open_directory(Path(plan.files.workspace))
-    try:
-        for path in (*plan.files.created, *plan.files.changed, *plan.files.removed):
-            yield from draw.patch(_patch(folder, plan.target, path))
-    finally:
-        os.close(folder)
-
-
-def _patch(folder: int, target: Checkpoint, path: str) -> str:
-    """The workspace may have become anything meanwhile: no link is followed, nothing is awaited."""
-    from hardsave.workspace import reading
-
-    now = reading.read_beneath(folder, os.fsencode(path), limit=changes.MAX_BYTES)
-    if now.problem:
-        return f"{path}: {now.problem}\n"
-    files = target.snapshot
-    assert files is not None
-    kinds = [each.kind for each in files.files(path)] if path in files else []
-    then = files.read(path) if kinds == ["file"] else b""
-    return changes.patch(now.data or b"", then, path)
+    root = Path(plan.files.workspace)
+    for path in (*plan.files.created, *plan.files.changed, *plan.files.removed):
+        yield from draw.patch(present.back_to(plan.target.snapshot, root, path.rstrip("/")))

@@ -56,13 +56,13 @@ def _files(facts: Facts) -> Text:
 
 
 def _title(facts: Facts, one: Checkpoint) -> Text:
-    """Its name, and what it says of itself; else its last message."""
+    """Its name, and what it says of itself; else its last message, or which files it changed."""
     text = Text()
     if one.name:
         text.append(words.shown(one.name), style="name")
     if one.status not in ("running", "saved"):
         text.append(f"{' ' if text else ''}[{words.shown(one.status)}]", style="changed")
-    said = words.line(one.description or facts.last, 72)
+    said = words.line(one.description or facts.last or ", ".join(facts.paths), 72)
     return text.append(f"{' ' if text else ''}{said}" if said else "", style="quiet")
 
 

@@ -133,6 +133,17 @@ class Session:
         known = [each.workspace for each in self.standing if each.workspace is not None]
         return choice.workspace(here, projects.root(os.environ, here), known)
 
+    @cached_property
+    def base(self) -> hardsave.Checkpoint | None:
+        """What the files here are compared with: the head, if it has files, and its timeline was
+        last saved in this very directory; it may have been brought here from another one. None:
+        the newest checkpoint with files of this directory."""
+        head = self.line.head
+        if head is None or head.snapshot is None:
+            return None
+        last = next((each for each in self.standing if each.name == self.line.name), None)
+        return head if last is not None and last.workspace == str(self.directory) else None
+
     def inside(self, path: str) -> str:
         """A path as it was typed, seen from the workspace; `.` is all of it."""
         inner = os.path.relpath(os.path.abspath(path), self.directory)

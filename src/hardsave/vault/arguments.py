@@ -58,6 +58,11 @@ def cursor(after: Any) -> int | None:
     return int(after)
 
 
+def spoken(moment: int) -> str:
+    """UTC microseconds, for a message."""
+    return f"{datetime.fromtimestamp(moment / 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def microseconds(moment: Any) -> int | None:
     """UTC microseconds; a naive time is taken as local."""
     if moment is None:

@@ -14,7 +14,7 @@ from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
 
-_MAX_DIFF_BYTES = 4 << 20
+MAX_DIFF_BYTES = 4 << 20
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 
@@ -161,35 +161,50 @@ _NOTHING = "/dev/null"  # as every tool that applies patches understands it
 
 def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
     """A file's change as lines, as `diff -u` shows it; one sentence if it is no text."""
-    before, after = _text(old, path), _text(new, path)
+    return compared(path, held(old, path), held(new, path))
+
+
+def compared(path: str, old: "Content", new: "Content") -> str:
+    """The same for two contents, wherever they are from."""
+    before, after = _lines(path, old), _lines(path, new)
     if isinstance(before, str) or isinstance(after, str):
         return next(each for each in (before, after) if isinstance(each, str))
-    a = f"a/{path}" if _has(old, path) else _NOTHING
-    b = f"b/{path}" if _has(new, path) else _NOTHING
+    a = _NOTHING if old is None else f"a/{path}"
+    b = _NOTHING if new is None else f"b/{path}"
     lines = difflib.unified_diff(before, after, a, b, n=3)
     return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
 
 
-def _has(snapshot: Snapshot | None, path: str) -> bool:
-    return snapshot is not None and snapshot._find(path) is not None
+Content = bytes | str | None
+"""What a file holds, for a comparison; a text says why that cannot be told, None is no file."""
 
 
-def _text(snapshot: Snapshot | None, path: str) -> list[str] | str:
-    """The lines of a file; or why it has none."""
+def held(snapshot: Snapshot | None, path: str) -> Content:
+    """What a snapshot has at a path."""
     entry = None if snapshot is None else snapshot._find(path)
     if snapshot is None or entry is None:
-        return []
+        return None
     if entry.type == SYMLINK:
-        return [os.fsdecode(entry.target) + "\n"]
+        return entry.target + b"\n"
     if entry.type == DIRECTORY:
+        return b""
+    return too_long(entry.size) if entry.size > MAX_DIFF_BYTES else snapshot.read(path)
+
+
+def too_long(size: int) -> str:
+    return f"{size} bytes, too long to compare by lines"
+
+
+def _lines(path: str, found: Content) -> list[str] | str:
+    """The lines of a file; or why it has none."""
+    if isinstance(found, str):
+        return f"{path}: {found}\n"
+    if not found:
         return []
-    if entry.size > _MAX_DIFF_BYTES:
-        return f"{path}: {entry.size} bytes, too long to compare by lines\n"
-    data = snapshot.read(path)
-    if b"\0" in data:
+    if b"\0" in found:
         return f"{path}: not a text\n"
     # Nothing but a newline ends a line: form feeds and the like are part of it.
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    lines = found.decode("utf-8", "surrogateescape").split("\n")
     return [line + "\n" for line in lines[:-1]] + [line for line in lines[-1:] if line]
 
 

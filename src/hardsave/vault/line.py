@@ -19,7 +19,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.stores.base import Query
 from hardsave.timeline import names
-from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds, shaped
+from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds, shaped, spoken
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
@@ -391,7 +391,9 @@ class Timeline:
             raise Misuse("rewind needs a ref such as '@~1', a status, or a time")
         found = self._context.history.latest(self._name, status=status, before=before)
         if found is None:
-            raise NotFound(f"timeline {self._name!r} has no checkpoint like that in its history")
+            like = "" if status is None else f" with status {status!r}"
+            when = "" if before is None else f" from before {spoken(before)}"
+            raise NotFound(f"timeline {self._name!r} has no checkpoint{like}{when} in its history")
         return found
 
     def _find(self, ref: Ref) -> CheckpointRecord:

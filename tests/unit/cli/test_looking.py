@@ -224,3 +224,42 @@ def test_timelines_lists_them(run: Run, session_1: Path) -> None:
     ran = run("timelines")
     assert ran.out.split()[:4] == ["session-1", "3", "checkpoints", "running"]
     assert run("timelines", "--json").data[0]["head"]["seq"] == 3
+
+
+def test_a_diff_of_nothing_is_what_is_not_saved_yet(run: Run, session_1: Path) -> None:
+    assert "nothing has changed" in run("diff").out
+    (session_1 / "a.txt").write_text("one\nTWO\n")
+    (session_1 / "b.txt").unlink()
+    (session_1 / "c.bin").write_bytes(b"\0")
+    (session_1 / "d").symlink_to("/etc/passwd")
+    ran = run("diff")
+    assert ran.code == 0
+    assert "session-1:3 → now" in ran.out
+    assert "-two\n+TWO\n" in ran.out
+    assert "--- a/b.txt\n+++ /dev/null" in ran.out
+    assert "c.bin: not a text" in ran.out
+    assert "+/etc/passwd\n" in ran.out, "where a link leads, not what is there"
+    assert run("diff", "--stat").out.splitlines()[1:] == ["~ a.txt", "- b.txt", "+ c.bin", "+ d"]
+    data = run("diff", "--json").data
+    assert data["new"] is None
+    assert data["files"]["changed"] == ["a.txt"]
+    assert "+TWO" in data["patches"]["a.txt"]
+    assert run("diff", "--state").code == 2
+    assert run("log", "--json").data[0]["seq"] == 3, "nothing was saved for this"
+
+
+def test_a_diff_where_nothing_was_saved_says_so(run: Run) -> None:
+    ran = run("diff")
+    assert (ran.code, "nothing was saved here yet" in ran.err) == (3, True)
+
+
+def test_a_log_names_the_files_where_nothing_else_is_said(run: Run, project: Path) -> None:
+    run("save")
+    for name in ("b.txt", "c.txt"):
+        (project / name).write_text("x")
+    run("save")
+    (project / "b.txt").unlink()
+    run("save", "-m", "said")
+    newest, middle, _ = run("log").out.splitlines()
+    assert middle.endswith("b.txt, c.txt")
+    assert newest.endswith("said")

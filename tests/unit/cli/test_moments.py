@@ -1,3 +1,5 @@
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -41,6 +43,52 @@ def test_a_date_with_a_zone_is_that_moment() -> None:
 
 def test_a_date_without_a_zone_is_local_time() -> None:
     assert moments.moment("2026-01-31T14:00", NOW) == datetime(2026, 1, 31, 14).astimezone()
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("2 hours ago", 2), ("1 hour ago", 1), ("90 minutes ago", 1.5)]
+)
+def test_as_the_log_says_it(text: str, hours: float) -> None:
+    assert moments.moment(text, NOW) == NOW - timedelta(hours=hours)
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("today", datetime(2026, 6, 14, 22, tzinfo=UTC)),
+        ("yesterday", datetime(2026, 6, 13, 22, tzinfo=UTC)),
+        ("13:30", datetime(2026, 6, 15, 11, 30, tzinfo=UTC)),
+        ("9:05", datetime(2026, 6, 15, 7, 5, tzinfo=UTC)),
+        ("14:00", datetime(2026, 6, 15, 12, tzinfo=UTC)),
+        ("14:01", datetime(2026, 6, 14, 12, 1, tzinfo=UTC)),  # that of today is yet to come
+    ],
+)
+def test_days_and_times_of_the_day_are_local(
+    in_berlin: None, text: str, expected: datetime
+) -> None:
+    assert moments.moment(text, NOW) == expected
+
+
+def test_a_day_begins_by_its_own_offset(in_berlin: None) -> None:
+    """Summer time began at two in the morning of 29 March."""
+    then = datetime(2026, 3, 29, 12, tzinfo=UTC)
+    assert moments.moment("today", then) == datetime(2026, 3, 28, 23, tzinfo=UTC)
+    assert moments.moment("00:30", then) == datetime(2026, 3, 28, 23, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["25:00", "12:60", "tomorrow"])
+def test_no_time_of_any_day_is_refused(text: str) -> None:
+    with pytest.raises(Misuse, match="yesterday"):
+        moments.moment(text, NOW)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2 hours", "-3h", "99999999d"])

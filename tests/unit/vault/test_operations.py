@@ -89,7 +89,7 @@ def test_a_rewind_finds_a_status_and_a_time(line: Timeline) -> None:
     assert line.rewind(status="RUNNING", dry_run=True).target.seq == 3
     assert line.rewind(before=moment, dry_run=True).target.seq == 2
     assert line.rewind(status="FAILED", before=moment + timedelta(days=1)).target.seq == 5
-    with pytest.raises(NotFound, match="no checkpoint like that"):
+    with pytest.raises(NotFound, match="no checkpoint with status"):
         line.rewind(status="FAILED", before=moment)
 
 

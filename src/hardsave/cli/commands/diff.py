@@ -1,17 +1,17 @@
 """`hardsave diff`: what changed between two checkpoints, in messages, state and files."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import changes, data, messages, words
+from hardsave.cli import changes, data, messages, present, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
-from hardsave.errors import HardsaveError
+from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.diff import StatePath
 from hardsave.timeline.diff import Diff
 from hardsave.vault.files import unified
@@ -25,29 +25,70 @@ VALUE = 60  # characters of a value that has changed
 @command(
     "diff",
     examples="""
+        hardsave diff
         hardsave diff @~1
         hardsave diff main:3 main:7 --stat
         hardsave diff plan-ready @ --files
     """,
 )
-@click.argument("old", metavar="A", type=REF)
+@click.argument("old", metavar="[A]", type=REF, required=False)
 @click.argument("new", metavar="[B]", type=REF, default="@")
 @click.option("--stat", is_flag=True, help="Which files, not which lines.")
 @click.option("--files", "only", flag_value="files", help="Only files.")
 @click.option("--state", "only", flag_value="state", help="Only the state.")
-def diff(session: Session, old: str, new: str, stat: bool, only: str | None) -> None:
-    """Show what changed between two checkpoints.
+def diff(session: Session, old: str | None, new: str, stat: bool, only: str | None) -> None:
+    """Show what changed between two checkpoints, or since the last.
 
-    From A to B; without B, to the head. What has changed since the head was saved is shown by
-    'hardsave status'.
+    From A to B; without B, to the head; without both, from the head to the files as they are now.
     """
-    before, after = session.find(old), session.find(new)
+    if old is None:
+        _since_the_last(session, lines=not stat, only=only)
+    else:
+        _between(session, session.find(old), session.find(new), lines=not stat, only=only)
+
+
+def _between(
+    session: Session, before: Checkpoint, after: Checkpoint, *, lines: bool, only: str | None
+) -> None:
     found = session.vault.diff(before, after)
     session.out.result(
-        lambda: _data(before, after, found, lines=not stat),
-        lambda: _lines(before, after, found, lines=not stat, only=only),
+        lambda: _data(before, after, found, lines=lines),
+        lambda: _lines(before, after, found, lines=lines, only=only),
         paged=True,
     )
+
+
+def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
+    if only == "state":
+        raise Misuse("what is not saved yet has files alone; name a checkpoint: hardsave diff A")
+    with session.out.busy("looking"):
+        found = session.workspace.status(session.base)
+    if found.last is None:
+        raise NotFound(session.saved_above or "nothing was saved here yet; see 'hardsave status'")
+    before = found.last
+
+    def patch(path: str) -> str:
+        return present.since(before.snapshot, session.directory, path)
+
+    listed = changes.signed(found.files)
+    patches = {"patches": {path: patch(path) for _, path in listed}} if lines else {}
+    answer = {"old": data.checkpoint(before), "new": None, "files": data.files(found.files)}
+    session.out.result(
+        lambda: {**answer, **patches},
+        lambda: _present(before, listed, patches.get("patches")),
+        paged=True,
+    )
+
+
+def _present(
+    before: Checkpoint, listed: Sequence[tuple[str, str]], patches: Mapping[str, str] | None
+) -> "Iterator[RenderableType]":
+    from hardsave.cli import draw
+
+    yield draw.line(draw.ref(before), " → now")
+    if not listed:
+        yield draw.line(("nothing has changed", "quiet"))
+    yield from _changed(listed, patches)
 
 
 def _data(before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool) -> dict[str, Any]:
@@ -133,18 +174,26 @@ def _value(side: Checkpoint, path: StatePath) -> str | None:
 def _files(
     before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool
 ) -> "Iterator[RenderableType]":
+    listed = changes.signed(found.files)
+    patches = {path: _patch(before, after, path) for _, path in listed} if lines else None
+    yield from _changed(listed, patches)
+
+
+def _changed(
+    listed: Sequence[tuple[str, str]], patches: Mapping[str, str] | None
+) -> "Iterator[RenderableType]":
+    """Which files, with their lines if there are patches."""
     from rich.text import Text
 
     from hardsave.cli import draw
 
-    for sign, path in changes.signed(found.files):
-        if not lines:
+    for sign, path in listed:
+        if patches is None:
             yield draw.line((f"{sign} ", draw.SIGNS[sign]), words.shown(path))
             continue
         yield Text()
-        patch = _patch(before, after, path)
-        if patch:
-            yield from draw.patch(patch)
+        if patches[path]:
+            yield from draw.patch(patches[path])
         else:
             yield draw.line((f"{sign} ", draw.SIGNS[sign]), words.shown(path), _why(sign))
 

@@ -37,7 +37,7 @@ LIMIT = 30
 @click.option("--name", help="Only checkpoints of this name.")
 @click.option("--kind", help="Only this kind: automatic, manual, feature, session.")
 @click.option("--status", help="Only this status.")
-@click.option("--since", metavar="T", help="Not before: 2h, 3d, or 2026-01-31T14:00.")
+@click.option("--since", metavar="T", help="Not before: 2h, 14:00, yesterday, or 2026-01-31T14:00.")
 @click.option("--until", metavar="T", help="Not after.")
 @click.option("--follow", "-f", is_flag=True, help="Show what happens from now on, as it does.")
 def log(

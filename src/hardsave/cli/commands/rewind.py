@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 @click.option("--git", is_flag=True, help="Bring HEAD, branch and index back too.")
 @click.option("--tasks", is_flag=True, help="Roll back the tasks that saved since, too.")
 @click.option("--status", metavar="S", help="To the latest checkpoint with this status.")
-@click.option("--before", metavar="T", help="To the latest from before: 2h, 3d, 2026-01-31T14:00.")
+@click.option(
+    "--before", metavar="T", help="To the latest from before: 2h, 14:00, today, 2026-01-31T14:00."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would happen, and stop.")
 @YES
 def rewind(

@@ -33,20 +33,11 @@ def status(session: Session, full: bool) -> None:
     """
     head = session.line.head
     with session.out.busy("looking"):
-        found = session.workspace.status(_base(session, head))
+        found = session.workspace.status(session.base)
     session.out.result(
         lambda: _data(session, found, head), lambda: _lines(session, found, head, full=full)
     )
     _hint(session, found)
-
-
-def _base(session: Session, head: Checkpoint | None) -> str | None:
-    """The head, if it has files, and its timeline was last saved in this very directory: it may
-    have been brought here from another one."""
-    if head is None or head.snapshot is None:
-        return None
-    last = next((each for each in session.standing if each.name == session.line.name), None)
-    return head.id if last is not None and last.workspace == str(session.directory) else None
 
 
 def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[str, Any]:
