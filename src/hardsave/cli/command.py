@@ -20,7 +20,15 @@ Body = Callable[..., Exit | None]
 def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None) -> None:
     """At once, before other arguments are looked at: paths among them are meant from there."""
     if directory is not None:
-        ctx.with_resource(contextlib.chdir(directory))
+        if not os.path.isdir(directory):
+            raise click.BadParameter(
+                f"there is no directory {directory!r}. If it was removed, make it again, empty: "
+                "'hardsave rewind' brings its files back"
+            )
+        try:
+            ctx.with_resource(contextlib.chdir(directory))
+        except FileNotFoundError:  # the one that this was started in was removed: no way back
+            os.chdir(directory)
 
 
 _GLOBAL = (
@@ -39,7 +47,7 @@ _GLOBAL = (
         "-C",
         "directory",
         metavar="DIR",
-        type=click.Path(exists=True, file_okay=False),
+        type=click.Path(),
         is_eager=True,
         expose_value=False,
         callback=_go_there,

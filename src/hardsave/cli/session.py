@@ -89,6 +89,16 @@ class Session:
         projects.own_store(os.environ, Path.cwd())  # it may be elsewhere, if the project was moved
         return self._resources.enter_context(hardsave.open("memory://"))
 
+    def may_save_here(self) -> None:
+        """Let a store be made, unless the files here are none that would be saved in it."""
+        path = self.store_path
+        if path is not None and not projects.is_there(path):
+            from hardsave.workspace.policy import refuse_what_is_too_wide
+
+            root = projects.root(os.environ, Path.cwd())
+            refuse_what_is_too_wide(os.fsencode(root), os.path.expanduser(b"~"))
+        self.creates = True
+
     @property
     def saved_above(self) -> str:
         """What to say where nothing was saved, but in a directory above; else nothing."""

@@ -25,6 +25,13 @@ class Survivor(NamedTuple):
     def __str__(self) -> str:
         return f"{self.command} ({self.pid})"
 
+    def works_in(self, directory: Path, *, proc: Path = _PROC) -> bool:
+        """Whether it stands in a directory, or below; not if that cannot be told."""
+        try:
+            return Path(os.readlink(proc / str(self.pid) / "cwd")).is_relative_to(directory)
+        except OSError:
+            return False
+
 
 def find(variable: str, value: str, *, is_beginning: bool = False) -> list[Survivor]:
     """Everybody of this user whose environment has it, by number; not this process itself.

@@ -81,7 +81,7 @@ def check_bad(one: Try) -> None:
 
 
 def _named(one: Try) -> str:
-    return f"{one.checkpoint.timeline}:{one.checkpoint.seq}"
+    return _called(one.checkpoint.record)
 
 
 def bisect(
@@ -139,7 +139,7 @@ def path_between(
 ) -> list[CheckpointRecord]:
     """From the good checkpoint to the bad one, those that have files."""
     if good.id == bad.id:
-        raise Misuse(f"{to_text(good.id)} cannot be good and bad; name an earlier one as good")
+        raise Misuse(f"{_called(good)} cannot be good and bad; name an earlier one as good")
     found = [bad]
     for record in context.history.ancestors(bad):
         found.append(record)
@@ -147,7 +147,7 @@ def path_between(
             break
     else:
         raise Misuse(
-            f"{to_text(good.id)} is not in the history of {to_text(bad.id)}; name one as good that "
+            f"{_called(good)} is not in the history of {_called(bad)}; name one as good that "
             "is on the way to the bad one"
         )
     for end in (good, bad):
@@ -212,3 +212,8 @@ def _run(command: Sequence[str], directory: Path, timeout: float | None) -> int:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _called(record: CheckpointRecord) -> str:
+    """As people call it."""
+    return f"{record.timeline}:{record.seq}"

@@ -239,6 +239,6 @@ def _refusal(others: Mapping[bytes, str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return (
         "other sessions have changed this workspace since: "
-        f"{shown}{more}; scope='mine' takes back only what this timeline has changed, "
+        f"{shown}{more}; scope='mine' takes back only what this timeline was first to save, "
         "scope='everyone' all of it"
     )

@@ -157,8 +157,8 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
     shown = os.fsdecode(workspace)
     if not context.places.is_known(workspace):  # an import may name any directory it likes
         raise Misuse(
-            f"the files are from {shown!r}, and this store has never saved there; if they shall go "
-            "there, say so with workspace=, or rewind what='state' alone"
+            f"the files are from {shown!r}, and this store has never saved there; name the "
+            "directory that they shall go to with workspace=, or rewind what='state' alone"
         )
     return context.places.still_at(
         workspace, "name another with workspace=, or rewind what='state' alone"

@@ -10,6 +10,7 @@ import pytest
 
 from hardsave.vault import projects
 from tests.unit.cli.conftest import Run
+from tests.unit.workspace.repository import Repository
 
 
 @pytest.fixture
@@ -123,3 +124,37 @@ def test_a_save_below_what_was_saved_says_that_it_begins_anew(
     assert told.code == 0
     assert f"hardsave -C {project}" in told.err
     assert "hardsave -C" not in run("save").err
+
+
+def test_a_home_that_is_refused_leaves_no_store(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    for command in (["save"], ["run", "--", "true"]):
+        told = run(*command)
+        assert told.code == 2
+        assert "holds a whole home directory" in told.err
+    (project / "below").mkdir()
+    monkeypatch.chdir(project / "below")
+    assert "hardsave -C" not in run("log").err, "nothing was saved above"
+
+
+def test_a_directory_that_is_gone_is_told_how_to_come_back(run: Run, project: Path) -> None:
+    run("save")
+    shutil.rmtree(project)
+    told = run("-C", str(project), "log")
+    assert told.code == 2
+    assert "make it again" in told.err
+    project.mkdir()
+    assert run("-C", str(project), "rewind", "@", "--yes").code == 0
+    assert (project / "a.txt").exists()
+
+
+def test_a_repository_that_is_gone_is_told(run: Run, project: Path) -> None:
+    Repository(project).init().commit("b.txt", "x")
+    run("save")
+    shutil.rmtree(project / ".git")
+    (project / "a.txt").unlink()
+    told = run("rewind", "@", "--yes")
+    assert told.code == 0
+    assert "no checkpoint holds .git" in told.err

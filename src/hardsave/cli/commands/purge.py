@@ -19,7 +19,7 @@ from hardsave.errors import Misuse
     """,
 )
 @click.argument("ref", type=REF, required=False)
-@click.option("--text", help="A text, replaced by [purged] wherever states and names have it.")
+@click.option("--text", help="A text, replaced by [purged] in all states, names and files.")
 @click.option("--whole", metavar="TIMELINE", type=TIMELINE, help="A timeline, with all it holds.")
 @YES
 def purge(

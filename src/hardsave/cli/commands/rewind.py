@@ -3,11 +3,12 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint, Rewind, Timeline
+from hardsave import Checkpoint, Rewind, Timeline, config
 from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import YES, command
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--path", "paths", multiple=True, metavar="P", help="Only this file or directory; repeatable."
 )
-@click.option("--mine", "scope", flag_value="mine", help="Only what this timeline has changed.")
+@click.option("--mine", "scope", flag_value="mine", help="Only what this timeline saved first.")
 @click.option("--everyone", "scope", flag_value="everyone", help="What other timelines did, too.")
 @click.option(
     "--into",
@@ -84,7 +85,7 @@ def rewind(
             session.out.say(f"nothing to do{': it is all there already' if is_there else ''}")
         return None
     if plan.files:
-        session.out.say(*_still_writing(session))
+        session.out.say(*_still_writing(session), *_without_git(plan))
     if not yes and not _is_agreed(session, plan, way):
         return _nothing_done(session)
     with session.out.busy("rewinding"):
@@ -109,6 +110,16 @@ def _still_writing(session: Session) -> Iterator[str]:
     left = [str(each) for each in found if each.pid not in waiting]
     if left:
         yield f"still running, and may write meanwhile: {words.shown(', '.join(left[:5]))}"
+
+
+def _without_git(plan: Rewind) -> Iterator[str]:
+    """Whoever has removed a whole project has removed its repository, too."""
+    if plan.files is None or plan.target.git is None:
+        return
+    root = config.project_root(Path(plan.files.workspace))
+    if not (root / ".git").exists():
+        yield f"there was a repository then ({words.git(plan.target.git)}), and there is none now:"
+        yield "no checkpoint holds .git; clone it to another place, and move its .git here"
 
 
 def _conversation(done: Rewind, way: Way) -> "Resumption | None":

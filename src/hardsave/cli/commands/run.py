@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hardsave.cli import words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
@@ -42,7 +43,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     from hardsave.runtime import handover, launch, reception
     from hardsave.runtime.resident import Task
 
-    session.creates = True
+    session.may_save_here()
     timeline = session.settings.timeline or named_after(cmd[0], session.now)
     url, directory = session.url, session.directory
     session.close()
@@ -61,12 +62,26 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         socket=str(reception.new_path(beside)),
     )
     launch.start(task)
-    session.out.say(f"saving {directory} on timeline {timeline!r}; see 'hardsave log'")
-    for advice in _advice(cmd[0], directory):
+    where = words.shown(str(directory))
+    session.out.say(f"saving {where} on timeline {timeline!r}; see 'hardsave log'")
+    for advice in (*_company(beside, directory), *_advice(cmd[0], directory)):
         session.out.say(advice)
     told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
     environment = {**os.environ, **told}
     launch.become(cmd, environment)
+
+
+def _company(beside: Path, directory: Path) -> Iterator[str]:
+    """Others who are saved here at the same time. What changes is seen, and not who did it."""
+    from hardsave.runtime import handover, survivors
+
+    found = survivors.find(handover.VARIABLE, str(beside), is_beginning=True)
+    waiting = survivors.ancestors()
+    here = [each for each in found if each.pid not in waiting and each.works_in(directory)]
+    if here:
+        yield f"{words.shown(str(here[0]))} works here too, under another 'hardsave run':"
+        yield "both timelines get what either changes, and nobody can tell whose it is;"
+        yield "'hardsave fork @ DIR' gives an agent a directory of its own"
 
 
 def _advice(program: str, directory: Path) -> Iterator[str]:

@@ -39,7 +39,7 @@ def save(
     the store, outside of the workspace, and goes on the timeline 'main'.
     """
     above = session.saved_above
-    session.creates = True
+    session.may_save_here()
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
     with session.out.busy("saving"):
