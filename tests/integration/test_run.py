@@ -323,3 +323,16 @@ def test_an_agent_that_does_not_call_us_is_said_to_save_files_alone(
     assert "leaves our hooks out" in said(json.dumps({"hooks": {"Stop": [ours]}}), str(program))
     assert "only files are sure to be saved" in said("nonsense", str(program))
     assert "only files" not in said("{}", "true")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is found")
+def test_a_second_agent_in_one_workspace_is_told_that_it_is_not_alone(stage: Stage) -> None:
+    first = stage.start("touch ../begun; sleep 60", "--timeline", "one")
+    stage.wait_for((stage.work.parent / "begun").exists)
+    told = stage.run("true", "--timeline", "two").stderr.decode()
+    assert "works here too" in told
+    assert "hardsave fork @ DIR" in told
+    (stage.work.parent / "elsewhere").mkdir()
+    other = stage.run("true", "--timeline", "three", "-C", str(stage.work.parent / "elsewhere"))
+    assert "works here too" not in other.stderr.decode(), "each has a directory of its own"
+    first.kill()
