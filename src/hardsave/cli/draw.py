@@ -11,12 +11,12 @@ from hardsave import Checkpoint
 from hardsave.cli import words
 from hardsave.cli.errors import in_our_words
 from hardsave.cli.messages import Message
-from hardsave.vault.files import LeftOut
-from hardsave.vault.restoring import FileChanges
-from hardsave.vault.rollback import RolledBack
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they take longer to import than all that draws
+    from hardsave.vault.files import LeftOut
     from hardsave.vault.repository import GitChanges
+    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.rollback import RolledBack
 
 SIGNS = {"+": "added", "~": "changed", "-": "removed"}
 FOLDED = 100  # characters of a tool's arguments or result, unless all is asked for
@@ -137,7 +137,7 @@ def _short(text: str) -> str:
 # Tasks
 
 
-def rolled_back(found: Sequence[RolledBack], *, limit: int | None = LISTED) -> Iterator[Text]:
+def rolled_back(found: "Sequence[RolledBack]", *, limit: int | None = LISTED) -> Iterator[Text]:
     """Tasks that a rewind takes back, each with the steps whose effects outside are still done."""
     for one in found[:limit]:
         text = f" {words.line(one.text, 60)}" if one.text and one.text != one.id else ""
@@ -166,7 +166,7 @@ def paths(
         yield Text(f"{indent}  and {len(found) - limit:,} more", style="quiet")
 
 
-def not_captured(found: Sequence[LeftOut], *, limit: int | None = LISTED) -> Iterator[Text]:
+def not_captured(found: "Sequence[LeftOut]", *, limit: int | None = LISTED) -> Iterator[Text]:
     """What is not in a snapshot, and why."""
     if not found:
         return
@@ -205,7 +205,7 @@ def _patch_style(text: str) -> str:
     return {"+": "added", "-": "removed", "@": "hunk"}.get(text[:1], "")
 
 
-def file_changes(found: FileChanges, *, limit: int | None = LISTED) -> Iterator[Text]:
+def file_changes(found: "FileChanges", *, limit: int | None = LISTED) -> Iterator[Text]:
     """What a restore does to files."""
     some = {"+": found.created, "~": found.changed, "-": found.removed}
     signed = [(sign, path) for sign in some for path in some[sign]]

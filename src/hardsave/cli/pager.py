@@ -4,7 +4,6 @@ import io
 import os
 import shlex
 import signal
-import subprocess
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -46,6 +45,8 @@ def _command() -> list[str] | None:
 
 
 def _through(command: list[str], text: str) -> None:
+    import subprocess  # most answers fit on a screen
+
     environment = {"LESS": LESS, **os.environ}
     # Ctrl-C in a pager is the pager's own business.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,7 +7,7 @@ files is listed, because nothing here can undo it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, TaskRecord
@@ -17,7 +17,6 @@ from hardsave.tasks import states
 from hardsave.tasks.steps import Journal
 from hardsave.vault.context import Context
 from hardsave.vault.operations import TaskMark
-from hardsave.vault.tasks import desk, tell
 
 _PAGE = 1_000
 
@@ -162,6 +161,8 @@ def told(context: Context, tasks: Iterable[TaskRecord]) -> None:
         standing = context.store.task(context.user, task.name)
         if standing is not None:
             kind = "rolled_back" if standing.state == "rolled_back" else "reinstated"
+            from hardsave.vault.tasks import tell  # with all the ledger: see _entry
+
             tell(context, kind, standing)
 
 
@@ -176,7 +177,7 @@ def rolled_back(context: Context, tasks: Iterable[TaskRecord], operation: Id) ->
         become = states.rolled_back(task, now)
         about = {"operation": "op_" + operation.hex(), "was": states.memo(task)}
         moves.append(TaskMove(task.epoch, become))
-        entries.append(desk(context).entry("rolled_back", become, about))
+        entries.append(_entry(context, "rolled_back", become, about))
     return Work(moves=moves, entries=entries) if moves else NO_WORK
 
 
@@ -196,8 +197,16 @@ def turned(context: Context, marks: Iterable[TaskMark], kind: str, operation: Id
             become = states.reinstated(task, memo)
             moves.append(TaskMove(task.epoch, become))
             about = {"operation": "op_" + operation.hex()}
-            entries.append(desk(context).entry("reinstated", become, about))
+            entries.append(_entry(context, "reinstated", become, about))
     return Work(moves=moves, entries=entries) if moves else NO_WORK
+
+
+def _entry(
+    context: Context, kind: str, become: TaskRecord, about: Mapping[str, Any]
+) -> EntryRecord:
+    from hardsave.vault.tasks import desk  # with all the ledger, which few rewinds are about
+
+    return desk(context).entry(kind, become, about)
 
 
 def _memo(context: Context, task: TaskRecord) -> states.Memo | None:

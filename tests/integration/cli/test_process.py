@@ -173,3 +173,14 @@ def test_a_shell_completes_commands_timelines_and_refs(project: Project) -> None
     assert completed("show", "plan") == ["plan-ready"]
     assert completed("rewind", "session-1:") == [f"session-1:{n}" for n in (5, 4, 3, 2, 1)]
     assert completed("show", "--store", "/nonsense/x.db", "plan") == []
+
+
+def test_who_only_looks_or_saves_loads_nothing_of_tasks_and_no_other_programs(
+    project: Project,
+) -> None:
+    """Each of these takes a person's time, at every command."""
+    for command in (["log"], ["status"], ["show", "@"], ["timelines"], ["save"]):
+        found = loaded(project, *command)
+        assert not found & {"asyncio", "subprocess", "hardsave.tasks.ledger", "hardsave.aio"}, (
+            command
+        )
