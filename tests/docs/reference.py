@@ -22,13 +22,19 @@ _BEGINNING = """\
 All names that a program uses, with their parameters, as they stand in the code
 (`python -m tests.docs.reference` writes this page). What they are for is shown in the
 [README](../README.md) and in [howto](howto); the words are those of the [glossary](glossary.md).
-`hardsave.aio` has the same names; what reads or writes is awaited there. All times are UTC, and a
-time without a zone that you give is local.
+All times are UTC, and a time without a zone that you give is local.
 
 A *ref* names a checkpoint: `@` is the head of the timeline, `@~2` its second parent, `chk_…` an id
 or its beginning, `session-1:7` a number on a timeline, anything else a name; a
 checkpoint at hand is as good. `expect` is the head that a save builds on: None is the one that this
 handle has seen last, `hardsave.ANY_HEAD` whichever there is.
+
+**Coroutines.** `hardsave.aio` has the same names: `hardsave.aio.open()` gives a vault whose methods
+are awaited, also `await vault.timeline(name)`, `await vault.workspace(path)` and `await line.head`.
+Timelines, operations and ancestors come by `async for`; `await line.count()` stands for
+`len(line)`. A state is read by `await line.load()` or `await checkpoint.read(…)`, never lazily, and
+files through `checkpoint.sync`. Handlers of events, and handlers and steps of tasks
+(`hardsave.aio.Attempt`), may be coroutine functions.
 """
 _INSIDE = {"record", "place", "address", "captured", "lost", "suspects", "scalar", "keys"}
 

@@ -301,3 +301,12 @@ def test_a_guard_that_is_cancelled_again_and_again_is_left_first(
 
     monkeypatch.setattr(Guard, "_take_back", slow)
     asyncio.run(main())
+
+
+def test_whoever_awaits_an_attempt_can_name_it() -> None:
+    from hardsave.tasks import awaited
+
+    assert aio.Attempt is awaited.Attempt
+    assert {name for name in aio.__all__ if not hasattr(aio, name)} == set()
+    with pytest.raises(AttributeError, match="no attribute 'Attempts'"):
+        _ = aio.Attempts

@@ -19,6 +19,8 @@ A call that is cancelled goes on in its thread: whether a save was written is un
 the next look at the head tells.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from hardsave.aio.checkpoint import Checkpoint, Page
 from hardsave.aio.guard import Guard
 from hardsave.aio.line import Timeline
@@ -27,4 +29,26 @@ from hardsave.aio.pool import THREADS
 from hardsave.aio.vault import Vault
 from hardsave.aio.workspace import Workspace
 
-__all__ = ["THREADS", "Checkpoint", "Guard", "Page", "Timeline", "Vault", "Workspace", "open"]
+if TYPE_CHECKING:
+    from hardsave.tasks.awaited import Attempt
+
+__all__ = [
+    "THREADS",
+    "Attempt",
+    "Checkpoint",
+    "Guard",
+    "Page",
+    "Timeline",
+    "Vault",
+    "Workspace",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The ledger is loaded by whoever has tasks."""
+    if name != "Attempt":
+        raise AttributeError(f"module 'hardsave.aio' has no attribute {name!r}")
+    from hardsave.tasks.awaited import Attempt
+
+    return Attempt

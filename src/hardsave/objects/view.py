@@ -40,7 +40,8 @@ def plain(value: Any) -> Any:
 
 
 class StateList(Sequence[Any]):
-    """A stored list or tuple."""
+    """A stored list or tuple that is too large for one object. Smaller ones come as plain data;
+    `checkpoint.read(path)` gives plain data of both."""
 
     def __init__(self, reader: Reader, stored: Stored) -> None:
         self._reader = reader
@@ -83,7 +84,9 @@ class StateList(Sequence[Any]):
 
 
 class StateMap(Mapping[Any, Any]):
-    """A stored dict, or the fields of a stored object. Keys keep their order."""
+    """A stored dict, or the fields of a stored object, if it is too large for one object. Smaller
+    ones come as plain data; `checkpoint.read(path)` gives plain data of both. Keys keep their
+    order."""
 
     def __init__(self, reader: Reader, stored: Stored) -> None:
         self._reader = reader
