@@ -102,6 +102,12 @@ class Session:
     @property
     def saved_above(self) -> str:
         """What to say where nothing was saved, but in a directory above; else nothing."""
+        there = self.project_above
+        return there and f"nothing was saved here, but {there} was: hardsave -C {there}"
+
+    @property
+    def project_above(self) -> str:
+        """The directory above that was saved, as it is typed, where nothing was; else empty."""
         if self.settings.store or os.environ.get(config.STORE_VARIABLE):
             return ""
         if self.store_path is None or projects.is_there(self.store_path):
@@ -109,8 +115,7 @@ class Session:
         for folder in Path.cwd().resolve().parents:
             place = config.store_folder(os.environ, folder, sys.platform)
             if projects.is_there(place / config.STORE_FILE):
-                there = shlex.quote(str(config.project_root(folder)))
-                return f"nothing was saved here, but {there} was: hardsave -C {there}"
+                return shlex.quote(str(config.project_root(folder)))
         return ""
 
     # Which timeline, which directory, which checkpoint

@@ -1,6 +1,7 @@
 """`hardsave save`: the files as they are, beside the state that the timeline has."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -38,7 +39,7 @@ def save(
     What the timeline's head holds of an agent's state is carried forward. The first save makes
     the store, outside of the workspace, and goes on the timeline 'main'.
     """
-    above = session.saved_above
+    above = session.project_above
     session.may_save_here()
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
@@ -51,8 +52,11 @@ def save(
             description=message,
         )
     session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
-    if above:
-        session.out.say(f"this began a store of its own; before, {above}")
+    if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
+        session.out.say(
+            "this directory is a project of its own from now on; what was saved before is saved by: "
+            f"hardsave -C {above} save"
+        )
 
 
 def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":
