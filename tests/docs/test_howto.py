@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tests.docs.pages import DOCS, blocks
 
 PAGE = DOCS / "howto" / "command-line.md"
+LOST = DOCS / "howto" / "when-it-matters.md"
 
 
 class Typed(NamedTuple):
@@ -47,13 +48,14 @@ def ran(command: str, folder: Path) -> str:
 def shape(printed: str, folder: Path) -> list[str]:
     """A run's own times, ids and places replaced, and its columns set as narrow as they go."""
     text = printed.replace(str(folder.parent / "data"), "/home/you/.local/share")
-    text = text.replace(str(folder), "/home/you/project")
+    text = text.replace(str(folder), "/home/you/project").replace(str(folder.parent), "/home/you")
     for pattern, stands_for in (
         (r"\b(now|\d+ (second|minute)s? ago)\b", "AGE"),
         (r"chk_(…|[0-9a-f]{24})", "CHK"),
         (r"project-[0-9a-f]{16}", "PROJECT"),
         (r"[\d.]+ [KMGT]iB free", "ROOM"),
         (r"\d+ objects", "OBJECTS"),
+        (r"\d+ bytes in", "SIZE in"),
         (r"(?<=file system )\s*.*", "KIND"),
         (r"[\d,]+ may be watched", "LIMIT"),
         (r" +", " "),
@@ -72,6 +74,18 @@ def test_every_command_of_the_tour_prints_what_it_says(tmp_path: Path) -> None:
         if command.startswith("python"):
             (folder / "agent.py").write_text(program)
         found = ran(command, folder)
+        assert shape(found, folder) == shape(printed, folder), command
+
+
+def test_what_is_typed_when_it_matters_does_what_it_says(tmp_path: Path) -> None:
+    """Where the project's directory is gone, one beside it."""
+    folder, beside = tmp_path / "project", tmp_path / "beside"
+    folder.mkdir()
+    beside.mkdir()
+    steps = [step for block in blocks(LOST, "console") for step in typed(block)]
+    assert len(steps) > 8
+    for command, printed in steps:
+        found = ran(command, folder if folder.exists() else beside)
         assert shape(found, folder) == shape(printed, folder), command
 
 

@@ -54,7 +54,7 @@ def save(
     session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
     if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
         session.out.say(
-            "this directory is a project of its own from now on; what was saved before is saved by: "
+            f"this directory is a project of its own from now on; to save all of {above}, type: "
             f"hardsave -C {above} save"
         )
 
