@@ -238,7 +238,9 @@ def worker(
     try:
         from hardsave.runtime.jobs.worker import Worker
     except ImportError as error:
-        raise Misuse(f"a worker needs Pydantic AI: {error}") from error
+        raise Misuse(
+            f"a worker needs Pydantic AI ({error}); install it with: pip install 'hardsave[agents]'"
+        ) from error
     made = Worker(book, loaded(agents), allow_private_callbacks=allow_private_callbacks)
     ended: list[Job] = []
 

@@ -4,6 +4,7 @@ The agent is one of Pydantic AI, and talks HTTP to a model that says what it was
 is needed. Without the extra `agents` there is nothing to play.
 """
 
+import os
 import shutil
 import sys
 import time
@@ -33,6 +34,7 @@ NEEDED = "pydantic_ai"
 
 def worker(store: str, url: str) -> None:
     """A worker with one agent: it can write files where its job works, and says so."""
+    os.environ["PYDANTIC_AI_NO_BANNER"] = "1"  # this stage is ours
     from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
