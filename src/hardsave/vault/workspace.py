@@ -83,6 +83,8 @@ class Workspace:
             if last is None:
                 return _unsaved(*files.look())
             taken = files.take()
+            if not taken.objects:
+                files.done()  # it is what was saved last: the next look may build on this one
             now = Snapshot(taken.address, taken.workspace, objects, taken.objects)
             return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
 

@@ -53,6 +53,27 @@ def test_a_watched_workspace_is_looked_at_where_it_changed(
     assert after.snapshot.read("sub/b.txt") == b"changed"
 
 
+def test_a_look_that_finds_nothing_new_is_one_to_build_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when watching begins after the last save."""
+    desk.write(a_txt="one", sub__b_txt="two")
+    age()
+    desk.save(1)
+    workspace = desk.vault.workspace(desk.work)
+    with workspace.watch():
+        assert not any(workspace.status().files)
+        looked = looks(desk, monkeypatch)
+        desk.write(a_txt="changed")
+        age()
+        assert workspace.status().files.changed == ("a.txt",)
+        desk.save(2)
+        assert set(looked) == {b"a.txt"}
+    files = desk.line.get().snapshot
+    assert files is not None
+    assert files.read("a.txt") == b"changed"
+
+
 def test_what_a_rewind_writes_is_found_by_the_next_capture(desk: Desk) -> None:
     desk.write(a_txt="one", sub__b_txt="two")
     with desk.vault.workspace(desk.work).watch() as eyes:
