@@ -1,5 +1,6 @@
-"""What holds for all tests: a slow machine fails no property, and Ctrl-C is one."""
+"""What holds for all tests: a slow machine fails no property, Ctrl-C is one, hooks are alone."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -10,3 +11,7 @@ settings.load_profile("house")
 # Whoever is started in the background ignores Ctrl-C, and so do all whom he starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# To a hook that a test calls, the test is its agent: what it leaves behind would stay until the end
+# of all tests. Those that are about it say so.
+os.environ["HARDSAVE_RESIDENT"] = "off"

@@ -29,6 +29,7 @@ def main() -> None:
 
 def take() -> None:
     """One call of a hook, of the agent that the first argument names."""
+    parent = os.getppid()
     id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
     data = _heard(end)
     if _handed_over(id, at, data):
@@ -37,7 +38,7 @@ def take() -> None:
 
     words = sys.argv[1:]
     seconds = max(end - time.monotonic(), 0)
-    child.detached(lambda let_go: _alone(data, words, id, at, let_go), seconds=seconds)
+    child.detached(lambda let_go: _alone(data, words, id, at, parent, let_go), seconds=seconds)
 
 
 def _heard(end: float) -> bytes:
@@ -58,16 +59,18 @@ def _heard(end: float) -> bytes:
 
 
 def _handed_over(id: str, at: int, data: bytes) -> bool:
-    path = os.environ.get(handover.VARIABLE)
+    path = os.environ.get(handover.VARIABLE) or handover.meeting(os.environ, handover.here())
     if not path:
         return False
     return handover.hand_over(path, handover.request(id, at, sys.argv[1:], data))
 
 
-def _alone(data: bytes, words: "list[str]", id: str, at: int, let_go: "Callable[[], None]") -> None:
-    from hardsave.adapters import hook
+def _alone(
+    data: bytes, words: "list[str]", id: str, at: int, parent: int, let_go: "Callable[[], None]"
+) -> None:
+    from hardsave.adapters import alone
 
-    hook.alone(data, words, id, at, let_go)
+    alone.work(data, words, id, at, parent, let_go)
 
 
 if __name__ == "__main__":

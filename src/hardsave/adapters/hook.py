@@ -1,17 +1,15 @@
 """What a call of a hook comes to: files and conversation saved, or a note that says why not.
 
-A hook that is alone lets a child do this, and waits for it no longer than its budget; a child
-that is late or dies leaves its note in the spool, and the next checkpoint says so. A resident does
-the same work in a thread, on the vault that it has open.
+A hook that is alone lets a child do this (`adapters.alone`), and a child that is late or dies
+leaves its note in the spool; the next checkpoint says so. A resident does the same work in a
+thread, on the vault that it has open.
 """
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import hardsave
@@ -21,16 +19,17 @@ from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.transcripts import EMPTY, Mark, read
 from hardsave.errors import Conflict, HardsaveError, Unavailable
-from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
-LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 _ATTEMPTS = 20
 _MANY = 20  # missed saves that one checkpoint names
 
 
 Opened = Callable[[Path], AbstractContextManager[hardsave.Vault]]
 """From a project to the vault that its hooks save in."""
+
+Afterwards = Callable[[Event, Path, bool], None]
+"""What follows a call: of which event, in which project, and whether it was saved."""
 
 
 class Called(NamedTuple):
@@ -43,17 +42,6 @@ class Called(NamedTuple):
     @classmethod
     def now(cls) -> "Called":
         return cls(Path(here()), time.time_ns(), new_id())
-
-
-def alone(data: bytes, words: Sequence[str], id: str, at: int, let_go: Callable[[], None]) -> None:
-    """Do it without a resident. Even a first capture of a large workspace ends some time."""
-    signal.signal(signal.SIGALRM, _give_up)
-    signal.alarm(LIMIT_SECONDS)
-    work(data, os.environ, agent_of(words), Called(Path(here()), at, id), let_go=let_go)
-
-
-def _give_up(number: int, frame: FrameType | None) -> None:
-    raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
 
 
 def agent_of(words: Sequence[str]) -> Agent:
@@ -76,13 +64,9 @@ def work(
     called: Called | None = None,
     opened: Opened = own_vault,
     *,
-    let_go: Callable[[], None] | None = None,
+    afterwards: Afterwards | None = None,
 ) -> bool:
-    """Save what a hook was called for, or leave a note that says why not; whether it is saved.
-
-    After a session has ended the store is kept up, once a day, as soon as whoever waits is let go.
-    None: a resident does that by itself.
-    """
+    """Save what a hook was called for, or leave a note that says why not; whether it is saved."""
     called = called or Called.now()
     try:
         event = events.parse(data)
@@ -90,8 +74,7 @@ def work(
         place = spool.folder(environment, config.project_root(called.directory))
         spool.fail(_begun(place, called, {}), f"not the words of a hook: {error}")
         return False
-    told = environment.get(agent.project_variable) if agent.project_variable else None
-    project = config.project_root(Path(told or event.directory or called.directory))
+    project = project_of(agent, event, environment, called.directory)
     place = spool.folder(environment, project)
     note = _begun(place, called, event.metadata(agent.name))
 
@@ -102,7 +85,7 @@ def work(
         with opened(project) as vault:
             is_made = save(vault, agent, event, project, place, environment, called.id)
 
-    why = _tried(save_it)
+    why = tried(save_it)
     late = time.time() - called.at / 1e9
     if is_made and late > BUDGET_SECONDS:
         why = f"saved {late:.0f} s late: its files may be of a later moment"
@@ -110,19 +93,15 @@ def work(
         spool.end(note)
     else:
         spool.fail(note, why)
-    if let_go is not None and event.status == "ended":
-        let_go()
-        _keep_up(opened, project)
+    if afterwards is not None:
+        afterwards(event, project, why is None)
     return why is None
 
 
-def _keep_up(opened: Opened, project: Path) -> None:
-    def upkeep() -> None:
-        with opened(project) as vault:
-            vault.upkeep()
-
-    if why := _tried(upkeep):  # it is tried again when another session ends
-        log(__name__).warning("the store of %s could not be kept up: %s", project, why)
+def project_of(agent: Agent, event: Event, environment: Mapping[str, str], directory: Path) -> Path:
+    """Where a hook saves, which was called in a directory."""
+    told = environment.get(agent.project_variable) if agent.project_variable else None
+    return config.project_root(Path(told or event.directory or directory))
 
 
 def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
@@ -131,7 +110,7 @@ def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
     return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
 
 
-def _tried(job: Callable[[], None]) -> str | None:
+def tried(job: Callable[[], None]) -> str | None:
     """Why it could not be done; None if it was."""
     try:
         job()
@@ -155,7 +134,7 @@ def save(
 
     False if somebody else has made it already, who took up the same call.
     """
-    if _is_there(vault, id):
+    if is_there(vault, id):
         return False
     name = _timeline(agent, event, environment)
     notes = spool.missed(place)
@@ -182,10 +161,11 @@ def _is_in(vault: hardsave.Vault, note: spool.Note) -> bool:
     id = note.about.get("checkpoint")
     if note.about.get("why") is not None or not isinstance(id, str):
         return False
-    return _is_there(vault, id)
+    return is_there(vault, id)
 
 
-def _is_there(vault: hardsave.Vault, id: str) -> bool:
+def is_there(vault: hardsave.Vault, id: str) -> bool:
+    """Whether somebody has made a checkpoint."""
     try:
         return vault.get(id).id == id
     except HardsaveError:

@@ -36,6 +36,7 @@ __all__ = [
     "files",
     "folder_of",
     "home",
+    "leaves_resident",
     "named_store",
     "project_key",
     "project_root",
@@ -58,6 +59,13 @@ def named_store(environment: Mapping[str, str], directory: Path) -> str | None:
     if not chosen:
         return None
     return chosen if "://" in chosen else file_url(Path(chosen))
+
+
+def leaves_resident(environment: Mapping[str, str], directory: Path) -> bool:
+    """Whether hooks may leave a process behind that answers the next ones. Once a file says no,
+    no other says otherwise."""
+    counting = _readable(environment, project_root(directory))
+    return all(found["hooks_resident"].value for found in counting if "hooks_resident" in found)
 
 
 def _readable(environment: Mapping[str, str], project: Path) -> "list[Found]":

@@ -5,9 +5,10 @@ nothing that Python has not loaded already, `_socket` apart: `socket`, `json` an
 longer than the save.
 
 Contract. The resident owns the socket: it makes it, beside its store, in a directory that is the
-user's alone (0700; the socket is 0600), and removes it when it ends. `HARDSAVE_SOCKET` tells the
-agent, and so its hooks, where it is; there is one for each resident, so two never meet. Both sides
-talk only to processes of the same user.
+user's alone (0700; the socket is 0600), and removes it when it ends. There is one for each
+resident, so two never meet. `HARDSAVE_SOCKET` tells the agent of a `hardsave run`, and so its
+hooks, where it is. Other hooks look at a `meeting`: a link that leads to it, if one of them has
+left a resident behind. Both sides talk only to processes of the same user.
 
     hook      hardsave 1 LENGTH\n   then LENGTH bytes: fields, an empty one, the hook's own input
     resident  no WHY\n              it will not: another protocol, another store, no sense at all
@@ -27,6 +28,8 @@ import os
 import time
 
 VARIABLE = "HARDSAVE_SOCKET"
+SWITCH, OFF = "HARDSAVE_RESIDENT", "off"  # then hooks leave nobody behind, and look for nobody
+MEETINGS = "residents"  # where the links lie, among the user's data
 BESIDE = "-run-"  # what a socket's name has after its store's
 PROTOCOL = 1  # raised with every change of what is said; a resident refuses others
 GREETING = b"hardsave"
@@ -36,7 +39,12 @@ TAKING_SECONDS = 0.5
 BUDGET_SECONDS = 10.0  # of a hook in all
 _LONGEST_ANSWER = 1000
 _LONGEST_PATH = 100  # of a socket's path, in bytes: 104 on some systems, 108 on Linux
-_OWN_VARIABLES = ("HARDSAVE_", "CLAUDE_", "CODEX_", "XDG_DATA_HOME=", "HOME=")
+_OWN_VARIABLES = ("HARDSAVE_", "CLAUDE_", "CODEX_", "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "HOME=")
+_WHERE = ("HARDSAVE_STORE", "CLAUDE_PROJECT_DIR")  # what tells a hook where to save
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` takes longer to load than all of this
+    from collections.abc import Mapping
 
 
 def new_id() -> str:
@@ -58,6 +66,7 @@ def request(id: str, at: int, words: "list[str]", data: bytes) -> bytes:
     `at` is when it was called, in nanoseconds since 1970; `words` are the hook's arguments.
     """
     fields = [b"id=" + id.encode(), b"at=%d" % at, b"cwd=" + os.fsencode(here())]
+    fields.append(b"code=" + os.fsencode(__file__))
     fields += [b"word=" + os.fsencode(word) for word in words]
     for key, value in os.environ.items():
         pair = f"{key}={value}"
@@ -65,6 +74,26 @@ def request(id: str, at: int, words: "list[str]", data: bytes) -> bytes:
             fields.append(b"env=" + os.fsencode(pair))
     body = b"\0".join([*fields, b"", data])
     return b"%s %d %d\n%s" % (GREETING, PROTOCOL, len(body), body)
+
+
+def meeting(environment: "Mapping[str, str]", directory: str) -> str | None:
+    """Where hooks that are called in this place look for a resident; None if they do not.
+
+    Whoever is found there is asked, and refuses what is not his: so the number only has to be the
+    same for all hooks of one place, and nothing has to be loaded to make it.
+    """
+    if environment.get(SWITCH) == OFF:
+        return None
+    data, home = environment.get("XDG_DATA_HOME", ""), environment.get("HOME", "")
+    if data[:1] != "/":
+        if home[:1] != "/":
+            return None
+        data = f"{home}/.local/share"
+    named = (directory, *(environment.get(name, "") for name in _WHERE))
+    number = 0xCBF29CE484222325  # FNV-1a
+    for byte in os.fsencode("\0".join(named)):
+        number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{data}/hardsave/{MEETINGS}/{number:016x}"
 
 
 def hand_over(path: str, message: bytes, *, seconds: float = BUDGET_SECONDS) -> bool:
@@ -101,14 +130,21 @@ def reachable(path: bytes) -> tuple[bytes, int | None]:
 def is_ours(talk: "_socket.socket") -> bool:
     """Whether the other side belongs to the same user. Not every system can tell; there, the
     modes of directory and socket have to do."""
+    found = _peer(talk)
+    return found is None or found[1] == os.geteuid()
+
+
+def caller(talk: "_socket.socket") -> int:
+    """The process on the other side; 0 if nobody can tell, or it is one of another container."""
+    found = _peer(talk)
+    return 0 if found is None else found[0]
+
+
+def _peer(talk: "_socket.socket") -> "list[int] | None":
     option = getattr(_socket, "SO_PEERCRED", None)
     if option is None:
-        return True
-    facts = talk.getsockopt(_socket.SOL_SOCKET, option, 12)  # pid, uid, gid
-    return int.from_bytes(facts[4:8], "little" if _IS_LITTLE else "big") == os.geteuid()
-
-
-_IS_LITTLE = memoryview(b"\1\0").cast("H")[0] == 1
+        return None
+    return memoryview(talk.getsockopt(_socket.SOL_SOCKET, option, 12)).cast("i").tolist()
 
 
 def _connected(path: str) -> "_socket.socket":

@@ -23,6 +23,7 @@ from hardsave.runtime.handover import (
     PROTOCOL,
     SAVED,
     TAKEN,
+    caller,
     is_ours,
     reachable,
 )
@@ -44,6 +45,8 @@ class Request(NamedTuple):
     environment: Mapping[str, str]
     words: tuple[str, ...]  # the hook's arguments
     data: bytes  # what the hook was told
+    code: str = ""  # where the hook's own half of the handover stands
+    caller: int = 0  # the hook's process; 0: unknown
 
 
 class Desk(Protocol):
@@ -81,7 +84,8 @@ def decoded(body: bytes) -> Request:
             fields[key] = value
     try:
         where = Path(fields["cwd"])
-        return Request(fields["id"], int(fields["at"]), where, environment, tuple(words), rest)
+        about = fields["id"], int(fields["at"]), where, environment, tuple(words), rest
+        return Request(*about, code=fields.get("code", ""))
     except KeyError as error:
         raise ValueError(f"a request says nothing about {error}") from error
 
@@ -89,12 +93,12 @@ def decoded(body: bytes) -> Request:
 class Reception:
     """Listens at a path as long as it is open. Only one may have that path."""
 
-    def __init__(self, path: Path, desk: Desk) -> None:
+    def __init__(self, path: Path, desk: Desk, *, listening: "socket.socket | None" = None) -> None:
         self._path = path
         self._desk = desk
         self._free = threading.BoundedSemaphore(_AT_ONCE)
         self._is_closing = False
-        self._listening = _listening(path)
+        self._listening = listen(path) if listening is None else listening
         self._thread = threading.Thread(target=self._accept, name="reception", daemon=True)
         self._thread.start()
 
@@ -141,7 +145,7 @@ class Reception:
         if body is None:
             talk.sendall(NO + b" another protocol than %d\n" % PROTOCOL)
             return
-        request = decoded(body)
+        request = decoded(body)._replace(caller=caller(talk))
         if why := self._desk.objection(request):
             talk.sendall(NO + b" " + why.encode() + b"\n")
             return
@@ -178,7 +182,8 @@ def _is_refused(talk: socket.socket, path: Path) -> bool:
     return False
 
 
-def _listening(path: Path) -> socket.socket:
+def listen(path: Path) -> socket.socket:
+    """A socket at a path, of which the other side is this user's alone."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         short, descriptor = reachable(os.fsencode(path))

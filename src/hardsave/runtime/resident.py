@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 import hardsave
 from hardsave.errors import HardsaveError
-from hardsave.runtime import handover, survivors
+from hardsave.runtime import handover, meetings, survivors
 from hardsave.runtime.life import Life
 from hardsave.runtime.reception import Desk, Reception
 from hardsave.runtime.survivors import Survivor
+from hardsave.stores.registry import sqlite_path
 
 READY = b"ready\n"
 _QUIET = 0.15  # seconds without a change: a burst has settled
@@ -157,7 +158,11 @@ def _reside(task: Task, open_desk: OpenDesk) -> None:
         signal.signal(signal.SIGTERM, lambda *_: resident.end(look()))
         ours = (Life(task.agent), look, resident)
         threading.Thread(target=_end_with, args=ours, daemon=True).start()
-        with _hearing(Path(task.socket), open_desk(vault, task)):
+        seat = meetings.seat_of(sqlite_path(task.store), task.workspace)
+        with (
+            _hearing(Path(task.socket), open_desk(vault, task)),
+            meetings.seated(seat, task.socket),
+        ):
             resident.stay(lambda: _tell(task.ready, READY))
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
         _keep_up(vault)

@@ -68,7 +68,13 @@ class Places:
         return self._files("-journal")
 
     def drop_caches(self) -> None:
-        """Of every workspace, whoever made them."""
+        """Of every workspace, whoever made them. Guests of the store, who would write theirs down
+        later, leave first."""
+        store = self._store.beside("")
+        if store is not None:
+            from hardsave.stores.sqlite import seats
+
+            seats.dismiss(store.removesuffix("-"))
         for place in self.known():
             place.drop_cache()
         for path in self._files("-cache"):
@@ -90,8 +96,7 @@ class Places:
 
     def _prefix(self, root: bytes) -> str:
         """What the names of a workspace's own files begin with."""
-        whose = b"" if self._user is None else b"\0" + self._user.encode()
-        name = f"files-{blake3(root + whose).hexdigest(10)}"
+        name = files_of(root, self._user)
         beside = self._store.beside(name)
         if beside is not None:
             return beside
@@ -109,3 +114,9 @@ class Places:
         main = os.fsencode(beside)[:-1]
         inside = root.rstrip(b"/") + b"/"
         return (main[len(inside) :],) if main.startswith(inside) else ()
+
+
+def files_of(root: bytes, user: str | None = None) -> str:
+    """What the names of a workspace's own files have in common, after that of the store."""
+    whose = b"" if user is None else b"\0" + user.encode()
+    return f"files-{blake3(root + whose).hexdigest(10)}"

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hardsave
-from hardsave.adapters import child, entry, hook, install, spool
+from hardsave.adapters import alone, child, entry, hook, install, spool
 from hardsave.adapters.agents import CLAUDE_CODE
 from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
@@ -307,9 +308,10 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
 
     monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
     for name in ("PostToolUse", "Stop", "SessionEnd"):
-        assert hook.work(
-            told(transcript, name), os.environ, let_go=lambda: happened.append("let go")
-        )
+        data, at = told(transcript, name), time.time_ns()
+        let_go = partial(happened.append, "let go")
+        alone.work(data, [], handover.new_id(), at, os.getppid(), let_go)
+    signal.alarm(0)
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
     assert happened == ["let go", "kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []

@@ -18,6 +18,7 @@ class Presence:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._store = path.removesuffix("-open")
         self._file: int | None = None
 
     def share(self) -> None:
@@ -25,7 +26,10 @@ class Presence:
         self._take(fcntl.LOCK_SH)
 
     def seize(self) -> None:
-        """Be the only one, or raise `Unavailable` that names one who is there."""
+        """Be the only one, or raise `Unavailable` that names one who is there. Guests leave."""
+        from hardsave.stores.sqlite import seats  # few have to be alone
+
+        seats.dismiss(self._store)
         self._take(fcntl.LOCK_EX)
 
     def is_alone(self) -> bool:
@@ -48,7 +52,7 @@ class Presence:
         except BlockingIOError:
             holder = _holder(self._file)
             raise Unavailable(
-                f"{self.path.removesuffix('-open')} has to be mended, and {holder} has it open; "
+                f"{self._store} has to be mended, and {holder} has it open; "
                 "close it there, then open it again"
             ) from None
 

@@ -1,0 +1,58 @@
+"""A hook that finds no resident does its work by itself, in a child; and may leave one behind.
+
+The hook waits for the child no longer than its budget. Then, or as soon as it is let go, the child
+belongs to nobody.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from hardsave.adapters import hook
+from hardsave.adapters.events import Event
+from hardsave.errors import Unavailable
+from hardsave.logs import log
+from hardsave.runtime.handover import here
+
+LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
+
+
+def work(
+    data: bytes, words: Sequence[str], id: str, at: int, parent: int, let_go: Callable[[], None]
+) -> None:
+    """Do it without a resident. Even a first capture of a large workspace ends some time.
+
+    `parent` is the process that has called the hook; `let_go` ends its waiting.
+    """
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(LIMIT_SECONDS)
+    called = hook.Called(Path(here()), at, id)
+
+    def afterwards(event: Event, project: Path, is_saved: bool) -> None:
+        if event.status == "ended":
+            let_go()
+            _keep_up(project)
+        elif is_saved:
+            from hardsave.adapters import standby  # few have to be the first
+
+            signal.alarm(0)
+            standby.leave(event.session, called.directory, project, parent, let_go)
+
+    hook.work(data, os.environ, hook.agent_of(words), called, afterwards=afterwards)
+
+
+def _give_up(number: int, frame: FrameType | None) -> None:
+    raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
+
+
+def _keep_up(project: Path) -> None:
+    """Once a day, after a session has ended, when nobody waits any more."""
+
+    def upkeep() -> None:
+        with hook.own_vault(project) as vault:
+            vault.upkeep()
+
+    if why := hook.tried(upkeep):  # it is tried again when another session ends
+        log(__name__).warning("the store of %s could not be kept up: %s", project, why)

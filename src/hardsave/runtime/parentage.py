@@ -1,0 +1,82 @@
+"""Who has called a hook: the agent, found among the processes above it.
+
+Agents let a shell run a hook's command; some shells become that command and others wait for it,
+and people put `timeout` or `env` in front. Whoever does nothing but run the hook ends with it, and
+is not the agent. Elsewhere than on Linux nobody is found.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_PROC = "/proc"
+_MOST = 8  # processes between a hook and its agent
+
+
+class Process(NamedTuple):
+    """One process, as it was when somebody looked."""
+
+    pid: int
+    began: int  # in the kernel's ticks: a number that is used again is known by it
+    parent: int
+    user: int
+    words: tuple[str, ...]  # its command
+
+
+def agent_among(hook: Process, above: Sequence[Process]) -> Process | None:
+    """The first above a hook that does more than to run it. None if that is somebody else's
+    process, or has begun after the hook: then the agent is gone, and its number used again."""
+    for process in above:
+        if process.user != hook.user or process.began > hook.began:
+            return None
+        if not _only_runs(process.words, hook.words):
+            return process
+    return None
+
+
+def _only_runs(words: Sequence[str], hook: Sequence[str]) -> bool:
+    """Whether a command is a shell with the hook's command, or has it at its end."""
+    program = os.path.basename(max(hook[1:], key=len, default=""))  # its most telling word
+    if len(words) == 3 and words[1].startswith("-") and words[1].endswith("c"):
+        return bool(program) and program in words[2]
+    return len(words) > len(hook) and tuple(words[-len(hook) :]) == tuple(hook)
+
+
+def agent_of(hook: int, parent: int | None = None) -> Process | None:
+    """Who has called a hook that is there now. `parent`, if it is known who that was when the
+    hook began: a process whose parent has died gets another."""
+    own = look(hook)
+    if own is None:
+        return None
+    above: list[Process] = []
+    number = own.parent if parent is None else parent
+    while number > 0 and len(above) < _MOST and (found := look(number)) is not None:
+        above.append(found)
+        number = found.parent
+    return agent_among(own, above)
+
+
+def look(pid: int) -> Process | None:
+    """None if it is not there, or nobody may look."""
+    place = f"{_PROC}/{pid}"
+    try:
+        with open(f"{place}/stat", "rb") as file:
+            facts = file.read().rpartition(b")")[2].split()  # the name before it may hold anything
+        with open(f"{place}/cmdline", "rb") as file:
+            words = os.fsdecode(file.read()).split("\0")[:-1]
+        user = os.stat(place).st_uid
+    except OSError:
+        return None
+    if facts[0] in (b"Z", b"X"):
+        return None
+    return Process(pid, int(facts[19]), int(facts[1]), user, tuple(words))
+
+
+def sees_the_same_files(pid: int) -> bool:
+    """Whether a path leads that process to where it leads us: a container has files of its own."""
+    try:
+        spaces = [os.readlink(f"{_PROC}/{each}/ns/mnt") for each in (pid, "self")]
+        roots = [os.stat(f"{_PROC}/{each}/root") for each in (pid, "self")]
+    except OSError:
+        return False
+    return spaces[0] == spaces[1] and os.path.samestat(*roots)

@@ -1,0 +1,89 @@
+"""Who has called a hook, over plain processes and one real chain of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hardsave.runtime import parentage
+from hardsave.runtime.parentage import Process, agent_among
+
+PROGRAM = "from hardsave.adapters.entry import main; main()"
+HOOK = Process(40, 400, 30, 1000, ("/venv/bin/python", "-P", "-c", PROGRAM))
+CLAUDE = Process(10, 100, 5, 1000, ("claude", "-p", "do it"))
+SHELL = Process(5, 50, 1, 1000, ("-bash",))
+INIT = Process(1, 1, 0, 0, ("/sbin/init",))
+
+
+def between(*words: str) -> Process:
+    return Process(30, 390, 10, 1000, words)
+
+
+def test_the_parent_of_a_hook_is_its_agent() -> None:
+    assert agent_among(HOOK, [CLAUDE, SHELL, INIT]) == CLAUDE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("/bin/sh", "-c", f"/venv/bin/python -P -c '{PROGRAM}'"),
+        ("bash", "-lc", f"/venv/bin/python -P -c '{PROGRAM}' codex"),
+        ("timeout", "10", *HOOK.words),
+        ("env", "A=1", *HOOK.words),
+    ],
+)
+def test_who_only_runs_the_hook_is_not_the_agent(words: tuple[str, ...]) -> None:
+    assert agent_among(HOOK, [between(*words), CLAUDE]) == CLAUDE
+    assert agent_among(HOOK, [between(*words), between(*words), CLAUDE]) == CLAUDE
+
+
+def test_a_script_is_known_by_its_name() -> None:
+    hook = HOOK._replace(words=("/usr/bin/python", "/home/me/bin/hardsave-hook", "codex"))
+    assert agent_among(hook, [between("sh", "-c", "hardsave-hook codex"), CLAUDE]) == CLAUDE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("claude", "-p", f"what does {PROGRAM!r} do?"),  # an agent that is asked about us
+        ("bash", "-c", "./my-agent --forever"),  # a shell that is the agent
+        ("sh",),
+        (),
+    ],
+)
+def test_whoever_does_more_is_the_agent(words: tuple[str, ...]) -> None:
+    assert agent_among(HOOK, [between(*words), CLAUDE]) == between(*words)
+
+
+def test_in_a_container_the_agent_may_be_the_first_process() -> None:
+    first = Process(1, 1, 0, 1000, ("claude",))
+    assert agent_among(HOOK._replace(parent=1), [first]) == first
+
+
+def test_whose_agent_has_died_belongs_to_nobody() -> None:
+    assert agent_among(HOOK, [INIT]) is None  # another user's
+    assert agent_among(HOOK, [CLAUDE._replace(began=401)]) is None  # its number is used again
+    assert agent_among(HOOK, []) is None
+
+
+def test_a_real_chain_is_read(tmp_path: Path) -> None:
+    """This process is the agent; a shell that waits, and a hook that tells its number."""
+    script = "import os; print(os.getpid(), flush=True); input()"
+    command = f"{sys.executable} -c '{script}'; exit"
+    shell = subprocess.Popen(["sh", "-c", command], stdin=-1, stdout=-1, text=True)
+    assert shell.stdout is not None
+    hook = int(shell.stdout.readline())
+    try:
+        found = parentage.agent_of(hook)
+        assert found is not None
+        assert found.pid == os.getpid()
+        assert parentage.agent_of(hook, shell.pid) == found
+        assert parentage.sees_the_same_files(hook)
+    finally:
+        shell.communicate("\n")
+    assert parentage.agent_of(hook) is None
+    assert parentage.look(hook) is None
+    assert not parentage.sees_the_same_files(hook)
+    assert not parentage.sees_the_same_files(0)  # as the kernel calls one of another container
