@@ -32,6 +32,8 @@ class Agent(NamedTuple):
     hooks: Mapping[str, int]
     """The events that call us, each with the seconds that the agent waits."""
     lines: Lines
+    late_seconds: float
+    """How long after it was said an answer may be missing from the transcript, at most."""
     has_transcripts_of_subagents: bool
     """Whether hooks of a subagent are told its own transcript, and not that of the session."""
 
@@ -55,6 +57,7 @@ CLAUDE_CODE = Agent(
         _PATIENCE_SECONDS,
     ),
     lines=claude_lines,
+    late_seconds=0.5,  # it writes every tenth of a second
     has_transcripts_of_subagents=False,
 )
 CODEX = Agent(
@@ -73,6 +76,7 @@ CODEX = Agent(
         "SessionEnd": 3,  # it allows no more
     },
     lines=codex_lines,
+    late_seconds=0,
     has_transcripts_of_subagents=True,
 )
 AGENTS = (CLAUDE_CODE, CODEX)

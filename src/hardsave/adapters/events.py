@@ -17,7 +17,9 @@ class Event(NamedTuple):
     directory: str | None
     tools: tuple[str, ...] = ()
     tool_use_id: str | None = None
+    batch: tuple[str, ...] = ()  # the calls that have ended together
     prompt: str = ""
+    answer: str = ""
     subagent: str | None = None
 
     @property
@@ -71,7 +73,9 @@ def parse(data: bytes) -> Event:
         directory=_text(told, "cwd"),
         tools=tuple(_tools(told)),
         tool_use_id=_words(told, "tool_use_id"),
+        batch=tuple(_of_calls(told, "tool_use_id")),
         prompt=_words(told, "prompt") or "",
+        answer=_words(told, "last_assistant_message") or "",
         subagent=_words(told, "agent_id"),
     )
 
@@ -79,11 +83,15 @@ def parse(data: bytes) -> Event:
 def _tools(told: Mapping[str, Any]) -> Iterator[str]:
     if name := _words(told, "tool_name"):
         yield name
+    yield from _of_calls(told, "tool_name")
+
+
+def _of_calls(told: Mapping[str, Any], key: str) -> Iterator[str]:
     calls = told.get("tool_calls")
     if isinstance(calls, Sequence) and not isinstance(calls, str):
         for call in calls:
-            if isinstance(call, Mapping) and (name := _words(call, "tool_name")):
-                yield name
+            if isinstance(call, Mapping) and (found := _words(call, key)):
+                yield found
 
 
 def _text(told: Mapping[str, Any], key: str) -> str | None:

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 import hardsave
 from hardsave import config
-from hardsave.adapters import agents, events, spool
+from hardsave.adapters import agents, events, lines, spool
 from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
-from hardsave.adapters.transcripts import EMPTY, Mark, read
+from hardsave.adapters.transcripts import EMPTY, Mark, Reading, read
 from hardsave.errors import Conflict, HardsaveError, Unavailable
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
 _ATTEMPTS = 20
+_LOOK_SECONDS = 0.01
 _MANY = 20  # missed saves that one checkpoint names
 
 
@@ -205,7 +206,7 @@ def _put(
     if event.transcript is None or is_aside:
         return line.snapshot(**how)  # the conversation stays as the last hook has left it
     try:
-        found = read(Path(event.transcript), known or EMPTY)
+        found = _conversation(agent, event, known or EMPTY)
     except OSError as error:
         line.snapshot(**how)
         why = f"the transcript cannot be read, so only files were saved: {error}"
@@ -218,6 +219,7 @@ def _put(
         "sha256": found.mark.sha256,
         "pending": event.pending,
         **({} if event.upcoming is None else {"upcoming": event.upcoming}),
+        **({"batch": list(event.batch)} if event.batch else {}),
     }
     new = {
         "transcript": transcript,
@@ -227,6 +229,28 @@ def _put(
     if known is not None and found.goes_on:
         return line.append(new, **how)
     return line.save(new, **how)
+
+
+def _conversation(
+    agent: Agent,
+    event: Event,
+    known: Mark,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Reading:
+    """What the transcript has by now; with an answer that the agent is about to write there."""
+    assert event.transcript is not None
+    end = clock() + agent.late_seconds
+    while True:
+        found = read(Path(event.transcript), known)
+        if clock() >= end or _has(agent, found, event.answer):
+            return found
+        sleep(_LOOK_SECONDS)
+
+
+def _has(agent: Agent, found: Reading, answer: str) -> bool:
+    return not answer or lines.has_said(agent.lines.messages(found.lines), answer)
 
 
 def _known(head: hardsave.Checkpoint | None, event: Event) -> Mark | None:

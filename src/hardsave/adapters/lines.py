@@ -78,10 +78,17 @@ class Moment(NamedTuple):
 
     pending: str | None = None
     """This one had just ended: its result was not written yet."""
+    batch: tuple[str, ...] = ()
+    """These had all ended."""
     upcoming: str | None = None
     """This one was about to begin."""
     is_past: bool = False
     """Whether the files were saved some time after that, by somebody who knows of no calls."""
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """The calls that the files know of for certain."""
+        return frozenset(self.batch) | ({self.pending} if self.pending is not None else set())
 
 
 class Cut(NamedTuple):
@@ -129,41 +136,63 @@ def cut(
 
     Before a tool runs, its call is written already: the whole answer that it stands in is left
     out, so that the model is asked again. After a tool has run its result is not written yet: it
-    is among the `later` lines, behind all calls of the same answer. Even a hook that is called
-    when all have run may be quicker than the transcript. If a result never came, its call is open.
-    A call that was about to begin, some time ago, is taken for one that is under way.
+    is among the `later` lines, behind all calls of the same answer. A hook may be so quick that not
+    even the call was written, or, when all have run, not all results. If a result never came, its
+    call is open. A call that was about to begin, some time ago, is taken for one that is under way.
     """
     known = [form.parsed(text, session) for text in lines]
     pairing = Pairing(form)
     for line in known:
         pairing.take(line)
-    waiting = list(pairing.waiting.values())
-    if not waiting:
+    rest = list(later)
+    if not pairing.waiting and not _is_to_come(moment, pairing, rest):
         return Cut(list(lines), [])
     if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, known)
         if not any(form.done(line) for line in known[start:]):
             return Cut(list(lines[:start]), [])
-    return _with_results(form, list(lines), later, session, moment, pairing)
+    written = [*lines, *_rest_of_answer(form, rest, session, moment, pairing)]
+    return _with_results(form, written, rest[len(written) - len(lines) :], session, moment, pairing)
+
+
+def _is_to_come(moment: Moment, pairing: Pairing, later: Sequence[str]) -> bool:
+    """Whether a call that had ended is written down only later. Some never are at all."""
+    unwritten = moment.ended - pairing.over - pairing.waiting.keys()
+    return any(id in text for id in unwritten for text in later)
+
+
+def _rest_of_answer(
+    form: Lines, later: Sequence[str], session: str, moment: Moment, pairing: Pairing
+) -> Iterator[str]:
+    """The answer that a call stands in which was not written yet, up to its end."""
+    if not _is_to_come(moment, pairing, later):
+        return
+    for text in later:
+        line = form.parsed(text, session)
+        if not form.is_said(line) and not _is_to_come(moment, pairing, later):
+            return
+        pairing.take(line)
+        yield text
 
 
 def _with_results(
     form: Lines,
     lines: list[str],
-    later: Iterable[str],
+    later: Sequence[str],
     session: str,
     moment: Moment,
     pairing: Pairing,
 ) -> Cut:
     """On to where nothing waits any more; as it was if that never came."""
     kept, waiting, others = list(lines), list(pairing.waiting.values()), 0
+    ended = frozenset[str]() if moment.is_past else moment.ended
     for text in later:
         line = form.parsed(text, session)
         if form.is_past(line):
             break
         pairing.take(line)
         kept.append(text)
-        others += form.done(line) not in (None, None if moment.is_past else moment.pending)
+        others += form.done(line) not in (None, *ended)
         if not pairing.waiting:
             return Cut(kept, [], others)
     return Cut(lines, waiting)
@@ -174,6 +203,15 @@ def _start_of_answer(form: Lines, known: Sequence[Line]) -> int:
     heard = next(at for at in range(len(known), -1, -1) if at == 0 or form.is_heard(known[at - 1]))
     said = (at for at in range(heard, len(known)) if form.is_said(known[at]))
     return next(said, len(known))
+
+
+def has_said(messages: Iterable[Mapping[str, Any]], answer: str) -> bool:
+    """Whether the model has said this, be it in several parts."""
+    said: list[str] = []
+    for content in (each["content"] for each in messages if each["role"] == "assistant"):
+        parts = [{"text": content}] if isinstance(content, str) else content or ()
+        said += [str(part.get("text", "")) for part in parts if isinstance(part, Mapping)]
+    return " ".join(answer.split()) in " ".join(" ".join(said).split())
 
 
 def replaced(text: str, old: str, new: str) -> Iterator[str]:

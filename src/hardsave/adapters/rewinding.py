@@ -92,7 +92,9 @@ def _source(told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool)
         raise Unknown("the checkpoint does not say where its transcript is")
     if not _SESSION.fullmatch(session):
         raise Unknown(f"{session!r} is no id of a session")
-    moment = Moment(_id(told, "pending"), _id(told, "upcoming"), is_past)
+    batch = told.get("batch")
+    ids = tuple(map(str, batch)) if isinstance(batch, Sequence) else ()
+    moment = Moment(_id(told, "pending"), ids, _id(told, "upcoming"), is_past)
     real = home.original(path, session, folder)
     return _Source(session, real, Mark(offset, str(digest)), moment)
 
