@@ -238,6 +238,20 @@ def test_the_checkpoints_are_those_that_hooks_alone_would_have_made(tmp_path: Pa
     assert len(found[0]) == 4
 
 
+def test_doctor_says_who_answers(stage: Stage) -> None:
+    def told() -> str:
+        looked = json.loads(stage.cli("doctor", "--json").stdout)
+        (found,) = (each["message"] for each in looked if each["what"] == "resident")
+        return str(found)
+
+    agent = stage.agent()
+    agent.hooks("c0")
+    pid = stage.resident()
+    assert told() == f"process {pid}, left behind by a hook, answers the hooks here"
+    stage.end()
+    assert told() == "none now: the next hook saves by itself"
+
+
 def test_it_holds_nothing_of_the_agent_and_no_directory(stage: Stage) -> None:
     """The agent reads its hooks' output to the end: what holds it open would hang it."""
     agent = stage.agent()

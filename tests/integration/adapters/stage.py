@@ -22,6 +22,8 @@ UNTIL_SAVED = (
     f'until [ $({HARDSAVE} log --all --json | grep -c \'"hook": "PostToolUse"\') -ge %d ]; '
     "do sleep 0.1; done; "
 )
+# And one that waits until hooks find a resident
+UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/residents/* ]; do sleep 0.1; done; '
 
 
 class Stage:
@@ -102,6 +104,23 @@ class Stage:
         while not is_true():
             assert time.monotonic() < end, "it never happened"
             time.sleep(0.05)
+
+    def residents(self) -> list[int]:
+        """Those that hooks of this stage have left behind, and that are there."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            with suppress(OSError):
+                if folder.name.isdigit() and b"hardsave-hooks" in (folder / "comm").read_bytes():
+                    told = (folder / "environ").read_bytes().split(b"\0")
+                    if os.fsencode(f"XDG_DATA_HOME={self.environment['XDG_DATA_HOME']}") in told:
+                        found.append(int(folder.name))
+        return found
+
+    def answered(self) -> list[int]:
+        """How many hooks each of them has seen to, itself the first, as their log tells."""
+        logs = Path(self.environment["XDG_DATA_HOME"]).rglob("*-hooks.log")
+        lines = [line for log in logs for line in log.read_text().splitlines()]
+        return [int(line.split()[4]) for line in lines if "calls; it ends, because" in line]
 
     def end_tool(self) -> None:
         """A tool outlives its agent; this one has written its process down."""

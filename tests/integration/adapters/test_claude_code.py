@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
-from tests.integration.adapters.stage import UNTIL_SAVED, Stage
+from tests.integration.adapters.stage import UNTIL_ANSWERED, UNTIL_SAVED, Stage
 
 
 def claude() -> str | None:
@@ -207,3 +207,33 @@ def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
     for now in [said(each) for each in asked if results(each)][-2:]:
         assert now[: len(then)] == then
         assert "go on" in json.dumps(now[-1])
+
+
+def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply(calls=(bash(UNTIL_ANSWERED + "echo b >> made", f"toolu_{n}"),)) for n in "ab"]
+    stage.claude([*script, Reply("Done.")], "do it")
+    stage.wait_until(lambda: stage.residents() == [])
+    hooks = [each["metadata"]["hook"] for each in stage.hardsave("log")][::-1]
+    assert hooks == [
+        "UserPromptSubmit",
+        *["PostToolUse", "PostToolBatch"] * 2,
+        "Stop",
+        "SessionEnd",
+    ]
+    assert stage.answered() in ([len(hooks)], [len(hooks) - 1])  # the second may be too early
+
+
+def test_a_session_that_was_killed_leaves_no_resident(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    calls = (bash("echo $$ > pid; exec sleep 600", "toolu_1"),)
+    with (
+        ScriptedModel([Reply(calls=calls)]) as model,
+        stage.started(stage.command("do it"), {"ANTHROPIC_BASE_URL": model.anthropic_url}),
+    ):
+        stage.wait_for(stage.project / "pid")
+        stage.wait_until(lambda: len(stage.residents()) == 1)
+    stage.wait_until(lambda: stage.residents() == [])  # although a tool of its goes on
+    stage.end_tool()

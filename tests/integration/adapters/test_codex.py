@@ -11,7 +11,7 @@ import pytest
 from hardsave.adapters import codex_trust
 from hardsave.adapters.settings import places
 from hardsave.runtime.scripted import Call, Reply, Script, ScriptedModel
-from tests.integration.adapters.stage import HARDSAVE, UNTIL_SAVED, Stage
+from tests.integration.adapters.stage import HARDSAVE, UNTIL_ANSWERED, UNTIL_SAVED, Stage
 from tests.integration.cli.screen import Screen
 
 CODEX = os.environ.get("HARDSAVE_TEST_CODEX") or shutil.which("codex")
@@ -383,3 +383,14 @@ def _is_main(request: dict[str, Any], session: str, calls: int) -> bool:
     """At a terminal Codex also asks for a title."""
     results = sum(item["type"] == "function_call_output" for item in request["input"])
     return (request["prompt_cache_key"], results) == (session, calls)
+
+
+def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply(calls=(shell(UNTIL_ANSWERED + "echo b >> made", f"c{n}"),)) for n in "ab"]
+    stage.codex([*script, Reply("Done.")], "do it")
+    stage.wait_until(lambda: stage.residents() == [])
+    hooks = [each["metadata"]["hook"] for each in stage.hardsave("log")][::-1]
+    assert hooks == ["UserPromptSubmit", *["PreToolUse", "PostToolUse"] * 2, "Stop", "SessionEnd"]
+    assert stage.answered() in ([len(hooks)], [len(hooks) - 1])  # the second may be too early

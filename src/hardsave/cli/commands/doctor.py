@@ -161,6 +161,21 @@ def _missed(what: str, session: Session) -> Finding:
     return Finding(what, "warning", message, "the next checkpoint of a hook will list them")
 
 
+def _resident(what: str, session: Session) -> Finding:
+    """Who answers the hooks of this workspace, if anybody does."""
+    path = session.store_path
+    if path is None:
+        return Finding(what, "ok", "none: each hook saves by itself")
+    from hardsave.runtime import meetings
+    from hardsave.stores.sqlite import seats
+
+    who = seats.sitter(meetings.seat_of(str(path), str(session.directory)))
+    if who is None:
+        return Finding(what, "ok", "none now: the next hook saves by itself")
+    kind = "left behind by a hook" if who.is_guest else "of 'hardsave run'"
+    return Finding(what, "ok", f"process {who.pid}, {kind}, answers the hooks here")
+
+
 def _hooks(name: str) -> "Look":
     def look(what: str, session: Session) -> Finding:
         from hardsave.adapters import agents, install
@@ -194,6 +209,7 @@ LOOKS: dict[str, Look] = {
     "Claude Code": _hooks("claude-code"),
     "Codex": _hooks("codex"),
     "saves of hooks": _missed,
+    "resident": _resident,
 }
 
 
