@@ -362,9 +362,10 @@ def test_switched_off_it_answers_nobody_any_more(stage: Stage) -> None:
 def test_where_no_socket_can_be_made_hooks_are_as_they_were(stage: Stage) -> None:
     """As in a sandbox."""
     blocked = (
-        "import socket\n"
-        "def bind(*_): raise PermissionError(1, 'not here')\n"
-        "socket.socket.bind = bind\n"
+        "import _socket\n"
+        "class Blocked(_socket.socket):\n"
+        "    def bind(self, *_): raise PermissionError(1, 'not here')\n"
+        "_socket.socket = Blocked\n"
     )
     (stage.base / "site").mkdir()
     (stage.base / "site" / "sitecustomize.py").write_text(blocked)
@@ -428,11 +429,10 @@ def test_a_damaged_store_is_taken_over_although_somebody_stands_by(stage: Stage)
     pid = stage.resident()
     (stage.work / "f").write_text("two")
     agent.hooks("c1")
-    backup = Path(f"{stage.store}-backup")
-    stage.wait_for(lambda: stage.cli("doctor", "--json").returncode in (0, 1) and backup.exists())
+    stage.wait_for(lambda: "has everything" in stage.cli("doctor").stdout)  # the backup, that is
     with stage.store.open("r+b") as file:
         file.write(b"\0" * 8192)
-    done = stage.cli("repair", "--yes")
+    done = stage.cli("log", "--all")
     assert done.returncode == 0, done
     assert pid not in stage.processes()
     agent.hooks("c2")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from hardsave.adapters import hook
+from hardsave.adapters import hook, leaving
 from hardsave.adapters.events import Event
 from hardsave.errors import Unavailable
 from hardsave.logs import log
@@ -35,10 +35,8 @@ def work(
             let_go()
             _keep_up(project)
         elif is_saved:
-            from hardsave.adapters import standby  # few have to be the first
-
             signal.alarm(0)
-            standby.leave(event.session, called.directory, project, parent, let_go)
+            leaving.leave(event.session, called.directory, project, parent, let_go)
 
     hook.work(data, os.environ, hook.agent_of(words), called, afterwards=afterwards)
 

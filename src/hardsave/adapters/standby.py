@@ -1,49 +1,26 @@
-"""The resident that a hook leaves behind: `runtime.standby`, with what hooks ask for.
-
-The process that has done a hook's work alone has everything loaded that the next ones need, and
-nobody waits for it any more: so it simply stays. If anything speaks against it, it ends as ever.
-"""
+"""The resident that a hook leaves behind: `runtime.standby`, with what hooks ask for."""
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import hardsave
 from hardsave import config
 from hardsave.adapters import events
 from hardsave.adapters.desk import HookDesk
 from hardsave.adapters.events import Event
-from hardsave.errors import HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.runtime import handover, meetings, parentage, reception
+from hardsave.runtime.meetings import Post
 from hardsave.runtime.parentage import Process
 from hardsave.runtime.reception import Reception, Request
 from hardsave.runtime.standby import Ground, Standby
-from hardsave.stores.registry import sqlite_path
-from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
-from hardsave.vault import projects
-
-if TYPE_CHECKING:
-    from socket import socket
 
 NAME = "hardsave-hooks"  # as lists of processes show it
 _LARGEST_LOG = 1 << 20
-
-
-class Post(NamedTuple):
-    """Where one stands by: for which store and workspace, and where hooks find it."""
-
-    url: str
-    store: str  # its file
-    workspace: str
-    seat: str
-    socket: str
-    link: str
 
 
 class StandbyDesk(HookDesk):
@@ -80,61 +57,9 @@ class StandbyDesk(HookDesk):
             self._standby.company.part(event.session)
 
 
-def leave(
-    session: str, directory: Path, project: Path, parent: int, let_go: Callable[[], None]
-) -> None:
-    """Stay as the resident of a workspace, if nobody is and nothing speaks against it.
-
-    A hook of a session was called in `directory` by `parent`, and its work is done. Nobody waits
-    any more once `let_go` was called; before that, there is next to nothing to wait for.
-    """
-    post = post_for(os.environ, directory, project)
-    agent = None if post is None else parentage.agent_of(os.getpid(), parent)
-    if post is None or agent is None:
-        return
-    with suppress(OSError):  # a disk or a sandbox that does not want us: then it is as it was
-        seat = Seat.take(post.seat, post.socket, is_guest=True)
-        if seat is None:
-            if (found := seats.sitter(post.seat)) is not None:
-                meetings.arrange(post.link, found.socket)
-            return
-        try:
-            reception.clear(Path(f"{post.store}{handover.BESIDE}"))
-            listening = reception.listen(Path(post.socket))
-            let_go()
-            _reside(post, seat, listening, agent, session)
-        finally:
-            _vanish(post)
-            seat.close()
-
-
-def post_for(environment: Mapping[str, str], directory: Path, project: Path) -> Post | None:
-    """Where hooks like this one would be answered; None if they shall not be.
-
-    The hooks of a `hardsave run` have a resident of their own, and a store that is named by a
-    relative path is another one in every directory.
-    """
-    link = handover.meeting(environment, os.fspath(directory))
-    if sys.platform != "linux" or link is None or environment.get(handover.VARIABLE):
-        return None
-    try:
-        if not config.leaves_resident(environment, project):
-            return None
-        url = projects.store_url(environment, project)
-        path = sqlite_path(url)
-    except (Misuse, NotFound):
-        return None
-    named = environment.get(config.STORE_VARIABLE) or "/"
-    if not os.path.isabs(path) or not ("://" in named or os.path.isabs(named)):
-        return None
-    store, workspace = os.path.realpath(path), os.path.realpath(project)
-    seat = meetings.seat_of(store, workspace)
-    socket = os.fspath(reception.new_path(Path(f"{store}{handover.BESIDE}")))
-    return Post(url, store, workspace, seat, socket, link)
-
-
-def _reside(post: Post, seat: Seat, listening: "socket", agent: Process, session: str) -> None:
+def reside(post: Post, seat: Seat, listening: int, agent: Process, session: str) -> None:
     """In nobody's way: no directory is held, and whoever sends a signal sees us go at once."""
+    reception.clear(Path(f"{post.store}{handover.BESIDE}"))
     signal.signal(signal.SIGTERM, lambda *_: _go_at_once(post))
     _call_ourselves(NAME)
     _log_to(f"{post.store}-hooks.log")
@@ -160,7 +85,7 @@ def _reside(post: Post, seat: Seat, listening: "socket", agent: Process, session
 
 
 def _answer(
-    vault: hardsave.Vault, post: Post, desk: StandbyDesk, standby: Standby, listening: "socket"
+    vault: hardsave.Vault, post: Post, desk: StandbyDesk, standby: Standby, listening: int
 ) -> str:
     workspace = vault.workspace(post.workspace)
     with workspace.watch():
@@ -180,17 +105,10 @@ def _is_wanted(post: Post) -> bool:
         return False
 
 
-def _vanish(post: Post) -> None:
-    """Nobody looks for us any more."""
-    with suppress(OSError):
-        os.unlink(post.socket)
-    meetings.clear(os.path.dirname(post.link), post.socket)
-
-
 def _go_at_once(post: Post) -> None:
     """Whoever waits for an answer does the work himself; what is half done, the store forgets."""
     try:
-        _vanish(post)
+        post.vanish()
     finally:
         os._exit(0)
 

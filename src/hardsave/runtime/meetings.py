@@ -7,11 +7,29 @@ nobody any more costs a hook nothing, and is removed by the next resident.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from hardsave.logs import log
 from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
 from hardsave.vault.places import files_of
+
+
+class Post(NamedTuple):
+    """Where one stands by: for which store and workspace, and where hooks find it."""
+
+    url: str
+    store: str  # its file
+    workspace: str
+    seat: str
+    socket: str
+    link: str
+
+    def vanish(self) -> None:
+        """Nobody looks here any more."""
+        with suppress(OSError):
+            os.unlink(self.socket)
+        clear(os.path.dirname(self.link), self.socket)
 
 
 def seat_of(store: str, workspace: str) -> str:

@@ -27,13 +27,12 @@ from hardsave.runtime.handover import (
     is_ours,
     reachable,
 )
+from hardsave.runtime.listening import ENDING, listen
 
 _AT_ONCE = 8
-_BACKLOG = 64
 _REQUEST_SECONDS = 5.0
 _LONGEST_GREETING = 100
 _LARGEST_REQUEST = LARGEST_INPUT + 1024 * 1024
-_ENDING = ".sock"
 
 
 class Request(NamedTuple):
@@ -60,6 +59,10 @@ class Desk(Protocol):
 
         What it raises is logged, and the hook does the work itself.
         """
+
+
+class _NothingSaidError(Exception):
+    """A caller that has gone without a word."""
 
 
 def decoded(body: bytes) -> Request:
@@ -93,12 +96,14 @@ def decoded(body: bytes) -> Request:
 class Reception:
     """Listens at a path as long as it is open. Only one may have that path."""
 
-    def __init__(self, path: Path, desk: Desk, *, listening: "socket.socket | None" = None) -> None:
+    def __init__(self, path: Path, desk: Desk, *, listening: int | None = None) -> None:
+        """`listening`: a descriptor of a socket that listens there already."""
         self._path = path
         self._desk = desk
         self._free = threading.BoundedSemaphore(_AT_ONCE)
         self._is_closing = False
-        self._listening = listen(path) if listening is None else listening
+        found = listen(os.fspath(path)) if listening is None else listening
+        self._listening = socket.socket(fileno=found)
         self._thread = threading.Thread(target=self._accept, name="reception", daemon=True)
         self._thread.start()
 
@@ -131,6 +136,8 @@ class Reception:
         try:
             with talk:
                 self._answer(talk)
+        except _NothingSaidError:
+            pass  # somebody has looked whether anybody is here
         except (OSError, ValueError) as error:  # its hook sees to itself
             log(__name__).warning("a request was not understood: %s", error)
         except Exception:  # noqa: BLE001 # ours; the resident goes on
@@ -158,16 +165,11 @@ class Reception:
 
 def clear(beside: Path) -> None:
     """Remove the sockets of residents that are gone; `beside` is what their names begin with."""
-    for path in beside.parent.glob(f"{beside.name}*{_ENDING}"):
+    for path in beside.parent.glob(f"{beside.name}*{ENDING}"):
         with suppress(OSError), socket.socket(socket.AF_UNIX) as talk:
             talk.setblocking(False)
             if _is_refused(talk, path):
                 path.unlink()
-
-
-def new_path(beside: Path) -> Path:
-    """Where a resident may listen: nobody else's, and beside its store."""
-    return Path(f"{beside}{os.urandom(4).hex()}{_ENDING}")
 
 
 def _is_refused(talk: socket.socket, path: Path) -> bool:
@@ -182,31 +184,16 @@ def _is_refused(talk: socket.socket, path: Path) -> bool:
     return False
 
 
-def listen(path: Path) -> socket.socket:
-    """A socket at a path, of which the other side is this user's alone."""
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        short, descriptor = reachable(os.fsencode(path))
-        try:
-            listening.bind(short)
-            path.chmod(0o600)  # before it listens: until then, everybody is refused
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
-        listening.listen(_BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    return listening
-
-
 def _received(talk: socket.socket, end: float) -> bytes | None:
     """A whole request; None if it is of another protocol. ValueError if it is none."""
     head = b""
     while b"\n" not in head:
         if len(head) > _LONGEST_GREETING:
             raise ValueError("no greeting")
-        head += _some(talk, _LONGEST_GREETING, end)
+        try:
+            head += _some(talk, _LONGEST_GREETING, end)
+        except ValueError as error:
+            raise error if head else _NothingSaidError from error
     line, _, start = head.partition(b"\n")
     words = line.split(b" ")
     if words[0] != GREETING or len(words) < 2:

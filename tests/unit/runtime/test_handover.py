@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.runtime import handover, reception
+from hardsave.runtime import handover, listening, reception
 from hardsave.runtime.reception import Reception, Request
 
 ID = "chk_" + "0" * 24
@@ -45,7 +45,7 @@ def desk() -> Desk:
 
 @pytest.fixture
 def path(tmp_path: Path, desk: Desk) -> Iterator[Path]:
-    path = reception.new_path(tmp_path / "store.db-run-")
+    path = Path(listening.new_path(str(tmp_path / "store.db-run-")))
     here = Reception(path, desk)
     yield path
     here.close()
@@ -232,7 +232,7 @@ def test_one_that_never_answers_is_waited_for_half_a_second(tmp_path: Path) -> N
 def test_a_path_that_is_too_long_for_a_socket_is_reached(tmp_path: Path, desk: Desk) -> None:
     folder = tmp_path / ("deep" * 30) / ("down" * 30)
     folder.mkdir(parents=True)
-    path = reception.new_path(folder / "store.db-run-")
+    path = Path(listening.new_path(str(folder / "store.db-run-")))
     here = Reception(path, desk)
     try:
         assert asked(path)
@@ -291,7 +291,7 @@ def test_what_another_user_serves_is_not_relied_on() -> None:
 
 def test_sockets_of_residents_that_are_gone_are_removed(tmp_path: Path, desk: Desk) -> None:
     beside = tmp_path / "store.db-run-"
-    stale, alive, other = (reception.new_path(beside) for _ in range(3))
+    stale, alive, other = (Path(listening.new_path(str(beside))) for _ in range(3))
     other = other.with_name("store.db-run-log")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(stale))
@@ -325,7 +325,7 @@ def test_where_nobody_can_be_heard_any_more_nobody_waits(
         raise OSError(errno.EMFILE, "too many open files")
 
     monkeypatch.setattr(socket.socket, "accept", fails)
-    path = reception.new_path(tmp_path / "store.db-run-")
+    path = Path(listening.new_path(str(tmp_path / "store.db-run-")))
     here = Reception(path, desk)
     while path.exists():
         time.sleep(0.01)

@@ -40,7 +40,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
-    from hardsave.runtime import handover, launch, reception
+    from hardsave.runtime import handover, launch, listening, reception
     from hardsave.runtime.resident import Task
 
     session.may_save_here()
@@ -59,7 +59,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         command=list(cmd),
         ready=-1,
         log=f"{path}-run.log",
-        socket=str(reception.new_path(beside)),
+        socket=listening.new_path(str(beside)),
     )
     launch.start(task)
     where = words.shown(str(directory))

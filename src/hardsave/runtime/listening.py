@@ -1,0 +1,34 @@
+"""A socket for a resident to listen at. It is made while a hook is still waited for, so that it is
+known whether that can be done at all: like `handover`, this loads nothing.
+"""
+
+import _socket
+import os
+
+from hardsave.runtime.handover import reachable
+
+ENDING = ".sock"
+_BACKLOG = 64
+
+
+def new_path(beside: str) -> str:
+    """Where a resident may listen: nobody else's, and beside its store."""
+    return f"{beside}{os.urandom(4).hex()}{ENDING}"
+
+
+def listen(path: str) -> int:
+    """A descriptor of a socket at a path, of which the other side is this user's alone."""
+    listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        short, descriptor = reachable(os.fsencode(path))
+        try:
+            listening.bind(short)
+            os.chmod(path, 0o600)  # before it listens: until then, everybody is refused
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+        listening.listen(_BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening.detach()
