@@ -119,7 +119,9 @@ class Stage:
     def calls(self, session: str = "s") -> list[str]:
         """Those that have a checkpoint, oldest first."""
         with hardsave.open(f"sqlite:///{self.store}") as vault:
-            found = [cp.metadata for cp in vault.timeline(f"claude-{session}").checkpoints()]
+            found = [
+                cp.metadata for cp in vault.timeline(f"claude-{session}").checkpoints(limit=1000)
+            ]
         return [str(about["tool_use_id"]) for about in found][::-1]
 
     def notes(self) -> list[str]:

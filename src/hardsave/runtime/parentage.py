@@ -37,7 +37,8 @@ def agent_among(hook: Process, above: Sequence[Process]) -> Process | None:
 def _only_runs(words: Sequence[str], hook: Sequence[str]) -> bool:
     """Whether a command is a shell with the hook's command, or has it at its end."""
     program = os.path.basename(max(hook[1:], key=len, default=""))  # its most telling word
-    if len(words) == 3 and words[1].startswith("-") and words[1].endswith("c"):
+    is_shell = len(words) == 3 and words[0].endswith("sh") and words[1].startswith("-")
+    if is_shell and words[1].endswith("c"):
         return bool(program) and program in words[2]
     return len(words) > len(hook) and tuple(words[-len(hook) :]) == tuple(hook)
 

@@ -49,6 +49,7 @@ def test_a_script_is_known_by_its_name() -> None:
     [
         ("claude", "-p", f"what does {PROGRAM!r} do?"),  # an agent that is asked about us
         ("bash", "-c", "./my-agent --forever"),  # a shell that is the agent
+        ("python3", "-c", f"while True: run('python -c {PROGRAM}')"),
         ("sh",),
         (),
     ],
