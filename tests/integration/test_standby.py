@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.runtime import parentage
+from hardsave.stores import processes
 from tests.integration.hooked import HOOK, LIMIT, Stage
 
 
@@ -104,7 +104,7 @@ def test_it_holds_nothing_of_the_agent_and_no_directory(stage: Stage) -> None:
     theirs = {os.readlink(path) for path in Path(f"/proc/{agent.process.pid}/fd").iterdir()}
     assert not {path for path in theirs & set(open_files) if path.startswith("pipe:")}
     assert os.getsid(pid) not in (os.getsid(0), os.getsid(agent.process.pid))
-    assert parentage.look(pid) is not None
+    assert processes.look(pid) is not None
     stage.end()
 
 

@@ -14,9 +14,9 @@ from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.runtime import handover, meetings, parentage, reception
 from hardsave.runtime.meetings import Post
-from hardsave.runtime.parentage import Process
 from hardsave.runtime.reception import Reception, Request
 from hardsave.runtime.standby import Ground, Standby
+from hardsave.stores.processes import Process
 from hardsave.stores.sqlite.seats import Seat
 
 NAME = "hardsave-hooks"  # as lists of processes show it

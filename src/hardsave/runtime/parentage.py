@@ -7,20 +7,12 @@ is not the agent. Elsewhere than on Linux nobody is found.
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from hardsave.stores import processes
+from hardsave.stores.processes import Process
 
 _PROC = "/proc"
 _MOST = 8  # processes between a hook and its agent
-
-
-class Process(NamedTuple):
-    """One process, as it was when somebody looked."""
-
-    pid: int
-    began: int  # in the kernel's ticks: a number that is used again is known by it
-    parent: int
-    user: int
-    words: tuple[str, ...]  # its command
 
 
 def agent_among(hook: Process, above: Sequence[Process]) -> Process | None:
@@ -46,31 +38,15 @@ def _only_runs(words: Sequence[str], hook: Sequence[str]) -> bool:
 def agent_of(hook: int, parent: int | None = None) -> Process | None:
     """Who has called a hook that is there now. `parent`, if it is known who that was when the
     hook began: a process whose parent has died gets another."""
-    own = look(hook)
+    own = processes.look(hook)
     if own is None:
         return None
     above: list[Process] = []
     number = own.parent if parent is None else parent
-    while number > 0 and len(above) < _MOST and (found := look(number)) is not None:
+    while number > 0 and len(above) < _MOST and (found := processes.look(number)) is not None:
         above.append(found)
         number = found.parent
     return agent_among(own, above)
-
-
-def look(pid: int) -> Process | None:
-    """None if it is not there, or nobody may look."""
-    place = f"{_PROC}/{pid}"
-    try:
-        with open(f"{place}/stat", "rb") as file:
-            facts = file.read().rpartition(b")")[2].split()  # the name before it may hold anything
-        with open(f"{place}/cmdline", "rb") as file:
-            words = os.fsdecode(file.read()).split("\0")[:-1]
-        user = os.stat(place).st_uid
-    except OSError:
-        return None
-    if facts[0] in (b"Z", b"X"):
-        return None
-    return Process(pid, int(facts[19]), int(facts[1]), user, tuple(words))
 
 
 def sees_the_same_files(pid: int) -> bool:

@@ -14,8 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from hardsave.runtime.life import Life
-from hardsave.runtime.parentage import Process
-from hardsave.stores.processes import started
+from hardsave.stores.processes import Process, started
 
 IDLE_SECONDS = 1800.0
 LOOK_SECONDS = 5.0  # between two looks whether everything is where it was

@@ -8,6 +8,7 @@ too, and background work leaves. Where nobody tells about other processes, nobod
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from hardsave.stores import processes
@@ -25,12 +26,10 @@ class Survivor(NamedTuple):
     def __str__(self) -> str:
         return f"{self.command} ({self.pid})"
 
-    def works_in(self, directory: Path, *, proc: Path = _PROC) -> bool:
+    def works_in(self, directory: Path) -> bool:
         """Whether it stands in a directory, or below; not if that cannot be told."""
-        try:
-            return Path(os.readlink(proc / str(self.pid) / "cwd")).is_relative_to(directory)
-        except OSError:
-            return False
+        standing = processes.directory(self.pid)
+        return standing is not None and Path(standing).is_relative_to(directory)
 
 
 def find(variable: str, value: str, *, is_beginning: bool = False) -> list[Survivor]:

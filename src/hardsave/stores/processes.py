@@ -123,6 +123,14 @@ def environment(pid: int) -> list[bytes]:
     return [] if given is None else given.environment
 
 
+def directory(pid: int) -> str | None:
+    """Where a process stands; None if it is gone, or that cannot be told, as on macOS."""
+    try:
+        return os.readlink(f"{_PROC}/{pid}/cwd")
+    except OSError:
+        return None
+
+
 def _macos() -> "System":
     from hardsave.stores import macos
 

@@ -13,6 +13,7 @@ from hardsave.adapters.leaving import post_for
 from hardsave.runtime import handover, meetings
 from hardsave.runtime.reception import Request
 from hardsave.runtime.standby import Ground
+from hardsave.vault import projects
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_hooks_of_a_project_have_one_place(surroundings: dict[str, str], tmp_pat
     work = tmp_path / "work"
     post = post_for(surroundings, work / "deep", work)
     assert post is not None
-    assert post.url == config.store_url(surroundings, work)
+    assert post.url == projects.store_url(surroundings, work)
     assert post.url == f"sqlite:///{post.store}"
     assert post.workspace == str(work)
     assert post.seat == meetings.seat_of(post.store, str(work))
@@ -62,13 +63,13 @@ def test_a_file_that_says_no_is_heard_whichever_it_is(
 ) -> None:
     work, user = tmp_path / "work", tmp_path / "home" / ".config" / "hardsave" / "config.yaml"
     user.parent.mkdir(parents=True)
-    for users, projects, is_wanted in (
+    for users, of_project, is_wanted in (
         ("true", "true", True),
         ("false", "true", False),  # a project cannot switch on what its user has switched off
         ("true", "false", False),
     ):
         user.write_text(f"hooks:\n  resident: {users}\n")
-        (work / "hardsave.yaml").write_text(f"hooks:\n  resident: {projects}\n")
+        (work / "hardsave.yaml").write_text(f"hooks:\n  resident: {of_project}\n")
         assert config.leaves_resident(surroundings, work) == is_wanted
         assert (post_for(surroundings, work, work) is not None) == is_wanted
     user.write_text("hooks:\n  resident: perhaps\n")
@@ -88,7 +89,7 @@ def test_it_answers_hooks_that_would_have_saved_the_same(
     surroundings: dict[str, str], tmp_path: Path
 ) -> None:
     work = tmp_path / "work"
-    store, code = config.store_url(surroundings, work), Ground((handover.__file__,))
+    store, code = projects.store_url(surroundings, work), Ground((handover.__file__,))
     asked = request(work, surroundings)
     assert objection(asked, store, str(work), code) is None
     assert objection(asked._replace(directory=tmp_path), store, str(work), code) is None

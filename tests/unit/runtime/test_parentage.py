@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hardsave.runtime import parentage
-from hardsave.runtime.parentage import Process, agent_among
+from hardsave.runtime.parentage import agent_among
+from hardsave.stores import processes
+from hardsave.stores.processes import Process
 
 PROGRAM = "from hardsave.adapters.entry import main; main()"
 HOOK = Process(40, 400, 30, 1000, ("/venv/bin/python", "-P", "-c", PROGRAM))
@@ -85,6 +87,6 @@ def test_a_real_chain_is_read(tmp_path: Path) -> None:
     finally:
         shell.communicate("\n")
     assert parentage.agent_of(hook) is None
-    assert parentage.look(hook) is None
+    assert processes.look(hook) is None
     assert not parentage.sees_the_same_files(hook)
     assert not parentage.sees_the_same_files(0)  # as the kernel calls one of another container

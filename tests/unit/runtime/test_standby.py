@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hardsave import config
-from hardsave.runtime import handover, meetings, parentage
-from hardsave.runtime.parentage import Process
+from hardsave.runtime import handover, meetings
 from hardsave.runtime.standby import IDLE_SECONDS, Company, Facts, Ground, Standby, why_end
-from hardsave.stores.processes import started
+from hardsave.stores import processes
+from hardsave.stores.processes import Process, started
 
 STAYING = Facts(agents=1, sessions=1, idle_seconds=0)
 
@@ -51,7 +51,7 @@ def wait_for(is_true: Callable[[], bool]) -> None:
 
 def sleeper() -> "tuple[subprocess.Popen[bytes], Process]":
     made = subprocess.Popen(["sleep", "600"])
-    found = parentage.look(made.pid)
+    found = processes.look(made.pid)
     assert found is not None
     return made, found
 
@@ -109,7 +109,7 @@ def test_it_waits_for_nobody_longer_than_half_an_hour() -> None:
         is_wanted=lambda: True,
         clock=lambda: now[0],
     )
-    own = parentage.look(os.getpid())
+    own = processes.look(os.getpid())
     assert own is not None
     standby.asked(own, "s")
     now[0] += IDLE_SECONDS
