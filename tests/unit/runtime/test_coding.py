@@ -223,7 +223,7 @@ def test_a_command_does_not_outlive_whoever_runs_it(root: Path) -> None:
 
 
 def _gone(pid: int) -> None:
-    for _ in range(1000):
+    for _ in range(6000):
         if processes.started(pid) is None:
             return
         time.sleep(0.01)
