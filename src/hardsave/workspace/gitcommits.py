@@ -6,7 +6,7 @@ For the preview alone, so the walk is bounded: it says if there may be more.
 import heapq
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,7 +97,8 @@ def walk(
     """From the newest to the oldest, until nothing that is left to see can matter."""
     is_kept: dict[str, bool] = {}
     known: dict[str, Commit] = {}
-    queue: list[tuple[int, str]] = []
+    queue: list[tuple[int, str]] = []  # the newest first
+    left: list[tuple[int, str]] = []  # not kept, the oldest first; some are found to be later
 
     def see(id: str, kept: bool) -> None:
         """Seen anew, or found to be kept after all: then what leads from it is, too."""
@@ -111,22 +112,21 @@ def walk(
             return
         is_kept[id] = kept
         heapq.heappush(queue, (-known[id].seconds, id))
+        if not kept:
+            heapq.heappush(left, (known[id].seconds, id))
+
+    def is_over() -> bool:
+        """Whether all that is to be seen is older than all that is not kept, clocks being wrong."""
+        while left and is_kept[left[0][1]]:
+            heapq.heappop(left)
+        return not queue or not left or -queue[0][0] < left[0][0] - _CLOCKS_DIFFER_SECONDS
 
     for some, value in ((kept, True), (tips, False)):
         for id in some:
             see(id, value)
-    while queue and len(known) < most and not _is_over(queue[0], known, is_kept):
+    while len(known) < most and not is_over():
         _, id = heapq.heappop(queue)
         for parent in known[id].parents:
             see(parent, is_kept[id])
     found = [commit for id, commit in known.items() if not is_kept[id]]
-    is_all = not queue or _is_over(queue[0], known, is_kept)
-    return Left(tuple(sorted(found, key=lambda commit: (-commit.seconds, commit.id))), is_all)
-
-
-def _is_over(
-    newest: tuple[int, str], known: Mapping[str, Commit], is_kept: Mapping[str, bool]
-) -> bool:
-    """Whether all that is left to see is older than all that is not kept, clocks being wrong."""
-    oldest = min((known[id].seconds for id, kept in is_kept.items() if not kept), default=None)
-    return oldest is None or -newest[0] < oldest - _CLOCKS_DIFFER_SECONDS
+    return Left(tuple(sorted(found, key=lambda commit: (-commit.seconds, commit.id))), is_over())

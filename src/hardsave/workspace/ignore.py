@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hardsave.objects.hashing import digest
 from hardsave.workspace import gitconfig
 from hardsave.workspace.globs import DEEP, Deep, Glob, Trail, trails
-from hardsave.workspace.lookup import NO_MATCH, Matcher, Table, first_of
+from hardsave.workspace.lookup import NO_MATCH, Matcher, Table, matcher
 
 _MEANING = b"ignore 1\0"  # raised when a key of today would not mean what it meant
 _BOM = b"\xef\xbb\xbf"
@@ -217,7 +217,7 @@ def _steps(lines: Iterable[_Line]) -> Steps:
         if first.literal is not None:
             literal.setdefault(first.literal, []).append(left)
         else:
-            globs.append((first_of((first.source,)), left))
+            globs.append((matcher((first.source,)), left))
     return literal, globs
 
 

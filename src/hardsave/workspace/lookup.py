@@ -17,7 +17,7 @@ Matcher = Callable[[bytes], re.Match[bytes] | None]
 class Table:
     """Globs with a rank each. Ranks are not negative."""
 
-    __slots__ = ("_always", "_globs", "_literals", "_prefixes", "_ranks", "_suffixes", "_trial")
+    __slots__ = ("_always", "_any", "_literals", "_others", "_prefixes", "_suffixes", "_trial")
 
     def __init__(self, ranked: Iterable[tuple[int, Glob]]) -> None:
         highest_first = sorted(ranked, key=lambda entry: -entry[0])
@@ -32,9 +32,8 @@ class Table:
         self._suffixes = {glob.suffix: rank for rank, glob in reversed(entries) if glob.suffix}
         self._prefixes = {glob.prefix: rank for rank, glob in reversed(entries) if glob.prefix}
         self._trial = (tuple(self._suffixes), tuple(self._prefixes))
-        others = [(rank, glob) for rank, glob in entries if _is_other(glob)]
-        self._ranks = [rank for rank, _ in others]
-        self._globs = first_of(tuple(glob.source for _, glob in others)) if others else None
+        self._others = [(rank, glob.source) for rank, glob in entries if _is_other(glob)]
+        self._any = matcher(tuple(source for _, source in self._others)) if self._others else None
 
     def find(self, name: bytes) -> int:
         """The highest rank of the globs that this name matches, or NO_MATCH."""
@@ -46,10 +45,11 @@ class Table:
         if name.startswith(prefixes):
             ranks = self._prefixes.items()
             found = max(found, *(rank for prefix, rank in ranks if name.startswith(prefix)))
-        if self._globs is not None:
-            match = self._globs(name)
-            if match is not None and match.lastindex is not None:
-                found = max(found, self._ranks[match.lastindex - 1])
+        if self._any is not None and self._any(name):
+            # Which of them it is has to be asked one by one: with a group for each, the time for
+            # every name would grow with the square of their number.
+            fitting = (rank for rank, source in self._others if matcher((source,))(name))
+            found = max(found, next(fitting))
         return found
 
 
@@ -57,8 +57,7 @@ def _is_other(glob: Glob) -> bool:
     return glob.literal is None and glob.suffix is None and glob.prefix is None
 
 
-@lru_cache(maxsize=1024)
-def first_of(sources: tuple[bytes, ...]) -> Matcher:
-    """Matches a whole name; `lastindex` is the number of the first source that fits, from 1."""
-    alternatives = b"|".join(b"(%b)\\Z" % source for source in sources)
-    return re.compile(alternatives, re.DOTALL).match
+@lru_cache(maxsize=4096)
+def matcher(sources: tuple[bytes, ...]) -> Matcher:
+    """Matches a whole name that one of them fits."""
+    return re.compile(rb"(?:%b)\Z" % b"|".join(sources), re.DOTALL).match

@@ -101,3 +101,15 @@ def test_a_walk_that_would_not_end_says_so() -> None:
     found = walk(["0"], ["9999"], commits.get, most=50)
     assert not found.is_all
     assert 0 < len(found.commits) <= 50
+
+
+def test_a_long_way_is_gone_in_one_go() -> None:
+    """As many commits as may be read, none of them kept; each is looked at a few times."""
+    count = 5_000
+    ids = [f"{number:040x}" for number in range(2 * count)]
+    commits = {
+        id: Commit(id, tuple(ids[at - 1 : at]), 1_700_000_000 + at, "") for at, id in enumerate(ids)
+    }
+    found = walk([ids[-1]], [ids[0]], commits.get)
+    assert [commit.id for commit in found.commits] == ids[:count:-1]
+    assert not found.is_all

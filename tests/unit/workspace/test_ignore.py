@@ -124,3 +124,16 @@ def test_the_cheap_cases_say_the_same_as_their_expression() -> None:
         for candidate in (b"a.b", b"x.b", b"a", b"*", b"x*", b"ab", b".b", b"b"):
             cheap = rules(text).match(candidate, False)
             assert cheap == bool(re.fullmatch(name.source, candidate, re.DOTALL)), (text, candidate)
+
+
+def test_many_odd_patterns_are_told_apart() -> None:
+    """The last that fits decides, and two thousand of them take no longer than a glance."""
+    lines = [b"a*%d*z" % number for number in range(2_000)]
+    lines += [b"!a*77*z", b"a*7?7*z"]
+    rules = root_rules(exclude_files=[], patterns=[b"\n".join(lines)])
+    for number in range(2_000):
+        assert not rules.match(b"name-%d.txt" % number, False)
+    assert rules.match(b"a1999z", False)
+    assert not rules.match(b"a77z", False)
+    assert rules.match(b"a737z", False)
+    assert not rules.match(b"a737", False)
