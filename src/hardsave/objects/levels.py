@@ -13,8 +13,8 @@ of level 2, and so on: an append rewrites the levels it touches, usually only th
 alone, which is all that appending needs.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 from zlib import crc32
 
@@ -60,15 +60,19 @@ class Out(dict[Hash, bytes]):
 
 
 class _Level:
-    """Known entries, and the lengths of the closed chunks at their front."""
+    """Known entries, and where the closed chunks at their front end."""
 
-    __slots__ = ("closed", "cuts", "edge", "entries")
+    __slots__ = ("edge", "ends", "entries")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.cuts: list[int] = []
-        self.closed = 0  # the sum of cuts
+        self.ends: list[int] = []
         self.edge: tuple[Hash | None, Hash] | None = None  # (next edge, own hash) when written
+
+    @property
+    def closed(self) -> int:
+        """So many entries are in closed chunks."""
+        return self.ends[-1] if self.ends else 0
 
     @property
     def tail(self) -> list[Entry]:
@@ -168,7 +172,7 @@ class Levels:
             if low >= level.closed:  # in the open edge: nothing before it can change
                 level.entries[low:high] = new
                 level.edge = None
-                low = high = len(level.cuts)
+                low = high = len(level.ends)
                 new = self._close(level, number, out)
             else:
                 low, high, new = self._rechunk(level, number, low, high, new, out)
@@ -204,28 +208,28 @@ class Levels:
     def _close(self, level: _Level, number: int, out: Out) -> list[Entry]:
         """Close what can be closed at the end of a level; the entries of the level above."""
         made: list[Entry] = []
-        while (end := chunk_end(level.entries, level.closed)) is not None:
-            made.append(self._chunk(level.entries[level.closed : end], number, out))
-            level.cuts.append(end - level.closed)
-            level.closed = end
+        start = level.closed
+        while (end := chunk_end(level.entries, start)) is not None:
+            made.append(self._chunk(level.entries[start:end], number, out))
+            level.ends.append(end)
+            start = end
         if not self.full:
-            del level.entries[: level.closed]
-            level.cuts.clear()
-            level.closed = 0
+            del level.entries[:start]
+            level.ends.clear()
         return made
 
     def _rechunk(
         self, level: _Level, number: int, low: int, high: int, new: Sequence[Entry], out: Out
     ) -> tuple[int, int, list[Entry]]:
         """Splice one level; what has to be spliced into the level above."""
-        ends = list(accumulate(level.cuts))
-        first = _first_beyond(ends, low)
+        ends = level.ends
+        first = bisect_right(ends, low)  # the chunk that holds entry `low`
         start = ends[first - 1] if first else 0
         level.entries[low:high] = new
         level.edge = None
         grown = len(new) - (high - low)
         made: list[Entry] = []
-        sizes: list[int] = []
+        fresh: list[int] = []
         last = first
         while True:
             # In step with the old chunks again: past the change, and at an old boundary.
@@ -239,10 +243,11 @@ class Levels:
                 last = len(ends)
                 break
             made.append(self._chunk(level.entries[start:end], number, out))
-            sizes.append(end - start)
+            fresh.append(end)
             start = end
-        level.cuts[first:last] = sizes
-        level.closed = sum(level.cuts)
+        if grown:
+            ends[last:] = [end + grown for end in ends[last:]]
+        ends[first:last] = fresh
         return first, last, made
 
     def _chunk(self, entries: Sequence[Entry], number: int, out: Out) -> Entry:
@@ -265,11 +270,3 @@ class Levels:
             flag = b"\xc3" if following else b"\xc2"
             level.edge = following, out.put(envelope.EDGE, refs, b"\x92" + flag + counts)
         return level.edge[1]
-
-
-def _first_beyond(ends: list[int], low: int) -> int:
-    """The number of the chunk that holds entry `low`: the first that ends beyond it."""
-    for number, end in enumerate(ends):
-        if end > low:
-            return number
-    return len(ends)
