@@ -17,6 +17,8 @@ Raised
     `Unavailable`  the store cannot be used now. Whether the batch was written is *unknown*
                    to the caller, who repeats it or gives up
     `Corrupt`      stored bytes are damaged
+    `Misuse`       the same thread is in the middle of a commit: a signal handler has interrupted
+                   it to make another, which would wait for the first for ever
 
 Reading
     A read sees every commit that returned before it began. Pages are cut by key, never by
@@ -267,6 +269,12 @@ class Store(LedgerStore, Protocol):
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""
+
+
+NESTED = (
+    "this thread is in the middle of a save, and a signal handler or a finalizer has interrupted "
+    "it to save once more; let it note what is to be done, and save after"
+)
 
 
 def position(record: TimelineRecord | None) -> tuple[Id | None, int] | None:

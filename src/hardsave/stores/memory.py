@@ -18,6 +18,7 @@ from hardsave.objects.records import (
     Tombstone,
 )
 from hardsave.stores.base import (
+    NESTED,
     Batch,
     Collected,
     Query,
@@ -33,35 +34,44 @@ class MemoryStore:
     """See `stores.base` for the contract."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may read, too
+        self._is_committing = False
         self._tenants: dict[str | None, Tenant] = {}
         self._number = 0
         self._closed = False
 
     def commit(self, batch: Batch) -> int:
         with self._lock:
-            tenant = self._tenant(batch.user)
-            done = tenant.number_of(batch)
-            if done is not None:
-                return done
-            tenant.check(batch)
-            for address, data in batch.objects.items():
-                tenant.objects.setdefault(address, data)
-            tenant.move(moves_of(batch))
-            self._number = tenant.ledger.apply(batch.work, self._number)
-            for record in batch.changes.checkpoints:
-                self._number += 1
-                tenant.add(record._replace(number=self._number, hidden=0))
-            self._number += len(batch.changes.tombstones) + 1
-            tenant.change(batch.changes, self._number)
-            event = batch.event._replace(number=self._number)
-            if isinstance(event, LogRecord):
-                tenant.log[event.id] = event
-            elif isinstance(event, EntryRecord):
-                tenant.ledger.add(event)
-            else:
-                tenant.add(event)
-            return self._number
+            if self._is_committing:
+                raise Misuse(NESTED)
+            self._is_committing = True
+            try:
+                return self._commit(self._tenant(batch.user), batch)
+            finally:
+                self._is_committing = False
+
+    def _commit(self, tenant: Tenant, batch: Batch) -> int:
+        done = tenant.number_of(batch)
+        if done is not None:
+            return done
+        tenant.check(batch)
+        for address, data in batch.objects.items():
+            tenant.objects.setdefault(address, data)
+        tenant.move(moves_of(batch))
+        self._number = tenant.ledger.apply(batch.work, self._number)
+        for record in batch.changes.checkpoints:
+            self._number += 1
+            tenant.add(record._replace(number=self._number, hidden=0))
+        self._number += len(batch.changes.tombstones) + 1
+        tenant.change(batch.changes, self._number)
+        event = batch.event._replace(number=self._number)
+        if isinstance(event, LogRecord):
+            tenant.log[event.id] = event
+        elif isinstance(event, EntryRecord):
+            tenant.ledger.add(event)
+        else:
+            tenant.add(event)
+        return self._number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         with self._lock:

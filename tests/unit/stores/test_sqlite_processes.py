@@ -145,6 +145,40 @@ def test_a_commit_gives_up_on_a_stopped_process_and_works_afterwards(path: Path)
     store.close()
 
 
+INTERRUPTED = """
+import signal, sys
+from hardsave.errors import Misuse
+from hardsave.stores.registry import open_store
+from hardsave.testing.batches import Line
+store = open_store(sys.argv[1])
+line, other = Line(store, "main"), Line(store, "other")
+saved, refused = [], []
+def interrupt(*_):
+    try:
+        saved.append(other.save())
+    except Misuse as error:
+        refused.append(str(error))
+    store.read(None, [b"?" * 20])
+signal.signal(signal.SIGALRM, interrupt)
+for turn in range(400):
+    signal.setitimer(signal.ITIMER_REAL, 0.00005 + 0.00003 * (turn % 40))
+    line.save()
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert all("in the middle of a save" in each for each in refused), refused
+assert store.count(None, "main") == 400
+assert store.count(None, "other") == len(saved)
+assert store.verify() == []
+store.close()
+print(len(saved) + len(refused) > 0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+def test_a_signal_handler_that_saves_hangs_nobody(path: Path, kind: str) -> None:
+    url = "memory://" if kind == "memory" else f"sqlite:///{path}"
+    assert fresh(INTERRUPTED, url) == "True\n"
+
+
 # Forked
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from hardsave.errors import Misuse
+from hardsave.stores.base import NESTED
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -89,10 +90,7 @@ class Group(Generic[Item, Result]):
         """A handler of a signal, or a finalizer, runs in the middle of whatever its thread does,
         which cannot go on before it has returned: it would wait for itself."""
         if any(each and each.thread == thread for each in (self._leader, *self._waiting)):
-            raise Misuse(
-                "this thread is in the middle of a save, and a signal handler or a finalizer has "
-                "interrupted it to save once more; let it note what is to be done, and save after"
-            )
+            raise Misuse(NESTED)
 
     def _lead(self) -> None:
         self._linger()
