@@ -92,9 +92,10 @@ class Stage:
         return [who.pid for who in seats.of_store(str(self.store)).values()]
 
     def resident(self) -> int:
-        """The one that hooks find by now."""
-        self.wait_for(lambda: len(self.links()) == 1)
+        """The one that hooks find by now, and that has looked at everything."""
+        self.wait_for(lambda: len(self.links()) == 1 and len(self.sitters()) == 1)
         (pid,) = self.sitters()
+        self.wait_for(lambda: f" {pid} INFO {self.work} is known" in self.log())
         return pid
 
     def links(self) -> list[Path]:

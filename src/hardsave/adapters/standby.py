@@ -93,6 +93,7 @@ def _answer(
         try:
             meetings.arrange(post.link, post.socket)
             workspace.status()  # from here on it is known what changes
+            log(__name__).info("%s is known", post.workspace)
             return standby.stay()
         finally:
             here.close()

@@ -122,6 +122,12 @@ class Stage:
         lines = [line for log in logs for line in log.read_text().splitlines()]
         return [int(line.split()[4]) for line in lines if "calls; it ends, because" in line]
 
+    def story(self) -> str:
+        """What residents, hooks that failed and the agent itself have written down."""
+        data = Path(self.environment["XDG_DATA_HOME"])
+        told = [*data.rglob("*-hooks.log"), *data.rglob("hooks/*/*.json")]
+        return "\n".join(path.read_text() for path in [*told, *self.config.rglob("*.jsonl")])
+
     def end_tool(self) -> None:
         """A tool outlives its agent; this one has written its process down."""
         with suppress(FileNotFoundError, ProcessLookupError):

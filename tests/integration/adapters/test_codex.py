@@ -392,5 +392,7 @@ def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_pat
     stage.codex([*script, Reply("Done.")], "do it")
     stage.wait_until(lambda: stage.residents() == [])
     hooks = [each["metadata"]["hook"] for each in stage.hardsave("log")][::-1]
-    assert hooks == ["UserPromptSubmit", *["PreToolUse", "PostToolUse"] * 2, "Stop", "SessionEnd"]
+    tools = ["PreToolUse", "PostToolUse"] * 2
+    expected = ["UserPromptSubmit", *tools, "Stop", "SessionEnd"]
+    assert hooks == expected, stage.story()
     assert stage.answered() in ([len(hooks)], [len(hooks) - 1])  # the second may be too early
