@@ -20,6 +20,8 @@ from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
 from hardsave.vault import projects
 
+_SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
+
 
 def leave(
     session: str, directory: Path, project: Path, parent: int, let_go: Callable[[], None]
@@ -57,7 +59,7 @@ def post_for(environment: Mapping[str, str], directory: Path, project: Path) -> 
     relative path is another one in every directory.
     """
     link = handover.meeting(environment, os.fspath(directory))
-    if sys.platform != "linux" or link is None or environment.get(handover.VARIABLE):
+    if _SYSTEM != "linux" or link is None or environment.get(handover.VARIABLE):
         return None
     try:
         if not config.leaves_resident(environment, project):

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from hardsave.stores.processes import started
@@ -19,6 +20,8 @@ from hardsave.stores.processes import started
 ENDING = "-seat"
 _LEAVING_SECONDS = 3.0
 _LARGEST = 8192
+_hold: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
+_signal: Callable[[int, int], None] | None = getattr(signal, "pidfd_send_signal", None)
 
 
 class Sitter(NamedTuple):
@@ -107,13 +110,15 @@ def dismiss_from(path: str, *, seconds: float = _LEAVING_SECONDS) -> None:
     who = sitter(path)
     if who is None or not who.is_guest or who.pid == os.getpid():
         return
+    if _hold is None or _signal is None:
+        return  # where there are no guests either
     try:
-        process = os.pidfd_open(who.pid)  # from here on its number is nobody else's
-    except (AttributeError, OSError):
+        process = _hold(who.pid)  # from here on its number is nobody else's
+    except OSError:
         return
     try:
         if sitter(path) == who:
-            signal.pidfd_send_signal(process, signal.SIGTERM)
+            _signal(process, signal.SIGTERM)
             select.select([process], [], [], seconds)  # until its last thread has let go
     except ProcessLookupError:
         pass  # it has just gone
