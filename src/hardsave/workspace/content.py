@@ -90,10 +90,15 @@ def _node(run: list[tuple[Hash, int]], level: int, put: Put) -> tuple[Hash, int]
     return address, size
 
 
-def parts(file: int) -> Iterator[bytes]:
-    """The content of an open file, in pieces of `PART_BYTES`."""
-    while part := _whole(file, PART_BYTES):
+def parts(file: int, size: int) -> Iterator[bytes]:
+    """The content of an open file, in pieces of `PART_BYTES`.
+
+    It may grow faster than it is read: of what comes beyond `size` there is one byte, to tell.
+    """
+    left = size + 1
+    while left and (part := _whole(file, min(PART_BYTES, left))):
         yield part
+        left -= len(part)
 
 
 def _whole(file: int, size: int) -> bytes:

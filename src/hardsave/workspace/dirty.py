@@ -72,7 +72,7 @@ def _is_same_file(file: int, entry: IndexEntry) -> bool:
         return False
     if bool(status.st_mode & stat.S_IXUSR) != bool(entry.mode & stat.S_IXUSR):
         return False
-    return _id(content.parts(file), status.st_size, entry) == entry.id
+    return _id(content.parts(file, status.st_size), status.st_size, entry) == entry.id
 
 
 def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:

@@ -41,7 +41,7 @@ def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
     return (
         status.st_size == entry.size
         and kept_mode(status.st_mode) == entry.mode
-        and _content_of(name, directory) == entry.hash
+        and _content_of(name, directory, entry.size) == entry.hash
         and _stamps(look(name, directory)) == _stamps(status)
     )
 
@@ -63,10 +63,10 @@ def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _content_of(name: bytes, directory: int) -> Hash:
-    """The address of a file's content."""
+def _content_of(name: bytes, directory: int, size: int) -> Hash:
+    """The address of a file's content, which has so many bytes."""
     with reading(name, directory) as file:
-        address, _ = content.of_parts(content.parts(file), lambda _, __: None)
+        address, _ = content.of_parts(content.parts(file, size), lambda _, __: None)
     return address
 
 

@@ -127,7 +127,7 @@ class Files:
     def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:
         """Hand out the content's objects, except a small one that is stored already."""
         if size > content.PART_BYTES:
-            return content.of_parts(content.parts(descriptor), self._put)
+            return content.of_parts(content.parts(descriptor, size), self._put)
         data = os.read(descriptor, size + 1)
         address, sealed = content.of_bytes(data)
         if address != expected:

@@ -307,8 +307,8 @@ def test_a_file_that_keeps_changing_was_saved_half_old_half_new(
     real = content.parts
     count = [0]
 
-    def changing(file: int):  # type: ignore[no-untyped-def]
-        for part in real(file):
+    def changing(file: int, size: int):  # type: ignore[no-untyped-def]
+        for part in real(file, size):
             count[0] += 1
             restless.write_bytes(b"%d" % (count[0] % 10) * size)
             yield part

@@ -23,10 +23,10 @@ def test_what_is_written_while_a_file_is_read_is_not_overlooked(
     made = room.plan(target)
     real, readings = content.parts, -1
 
-    def busy(opened: int) -> Iterator[bytes]:
+    def busy(opened: int, size: int) -> Iterator[bytes]:
         nonlocal readings
         readings += readings >= 0
-        for number, part in enumerate(real(opened)):
+        for number, part in enumerate(real(opened, size)):
             if number == 1 and readings == 2:
                 with file.open("r+b") as writing:
                     writing.write(b"somebody's work")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Misuse
-from hardsave.workspace import beneath, compare, directory
+from hardsave.workspace import beneath, compare, content, directory
 from hardsave.workspace.policy import Policy, may_change_unseen
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
@@ -126,8 +126,8 @@ def test_an_ignore_file_that_changes_during_a_scan_and_back_leaves_nothing_behin
     sub = write(room, "sub/three").parent.stat().st_ino
     real = os.listdir
 
-    def listdir(path: int) -> list[str]:
-        if os.fstat(path).st_ino == sub:
+    def listdir(path: int | str) -> list[str]:
+        if isinstance(path, int) and os.fstat(path).st_ino == sub:
             ignore.write_bytes(b"three")
         return real(path)
 
@@ -285,8 +285,8 @@ def test_a_directory_that_cannot_be_listed_is_left_out_and_never_shown_as_empty(
     real = os.listdir
     bad = (room.root / "bad").stat().st_ino
 
-    def listdir(path: int) -> list[str]:
-        if os.fstat(path).st_ino == bad:
+    def listdir(path: int | str) -> list[str]:
+        if isinstance(path, int) and os.fstat(path).st_ino == bad:
             raise PermissionError(13, "Permission denied")
         return real(path)
 
@@ -544,6 +544,29 @@ def test_a_file_that_never_holds_still_is_listed(
     assert [tuple(each) for each in made.not_captured] == [
         (b"a", "kept changing while it was read")
     ]
+
+
+def test_a_file_that_grows_faster_than_it_is_read_ends_all_the_same(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(room, "log", b"x" * 3 * content.PART_BYTES)
+    write(room, "other")
+    settle(room)
+    read, reads = os.read, 0
+
+    def growing(descriptor: int, size: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        assert reads < 1_000, "it is read for ever"
+        with file.open("ab") as writing:
+            writing.write(b"y" * size)
+        return read(descriptor, size)
+
+    monkeypatch.setattr(os, "read", growing)
+    made = room.snapshot()
+    monkeypatch.undo()
+    assert captured(room, made) == {b"other"}
+    assert paths_of(made) == [b"log"]
 
 
 def test_a_file_that_does_not_hold_still_any_more_keeps_its_last_content(

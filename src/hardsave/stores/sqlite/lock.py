@@ -24,7 +24,7 @@ class FileLock:
         self._file: int | None = None
 
     def acquire(self, timeout_seconds: float) -> None:
-        """Take the lock, or raise `Unavailable` with the holder's process id."""
+        """Take the lock, or raise `Unavailable` when the time is up."""
         file = self._open()
         try:
             if not _take(file):
