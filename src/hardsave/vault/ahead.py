@@ -11,7 +11,10 @@ class Ahead(threading.Thread):
         super().__init__(name="hardsave-ahead")
         self._call = call
         self._error: BaseException | None = None
-        self.start()
+        try:
+            self.start()
+        except RuntimeError:  # no further thread can be had: then it is done here and now
+            self.run()
 
     def run(self) -> None:
         try:
@@ -21,6 +24,7 @@ class Ahead(threading.Thread):
 
     def wait(self) -> None:
         """Until it is done. Its error is raised here."""
-        self.join()
+        if self.ident is not None:
+            self.join()
         if self._error is not None:
             raise self._error

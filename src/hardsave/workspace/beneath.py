@@ -16,6 +16,8 @@ _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 _RENAMES = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}  # and the flag: never over
+# To look whether it can be opened: this takes no lock away, see `descriptors`.
+_NOTHING: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
 _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
@@ -51,7 +53,7 @@ class Beneath:
         if _openat2() is None:
             return True
         try:
-            os.close(self.open(path, os.O_RDONLY | os.O_NONBLOCK))
+            os.close(self.open(path, _NOTHING))
         except OSError as error:
             if error.errno == errno.EXDEV:
                 return True

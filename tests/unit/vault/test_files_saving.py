@@ -351,3 +351,18 @@ def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(
     monkeypatch.undo()
     assert "Input/output" in str(error)
     assert [line.name for line in desk.vault.timelines()] == ["main"]
+
+
+def test_a_capture_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the interpreter shuts down, or a process may have no more of them."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    put(tmp_path / "work", "file", "content")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+            saved = vault.timeline("main").save({}, workspace=tmp_path / "work")
+            assert saved.snapshot is not None
+            assert saved.snapshot.read("file") == b"content"

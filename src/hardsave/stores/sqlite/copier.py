@@ -67,8 +67,9 @@ class Copier:
             try:
                 thread.start()
             except RuntimeError as error:  # there can be no other right now; what is saved is saved
+                if not self._is_waiting:  # once
+                    log(__name__).warning("%s is not backed up for now: %s", self._path, error)
                 self._thread, self._is_waiting = None, True
-                log(__name__).warning("%s is not backed up for now: %s", self._path, error)
 
     def renew(self) -> None:
         """Have the backup built anew by whoever feeds it: what was removed is not in it then.

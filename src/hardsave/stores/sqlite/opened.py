@@ -8,7 +8,7 @@ parent and child open their own when they next need them.
 import os
 import threading
 import weakref
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
 from hardsave.logs import log
@@ -73,9 +73,11 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    _turn.release()
+    with suppress(RuntimeError):  # an interrupt may have kept it, or a store, from being held
+        _turn.release()
     while _held:
-        _held.pop().after_fork_in_parent()
+        with suppress(RuntimeError):
+            _held.pop().after_fork_in_parent()
     _forking.release()
 
 
