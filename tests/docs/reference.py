@@ -25,7 +25,7 @@ All names that a program uses, with their parameters, as they stand in the code
 All times are UTC, and a time without a zone that you give is local.
 
 A *ref* names a checkpoint: `@` is the head of the timeline, `@~2` its second parent, `chk_…` an id
-or its beginning, `session-1:7` a number on a timeline, anything else a name; a
+or its beginning, `session-1:7` a number on a timeline, `:7` one on this, anything else a name; a
 checkpoint at hand is as good. `expect` is the head that a save builds on: None is the one that this
 handle has seen last, `hardsave.ANY_HEAD` whichever there is.
 

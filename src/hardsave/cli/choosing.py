@@ -54,7 +54,8 @@ def _has_files(one: Checkpoint) -> bool:
 
 def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[Text, ...]:
     mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
-    return (Text(mark), *rows.cells(facts, one, log.heads, session.now))
+    above = rows.told_above(session.line)
+    return (Text(mark), *rows.cells(facts, one, log.heads, session.now, above))
 
 
 def _preview(head: Checkpoint | None, one: Checkpoint) -> Iterator[Text]:

@@ -6,9 +6,11 @@ from datetime import datetime
 
 from rich.text import Text
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, Timeline
 from hardsave.cli import draw, moments, words
 from hardsave.cli.facts import Facts
+
+LONG = 20  # letters of a timeline's name
 
 
 def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
@@ -21,11 +23,22 @@ def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
     return drawn if can_draw() else lettered
 
 
+def told_above(line: Timeline | None) -> str | None:
+    """The name of a timeline that is so long that it stands above its list, and not in each row:
+    an agent's session is known by 36 letters, and what was said would not fit beside them."""
+    return line.name if line is not None and len(line.name) > LONG else None
+
+
 def cells(
-    facts: Facts, one: Checkpoint, heads: Mapping[str, Sequence[str]], now: datetime
+    facts: Facts,
+    one: Checkpoint,
+    heads: Mapping[str, Sequence[str]],
+    now: datetime,
+    above: str | None = None,
 ) -> tuple[Text, ...]:
-    """Which it is, how old, its messages, its files, and what it is called."""
-    ref = draw.ref(one)
+    """Which it is, how old, its messages, its files, and what it is called. The timeline's name
+    is left out if it stands above."""
+    ref = Text(f":{one.seq}", style="ref") if one.timeline == above else draw.ref(one)
     for name in heads.get(one.id, []):
         if name != one.timeline:
             ref.append(f" ← {words.shown(name)}", style="head")

@@ -177,11 +177,19 @@ class Session:
         name = given or choice.timeline(None, self.standing, self.directory)
         return self.vault.timeline(name)
 
+    def is_chosen(self, name: str) -> bool:
+        """Whether a command is about this timeline if nobody says which."""
+        named = os.environ.get("HARDSAVE_TIMELINE")
+        try:
+            return choice.timeline(named, self.standing, self.directory) == name
+        except Misuse:  # several might be
+            return False
+
     def find(self, ref: str) -> hardsave.Checkpoint:
         """A checkpoint. Only refs that are looked up on a timeline need one."""
         meant = refs.parse(ref)
         if self.saved_above:
             raise NotFound(self.saved_above)
-        if isinstance(meant, refs.Whole | refs.Numbered):
+        if isinstance(meant, refs.Whole) or (isinstance(meant, refs.Numbered) and meant.timeline):
             return self.vault.get(ref)
         return self.line.get(ref)

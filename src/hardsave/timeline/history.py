@@ -27,7 +27,7 @@ class History:
         elif isinstance(meant, refs.Whole):
             found = self._store.checkpoint(self._user, meant.id)
         elif isinstance(meant, refs.Numbered):
-            found = self._numbered(meant.timeline, meant.seq)
+            found = self._numbered(_where(meant, timeline), meant.seq)
         else:
             found = self._named(meant, timeline)
         if found is None:
@@ -217,3 +217,10 @@ def _ambiguous(prefix: str, rows: list[CheckpointRecord]) -> str:
     )
     more = " and more" if len(rows) > CANDIDATES else ""
     return f"{prefix!r} begins the ids of several checkpoints: {shown}{more}; write more of it"
+
+
+def _where(meant: refs.Numbered, timeline: str | None) -> str:
+    number = meant.seq
+    if not meant.timeline and timeline is None:
+        raise Misuse(f"':{number}' is a number on a timeline; say on which: TIMELINE:{number}")
+    return meant.timeline or timeline or ""

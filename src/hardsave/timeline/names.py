@@ -10,7 +10,7 @@ KINDS = ("automatic", "manual", "feature", "session")
 MAX_NAME = 200
 MAX_DESCRIPTION = 64 * 1024
 FULL_ID = re.compile(r"chk_[0-9a-f]{24}")
-NUMBERED = re.compile(r"(?P<timeline>[^:]+):(?P<seq>[0-9]+)")
+NUMBERED = re.compile(r"(?P<timeline>[^:]*):(?P<seq>[0-9]+)")
 
 
 def check_timeline(name: str) -> str:

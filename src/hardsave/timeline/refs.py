@@ -4,7 +4,7 @@ In the order in which a text is understood:
 
     @ or @~2            the head, or so many parents before it
     chk_ and 24 digits  a whole id
-    TIMELINE:N          by number
+    TIMELINE:N or :N    by number, on that timeline or on this one
     a name              the newest of that name on this timeline
     chk_… or digits     a unique beginning of an id
 """
@@ -31,7 +31,7 @@ class Whole(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    timeline: str
+    timeline: str  # empty: the one in question
     seq: int
 
 

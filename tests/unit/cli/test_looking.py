@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run, talk
 
 
@@ -263,3 +264,27 @@ def test_a_log_names_the_files_where_nothing_else_is_said(run: Run, project: Pat
     newest, middle, _ = run("log").out.splitlines()
     assert middle.endswith("b.txt, c.txt")
     assert newest.endswith("said")
+
+
+def test_a_long_name_stands_above_a_log_and_numbers_are_refs(run: Run, project: Path) -> None:
+    name = "claude-0b6e1f2a-5c1d-4e8f-9a3b-2f6e8d7c1a90"
+    for turn in range(2):
+        (project / "a.txt").write_text(f"turn {turn}\n")
+        run("save", "--timeline", name)
+    title, newest, oldest = run("log").out.splitlines()
+    assert title == f"timeline  {name}"
+    assert [line.split()[1] for line in (newest, oldest)] == [":2", ":1"]
+    assert "-turn 0\n+turn 1\n" in run("diff", ":1", ":2").out
+    assert run("rewind", ":1", "--yes").code == 0
+    assert (project / "a.txt").read_text() == "turn 0\n"
+    run("save", "--timeline", "other")
+    assert run("show", ":2").code == 3, "of the timeline that saved last"
+    assert "add --timeline" in run("log", name).out
+    assert run("show", ":2", "--timeline", name).code == 0
+
+
+def test_without_a_timeline_a_number_alone_means_nothing(session_1: Path) -> None:
+    with hardsave.open() as vault:
+        assert vault.timeline("session-1").get(":2").name == "plan-ready"
+        with pytest.raises(Misuse, match="TIMELINE:2"):
+            vault.get(":2")

@@ -70,14 +70,14 @@ def test_a_timelines_name_cannot_be_mistaken_in_a_ref(name: str) -> None:
         names.check_timeline(name)
 
 
-@pytest.mark.parametrize("name", ["main:1", "a b:42", "@", "@x", "@~2", "chk_" + "a" * 24])
+@pytest.mark.parametrize("name", ["main:1", ":1", "a b:42", "@", "@x", "@~2", "chk_" + "a" * 24])
 def test_a_checkpoints_name_cannot_be_mistaken_for_another_ref(name: str) -> None:
     with pytest.raises(Misuse, match="ref of another kind"):
         names.check_checkpoint(name)
 
 
 @pytest.mark.parametrize(
-    "name", ["a:b", "a:1:b", ":1", "a:", "chk_abc", "abc", "a@b", "CHK_" + "a" * 24]
+    "name", ["a:b", "a:1:b", ":", "a:", "chk_abc", "abc", "a@b", "CHK_" + "a" * 24]
 )
 def test_a_checkpoints_name_that_is_no_other_ref_is_allowed(name: str) -> None:
     assert names.check_checkpoint(name) == name

@@ -52,9 +52,9 @@ def log(
 ) -> None:
     """Show what was saved, newest first, with its branches.
 
-    @ is the head of the timeline; ● has a name or was saved by hand, ○ was saved automatically.
-    Counts are against the checkpoint before: messages, then files added (+), changed (~) and
-    removed (-); ! counts what was not captured, and 'show' says why.
+    @ is the head of the timeline, :7 its number 7; ● has a name or was saved by hand, ○ was saved
+    automatically. Counts are against the checkpoint before: messages, then files added (+),
+    changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
     if follow:
         _follow(session, None if everything else timeline_name or session.settings.timeline)
@@ -130,9 +130,14 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
     known = Known(session.vault, found.checkpoints)
     nodes = [_node(known, each, found, line) for each in found.checkpoints]
     graphics = graph.draw(nodes, graph.Glyphs() if rows.can_draw() else graph.ASCII)
+    above = rows.told_above(line)
     cells = [
-        rows.cells(known.facts(each), each, found.heads, session.now) for each in found.checkpoints
+        rows.cells(known.facts(each), each, found.heads, session.now, above)
+        for each in found.checkpoints
     ]
+    if above is not None and cells:
+        way = "" if session.is_chosen(above) else "  (for :N, add --timeline and this name)"
+        yield draw.line(("timeline  ", "quiet"), (words.shown(above), "name"), (way, "quiet"))
     for row, text in zip(graphics, draw.columns(cells), strict=True):
         for join in row.joins:
             yield Text(join, style="quiet")
