@@ -37,7 +37,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "log": Entry("log", "Show what was saved, newest first, with its branches."),
         "show": Entry("show", "Show one checkpoint: its messages, its files, its state."),
         "diff": Entry("diff", "Show what changed between two checkpoints, or since the last."),
-        "search": Entry("search", "Find words in everything that was saved."),
+        "search": Entry("search", "Find words in what was said and saved, files apart."),
         "status": Entry("status", "Show what has changed here since the last checkpoint."),
         "timelines": Entry("timelines", "List the timelines."),
         "stats": Entry("stats", "Show how much is stored, and where."),

@@ -114,7 +114,7 @@ def _still_writing(session: Session) -> Iterator[str]:
 
 def _without_git(plan: Rewind) -> Iterator[str]:
     """Whoever has removed a whole project has removed its repository, too."""
-    if plan.files is None or plan.target.git is None:
+    if plan.files is None or plan.target.git is None or plan.target.git.commit is None:
         return
     root = config.project_root(Path(plan.files.workspace))
     if not (root / ".git").exists():

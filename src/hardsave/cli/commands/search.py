@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @click.option("--after", metavar="CURSOR", help="Go on behind a page: its 'next' in --json.")
 def search(session: Session, text: str, limit: int, after: str | None) -> None:
-    """Find words in everything that was saved.
+    """Find words in what was said and saved, files apart.
 
     All words must be there; "a phrase" stands in quotes, begin* means any word that begins so.
     Looks at states, names, descriptions and statuses, on all timelines or the one that is given.
+    When a text came into a file is found by: hardsave bisect A B -- sh -c '! grep -q TEXT FILE'
     """
     with session.out.busy("searching"):
         found = session.vault.search(
@@ -44,7 +45,7 @@ def search(session: Session, text: str, limit: int, after: str | None) -> None:
         paged=True,
     )
     if not found:
-        session.out.say(f"nothing has {text!r} in it")
+        session.out.say(f"nothing has {text!r} in it; files are not searched")
     elif found.next is not None:
         session.out.say(f"these are the best {limit}; -n {limit * 4} shows more")
 
