@@ -2,7 +2,8 @@
 
     --timeline T, or HARDSAVE_TIMELINE       that one
     else                                     the one that last saved in this workspace
-    two of these are unfinished              nobody can know which: `Misuse`, and a list
+    two of these are unfinished              who only looks is shown that one, all the same;
+                                             else nobody can know which: `Misuse`, and a list
     none                                     `main`
 
 A store may hold timelines that never saved files: where none has files of this workspace,
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from hardsave.errors import Misuse
 
 MAIN = "main"
+SHOWN = 4  # names in a message; 'hardsave timelines' has them all
 
 # A status is any text. Whoever says one of these is done; all others may go on.
 FINISHED = frozenset(
@@ -50,18 +52,30 @@ class Standing(NamedTuple):
         return self.status.casefold() not in FINISHED
 
 
-def timeline(given: str | None, standing: Iterable[Standing], workspace: Path) -> str:
-    """The name of the timeline that a command is about."""
+def timeline(
+    given: str | None, standing: Iterable[Standing], workspace: Path, *, looks: bool = False
+) -> str:
+    """The name of the timeline that a command is about; one that only `looks` harms none."""
     if given:
         return given
     here = _concerned(list(standing), workspace)
-    unfinished = sorted(each.name for each in here if each.is_unfinished)
-    if len(unfinished) > 1:
-        listed = ", ".join(map(repr, unfinished))
-        raise Misuse(
-            f"{len(unfinished)} timelines are unfinished here: {listed}; say which with --timeline"
-        )
+    if not looks and len(unfinished(here, workspace)) > 1:
+        raise Misuse(f"{listed(unfinished(here, workspace))}; say which with --timeline")
     return max(here, key=lambda each: each.saved).name if here else MAIN
+
+
+def unfinished(standing: Iterable[Standing], workspace: Path) -> list[str]:
+    """The names of those that may be meant, the last that saved first."""
+    here = _concerned(list(standing), workspace)
+    ordered = sorted(here, key=lambda each: -each.saved)
+    return [each.name for each in ordered if each.is_unfinished]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some of them, for a message."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    shown = ", ".join(map(repr, names[:SHOWN]))
+    return f"{len(names)} timelines are unfinished here: {shown}{more}"
 
 
 def _concerned(standing: Sequence[Standing], workspace: Path) -> list[Standing]:

@@ -42,6 +42,7 @@ class Session:
         self.out = Output(as_json=settings.as_json)
         self.now = clock()
         self.creates = False
+        self.only_looks = False
         self._resources = ExitStack()
 
     def __enter__(self) -> "Session":
@@ -174,7 +175,10 @@ class Session:
     def line(self) -> hardsave.Timeline:
         """The timeline that this command is about."""
         given = self.settings.timeline
-        name = given or choice.timeline(None, self.standing, self.directory)
+        name = choice.timeline(given, self.standing, self.directory, looks=self.only_looks)
+        others = [] if given else choice.unfinished(self.standing, self.directory)
+        if len(others) > 1:
+            self.out.say(f"{choice.listed(others)}; this is about {name!r}")
         return self.vault.timeline(name)
 
     def is_chosen(self, name: str) -> bool:

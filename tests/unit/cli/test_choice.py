@@ -30,8 +30,16 @@ def test_the_one_that_last_saved_here_is_taken() -> None:
 
 def test_two_that_are_unfinished_are_listed() -> None:
     lines = [standing("b", 3), standing("a", 2, "waiting"), standing("c", 1, "done")]
-    with pytest.raises(Misuse, match=r"2 timelines are unfinished here: 'a', 'b'.*--timeline"):
+    with pytest.raises(Misuse, match=r"2 timelines are unfinished here: 'b', 'a'.*--timeline"):
         choice.timeline(None, lines, HERE)
+    assert choice.timeline(None, lines, HERE, looks=True) == "b"
+
+
+def test_many_that_are_unfinished_are_counted() -> None:
+    lines = [standing(f"s{number}", number) for number in range(1, 10)]
+    assert choice.listed(choice.unfinished(lines, HERE)) == (
+        "9 timelines are unfinished here: 's9', 's8', 's7', 's6' and 5 more"
+    )
 
 
 def test_what_saves_elsewhere_does_not_count() -> None:

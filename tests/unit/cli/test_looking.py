@@ -195,9 +195,15 @@ def test_a_store_of_which_only_the_backup_is_left_is_opened(
 def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-2").save({}, workspace=".")
-    ran = run("log")
-    assert ran.code == 2
-    assert "'session-1', 'session-2'" in ran.err
+    for command in ("undo", "save", "rewind @"):
+        ran = run(*command.split())
+        assert ran.code == 2, command
+        assert "'session-2', 'session-1'; say which" in ran.err
+    for command in ("log", "status", "diff", "show @"):
+        ran = run(*command.split())
+        assert ran.code == 0, command
+        assert "this is about 'session-2'" in ran.err, "the last that saved"
+    assert "unfinished" not in run("log", "session-2").err
     assert run("log", "session-2").code == 0
     assert run("log", "--timeline", "session-2").code == 0
     assert run("show", "session-1:2").code == 0  # needs no timeline

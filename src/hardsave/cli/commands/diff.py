@@ -41,6 +41,7 @@ def diff(session: Session, old: str | None, new: str, stat: bool, only: str | No
 
     From A to B; without B, to the head; without both, from the head to the files as they are now.
     """
+    session.only_looks = True
     if old is None:
         _since_the_last(session, lines=not stat, only=only)
     else:

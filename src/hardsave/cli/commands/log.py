@@ -56,6 +56,7 @@ def log(
     automatically. Counts are against the checkpoint before: messages, then files added (+),
     changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
+    session.only_looks = True
     if follow:
         _follow(session, None if everything else timeline_name or session.settings.timeline)
         return

@@ -51,6 +51,7 @@ def show(
     session: Session, ref: str, count: int, full: bool, whole_state: bool, path: str | None
 ) -> None:
     """Show one checkpoint: its messages, its files, its state."""
+    session.only_looks = True
     one = session.find(ref)
     if path is not None:
         _write_file(session, one, path)

@@ -31,6 +31,7 @@ def status(session: Session, full: bool) -> None:
     Compares the files of this workspace with those of the timeline's head; if it has none, with
     the newest checkpoint that has some, on whatever timeline it was saved. Saves nothing.
     """
+    session.only_looks = True
     head = session.line.head
     with session.out.busy("looking"):
         found = session.workspace.status(session.base)
