@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hardsave import config
-from hardsave.errors import NotFound
+from hardsave.errors import NotFound, Unavailable
 from hardsave.logs import log
 
 RECORD = "project.json"
@@ -105,7 +105,10 @@ def _elsewhere(environment: Mapping[str, str], directory: Path) -> str | None:
 
 def root(environment: Mapping[str, str], directory: Path) -> Path:
     """A project's root. A fork has no repository at first, and has all that lies in it."""
-    fork = _fork_around(environment, directory)
+    try:
+        fork = _fork_around(environment, directory)
+    except Unavailable:  # who has no home has named a store, and no forks are noted for them
+        fork = None
     return config.project_root(directory) if fork is None else Path(fork.root)
 
 
@@ -130,14 +133,18 @@ def is_there(store: Path) -> bool:
 
 def adopt(environment: Mapping[str, str], directory: Path, store: str) -> bool:
     """Let a directory that was forked go on with the store of its project; False if it has one
-    of its own already, which would be hidden."""
+    of its own already, which would be hidden, or if that cannot be noted."""
     root = directory.resolve()
-    folder = config.folder_of(environment, root, sys.platform)
-    if is_there(folder / config.STORE_FILE):
+    try:
+        folder = config.folder_of(environment, root, sys.platform)
+        if is_there(folder / config.STORE_FILE):
+            return False
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, Unavailable):
         return False
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     remember(Place(folder, described(root, None)._replace(store=store)))
-    return True
+    known = read(folder)
+    return known is not None and known.store == store
 
 
 def remember(place: Place) -> None:

@@ -48,7 +48,7 @@ def scan(
     """
     path = os.fsencode(root)
     if not sure:
-        _refuse(path, os.path.expanduser(b"~"))
+        refuse_what_is_too_wide(path)
     try:
         beneath = Beneath(path)
     except OSError as error:
@@ -99,6 +99,14 @@ def _glance(given: Given, top: os.stat_result) -> Changed | None:
     return changed if 4 * len(changed.directories) < count + _FEW else None
 
 
+def refuse_what_is_too_wide(root: bytes) -> None:
+    """`Misuse` if it holds this user's home, or everything."""
+    _refuse(root, os.path.expanduser(b"~"))
+
+
 @lru_cache(maxsize=64)  # a process that stays asks again and again
 def _refuse(root: bytes, home: bytes) -> None:
-    policy.refuse_what_is_too_wide(os.path.realpath(root), os.path.realpath(home))
+    is_known = os.path.isabs(home)  # who has none gets the tilde back
+    policy.refuse_what_is_too_wide(
+        os.path.realpath(root), os.path.realpath(home) if is_known else b"/"
+    )

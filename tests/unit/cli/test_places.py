@@ -1,5 +1,6 @@
 """Where a command finds its store: after a move, in a fork, below what was saved."""
 
+import os
 import re
 import shlex
 import shutil
@@ -158,3 +159,26 @@ def test_a_repository_that_is_gone_is_told(run: Run, project: Path) -> None:
     told = run("rewind", "@", "--yes")
     assert told.code == 0
     assert "no checkpoint holds .git" in told.err
+
+
+def test_a_fork_that_cannot_be_noted_says_what_to_type(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_STORE", str(project.with_name("named.db")))
+    run("save", "start")
+    project.with_name("file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(project.with_name("file") / "below"))
+    told = run("fork", "start", "../try-1")
+    assert told.code == 0
+    assert "to save there on it: export HARDSAVE_STORE=" in told.err
+
+
+def test_who_has_no_home_and_names_a_store_needs_none(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_STORE", str(project.with_name("named.db")))
+    for variable in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)  # a user that no system knows
+    assert run("save").code == 0
+    assert run("status").code == 0
