@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -163,6 +164,25 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     while not done.exists():  # it goes on by itself
         time.sleep(0.01)
+
+
+def test_a_job_holds_nothing_open_that_somebody_waits_for(tmp_path: Path) -> None:
+    """As an agent waits for the end of whatever it has let its hook inherit."""
+    reads, writes = os.pipe()
+
+    def job(let_go: Callable[[], None]) -> None:
+        let_go()
+        while not (tmp_path / "end").exists():
+            time.sleep(0.01)
+
+    assert child.detached(job, seconds=30)
+    os.close(writes)
+    try:
+        assert select.select([reads], [], [], 30)[0] == [reads]
+        assert os.read(reads, 1) == b""
+    finally:
+        (tmp_path / "end").touch()
+        os.close(reads)
 
 
 def test_nobody_waits_for_what_a_job_does_after_it_has_let_go(tmp_path: Path) -> None:
