@@ -91,6 +91,23 @@ def test_rewind_gc_and_purge_are_not_kept_out(stage: Stage) -> None:
         assert path.is_dir() or b"a secret word" not in path.read_bytes()
 
 
+def test_what_is_purged_is_gone_from_its_memory_too(stage: Stage) -> None:
+    """When it ends, it writes down what it knows of the workspace."""
+    private = stage.work / "private-name"
+    private.touch()
+    agent = stage.agent()
+    agent.hooks("c0")
+    stage.resident()
+    (stage.work / "f").write_text("two")
+    agent.hooks("c1")
+    private.unlink()
+    done = stage.cli("purge", "--text", "private-name", "--yes")
+    assert done.returncode == 0, done
+    stage.end()
+    for path in stage.store.parent.iterdir():
+        assert path.is_dir() or b"private-name" not in path.read_bytes(), path
+
+
 def test_an_upgrade_sends_it_away(stage: Stage, tmp_path: Path) -> None:
     """A copy of the package stands for the one that is installed: it can be replaced."""
     source = Path(hardsave.__file__).parent

@@ -125,6 +125,9 @@ def test_who_must_be_alone_with_a_store_sends_guests_away(tmp_path: Path) -> Non
     arguments = [sys.executable, "-c", script, f"{store}-files-0-seat", "guest"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as guest:
         assert guest.stdout is not None
-        assert guest.stdout.readline() == "True\n"
-        hardsave.repair(f"sqlite:///{store}")
-        assert guest.wait(timeout=60) == -signal.SIGTERM
+        try:
+            assert guest.stdout.readline() == "True\n"
+            hardsave.repair(f"sqlite:///{store}")
+            assert guest.wait(timeout=60) == -signal.SIGTERM
+        finally:
+            guest.kill()
