@@ -14,21 +14,28 @@ from hardsave.adapters import hook, leaving
 from hardsave.adapters.events import Event
 from hardsave.errors import Unavailable
 from hardsave.logs import log
+from hardsave.runtime import parentage
 from hardsave.runtime.handover import here
+from hardsave.runtime.parentage import Origin
 
 LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 
 
 def work(
-    data: bytes, words: Sequence[str], id: str, at: int, parent: int, let_go: Callable[[], None]
+    data: bytes,
+    words: Sequence[str],
+    id: str,
+    at: int,
+    origin: tuple[int, int],
+    let_go: Callable[[], None],
 ) -> None:
     """Do it without a resident. Even a first capture of a large workspace ends some time.
 
-    `parent` is the process that has called the hook; `let_go` ends its waiting.
+    `origin` is the process that has called the hook, and its session; `let_go` ends its waiting.
     """
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
-    called = hook.Called(Path(here()), at, id)
+    agent, called = hook.agent_of(words), hook.Called(Path(here()), at, id)
 
     def afterwards(event: Event, project: Path, is_saved: bool) -> None:
         if event.status == "ended":
@@ -36,9 +43,10 @@ def work(
             _keep_up(project)
         elif is_saved:
             signal.alarm(0)
-            leaving.leave(event.session, called.directory, project, parent, let_go)
+            caller = parentage.agent_of(os.getpid(), agent.program, Origin(*origin))
+            leaving.leave(event.session, called.directory, project, caller, let_go)
 
-    hook.work(data, os.environ, hook.agent_of(words), called, afterwards=afterwards)
+    hook.work(data, os.environ, agent, called, afterwards=afterwards)
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:

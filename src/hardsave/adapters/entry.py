@@ -29,7 +29,7 @@ def main() -> None:
 
 def take() -> None:
     """One call of a hook, of the agent that the first argument names."""
-    parent = os.getppid()
+    origin = os.getppid(), os.getsid(0)
     id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
     data = _heard(end)
     if _handed_over(id, at, data):
@@ -38,7 +38,7 @@ def take() -> None:
 
     words = sys.argv[1:]
     seconds = max(end - time.monotonic(), 0)
-    child.detached(lambda let_go: _alone(data, words, id, at, parent, let_go), seconds=seconds)
+    child.detached(lambda let_go: _alone(data, words, id, at, origin, let_go), seconds=seconds)
 
 
 def _heard(end: float) -> bytes:
@@ -66,11 +66,16 @@ def _handed_over(id: str, at: int, data: bytes) -> bool:
 
 
 def _alone(
-    data: bytes, words: "list[str]", id: str, at: int, parent: int, let_go: "Callable[[], None]"
+    data: bytes,
+    words: "list[str]",
+    id: str,
+    at: int,
+    origin: tuple[int, int],
+    let_go: "Callable[[], None]",
 ) -> None:
     from hardsave.adapters import alone
 
-    alone.work(data, words, id, at, parent, let_go)
+    alone.work(data, words, id, at, origin, let_go)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from hardsave import config
 from hardsave.errors import Misuse, NotFound
-from hardsave.runtime import handover, meetings, parentage
+from hardsave.runtime import handover, meetings
 from hardsave.runtime.listening import listen, new_path
 from hardsave.runtime.meetings import Post
+from hardsave.stores.processes import Process
 from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
@@ -24,15 +25,18 @@ _SYSTEM: str = sys.platform  # a plain string: what is for other systems is chec
 
 
 def leave(
-    session: str, directory: Path, project: Path, parent: int, let_go: Callable[[], None]
+    session: str,
+    directory: Path,
+    project: Path,
+    agent: Process | None,
+    let_go: Callable[[], None],
 ) -> None:
     """Stay as the resident of a workspace, if nobody is and nothing speaks against it.
 
-    A hook of a session was called in `directory` by `parent`, and its work is done. Nobody waits
+    A hook of a session was called in `directory` by an agent, and its work is done. Nobody waits
     any more once `let_go` was called; before that, there is next to nothing to wait for.
     """
     post = post_for(os.environ, directory, project)
-    agent = None if post is None else parentage.agent_of(os.getpid(), parent)
     if post is None or agent is None:
         return
     with suppress(OSError):  # a disk or a sandbox that does not want us: then it is as it was

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import hardsave
 from hardsave import config
-from hardsave.adapters import events
+from hardsave.adapters import events, hook
 from hardsave.adapters.desk import HookDesk
 from hardsave.adapters.events import Event
 from hardsave.errors import HardsaveError, Unavailable
@@ -37,7 +37,7 @@ class StandbyDesk(HookDesk):
             return unfit
         if foreign := super().objection(request):
             return foreign
-        agent = parentage.agent_of(request.caller)
+        agent = parentage.agent_of(request.caller, hook.agent_of(request.words).program)
         if agent is None:
             return "nobody knows who has called"
         self._standby.asked(agent, events.parse(request.data).session)

@@ -7,6 +7,7 @@ is not the agent. Elsewhere than on Linux nobody is found.
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hardsave.stores import processes
 from hardsave.stores.processes import Process
@@ -15,14 +16,26 @@ _PROC = "/proc"
 _MOST = 8  # processes between a hook and its agent
 
 
-def agent_among(hook: Process, above: Sequence[Process]) -> Process | None:
+class Origin(NamedTuple):
+    """Where a hook came from when it began."""
+
+    parent: int
+    session: int
+
+
+def agent_among(hook: Process, above: Sequence[Process], name: str) -> Process | None:
     """The first above a hook that does more than to run it. None if that is somebody else's
-    process, or has begun after the hook: then the agent is gone, and its number used again."""
+    process, or has begun after the hook: then the agent is gone, and its number used again.
+
+    A hook whose agent has died is given to whoever buries orphans, which looks like a parent. But
+    that one shares no session with it, nor is it called by the agent's name.
+    """
     for process in above:
         if process.user != hook.user or process.began > hook.began:
             return None
         if not _only_runs(process.words, hook.words):
-            return process
+            is_named = any(name in word for word in process.words)
+            return process if is_named or process.session == hook.session else None
     return None
 
 
@@ -35,18 +48,20 @@ def _only_runs(words: Sequence[str], hook: Sequence[str]) -> bool:
     return len(words) > len(hook) and tuple(words[-len(hook) :]) == tuple(hook)
 
 
-def agent_of(hook: int, parent: int | None = None) -> Process | None:
-    """Who has called a hook that is there now. `parent`, if it is known who that was when the
-    hook began: a process whose parent has died gets another."""
+def agent_of(hook: int, name: str, origin: Origin | None = None) -> Process | None:
+    """Who has called a hook that is there now, of an agent of this name. `origin`, if it is known
+    how the hook began: it may have left its session since, and lost its parent."""
     own = processes.look(hook)
     if own is None:
         return None
+    if origin is not None:
+        own = own._replace(parent=origin.parent, session=origin.session)
     above: list[Process] = []
-    number = own.parent if parent is None else parent
+    number = own.parent
     while number > 0 and len(above) < _MOST and (found := processes.look(number)) is not None:
         above.append(found)
         number = found.parent
-    return agent_among(own, above)
+    return agent_among(own, above, name)
 
 
 def sees_the_same_files(pid: int) -> bool:

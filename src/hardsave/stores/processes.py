@@ -28,6 +28,7 @@ class Process(NamedTuple):
     parent: int
     user: int
     words: tuple[str, ...]  # its command
+    session: int = 0  # of the kernel's sessions, which children share unless they leave it
 
 
 class Place(NamedTuple):
@@ -150,14 +151,16 @@ def _seen_by_macos(pid: int) -> Process | None:
     if found is None or given is None:
         return None
     words = tuple(map(os.fsdecode, given.words))
-    return Process(pid, found.started, found.parent, found.user, words)
+    return Process(pid, found.started, found.parent, found.user, words, os.getsid(pid))
 
 
 def _seen_in_proc(pid: int) -> Process | None:
     facts = _facts(pid)
     words = os.fsdecode(_read(pid, "cmdline")).split("\0")[:-1]
     began, user = _started(facts), os.stat(f"{_PROC}/{pid}").st_uid
-    return None if began is None else Process(pid, began, int(facts[1]), user, tuple(words))
+    if began is None:
+        return None
+    return Process(pid, began, int(facts[1]), user, tuple(words), int(facts[3]))
 
 
 def _facts(pid: int) -> list[bytes]:

@@ -330,7 +330,7 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
     for name in ("PostToolUse", "Stop", "SessionEnd"):
         data, at = told(transcript, name), time.time_ns()
         let_go = partial(happened.append, "let go")
-        alone.work(data, [], handover.new_id(), at, os.getppid(), let_go)
+        alone.work(data, [], handover.new_id(), at, (os.getppid(), os.getsid(0)), let_go)
     signal.alarm(0)
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
     assert happened == ["let go", "kept up after SessionEnd"]

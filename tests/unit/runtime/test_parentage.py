@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.runtime import parentage
-from hardsave.runtime.parentage import agent_among
+from hardsave.runtime.parentage import Origin, agent_among
 from hardsave.stores import processes
 from hardsave.stores.processes import Process
 
@@ -24,7 +24,7 @@ def between(*words: str) -> Process:
 
 
 def test_the_parent_of_a_hook_is_its_agent() -> None:
-    assert agent_among(HOOK, [CLAUDE, SHELL, INIT]) == CLAUDE
+    assert agent_among(HOOK, [CLAUDE, SHELL, INIT], "claude") == CLAUDE
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,15 @@ def test_the_parent_of_a_hook_is_its_agent() -> None:
     ],
 )
 def test_who_only_runs_the_hook_is_not_the_agent(words: tuple[str, ...]) -> None:
-    assert agent_among(HOOK, [between(*words), CLAUDE]) == CLAUDE
-    assert agent_among(HOOK, [between(*words), between(*words), CLAUDE]) == CLAUDE
+    assert agent_among(HOOK, [between(*words), CLAUDE], "claude") == CLAUDE
+    assert agent_among(HOOK, [between(*words), between(*words), CLAUDE], "claude") == CLAUDE
 
 
 def test_a_script_is_known_by_its_name() -> None:
     hook = HOOK._replace(words=("/usr/bin/python", "/home/me/bin/hardsave-hook", "codex"))
-    assert agent_among(hook, [between("sh", "-c", "hardsave-hook codex"), CLAUDE]) == CLAUDE
+    assert (
+        agent_among(hook, [between("sh", "-c", "hardsave-hook codex"), CLAUDE], "claude") == CLAUDE
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,18 +59,30 @@ def test_a_script_is_known_by_its_name() -> None:
     ],
 )
 def test_whoever_does_more_is_the_agent(words: tuple[str, ...]) -> None:
-    assert agent_among(HOOK, [between(*words), CLAUDE]) == between(*words)
+    assert agent_among(HOOK, [between(*words), CLAUDE], "claude") == between(*words)
 
 
 def test_in_a_container_the_agent_may_be_the_first_process() -> None:
     first = Process(1, 1, 0, 1000, ("claude",))
-    assert agent_among(HOOK._replace(parent=1), [first]) == first
+    assert agent_among(HOOK._replace(parent=1), [first], "claude") == first
 
 
 def test_whose_agent_has_died_belongs_to_nobody() -> None:
-    assert agent_among(HOOK, [INIT]) is None  # another user's
-    assert agent_among(HOOK, [CLAUDE._replace(began=401)]) is None  # its number is used again
-    assert agent_among(HOOK, []) is None
+    assert agent_among(HOOK, [INIT], "claude") is None  # another user's
+    assert (
+        agent_among(HOOK, [CLAUDE._replace(began=401)], "claude") is None
+    )  # its number is used again
+    assert agent_among(HOOK, [], "claude") is None
+
+
+def test_whoever_buries_orphans_is_no_agent_although_it_is_the_same_users() -> None:
+    reaper = Process(1, 1, 0, 1000, ("/lib/systemd/systemd", "--user"), session=1)
+    assert agent_among(HOOK._replace(session=10), [reaper], "claude") is None
+    assert agent_among(HOOK._replace(session=40), [reaper], "claude") is None
+    detached = HOOK._replace(session=40)  # some agents give each hook a session of its own
+    assert agent_among(detached, [CLAUDE._replace(session=10)], "claude") is not None
+    unnamed = Process(10, 100, 5, 1000, ("my-agent",), session=10)
+    assert agent_among(HOOK._replace(session=10), [unnamed], "claude") == unnamed
 
 
 def test_a_real_chain_is_read(tmp_path: Path) -> None:
@@ -79,14 +93,14 @@ def test_a_real_chain_is_read(tmp_path: Path) -> None:
     assert shell.stdout is not None
     hook = int(shell.stdout.readline())
     try:
-        found = parentage.agent_of(hook)
+        found = parentage.agent_of(hook, "claude")
         assert found is not None
         assert found.pid == os.getpid()
-        assert parentage.agent_of(hook, shell.pid) == found
+        assert parentage.agent_of(hook, "claude", Origin(shell.pid, os.getsid(0))) == found
         assert parentage.sees_the_same_files(hook)
     finally:
         shell.communicate("\n")
-    assert parentage.agent_of(hook) is None
+    assert parentage.agent_of(hook, "claude") is None
     assert processes.look(hook) is None
     assert not parentage.sees_the_same_files(hook)
     assert not parentage.sees_the_same_files(0)  # as the kernel calls one of another container

@@ -182,15 +182,17 @@ def test_a_process_that_was_killed_is_known_to_be_gone(here: Library) -> None:
 
 
 def test_what_can_be_seen_of_a_process(here: Library) -> None:
-    here.told[4711] = told(4711, 42)
-    here.given[4711] = struct.pack("=i", 2) + b"/bin/sh\0\0sh\0-c\0A=1\0\0"
+    parent = os.getppid()
+    here.told[parent] = told(parent, 42)
+    here.given[parent] = struct.pack("=i", 2) + b"/bin/sh\0\0sh\0-c\0A=1\0\0"
     began = NOW * 1_000_000 + 250_000
-    assert processes.look(4711) == (4711, began, 42, os.geteuid(), ("sh", "-c"))
-    assert processes.environment(4711) == [b"A=1"]
-    assert processes.pids() == sorted({os.getpid(), 4711})
-    del here.given[4711]
-    assert processes.look(4711) is None
-    assert processes.environment(4711) == []
+    seen = (parent, began, 42, os.geteuid(), ("sh", "-c"), os.getsid(parent))
+    assert processes.look(parent) == seen
+    assert processes.environment(parent) == [b"A=1"]
+    assert processes.pids() == sorted({os.getpid(), parent})
+    del here.given[parent]
+    assert processes.look(parent) is None
+    assert processes.environment(parent) == []
     del here.told[os.getpid()]  # which cannot be: nothing that it says is believed
     assert processes.pids() == []
 

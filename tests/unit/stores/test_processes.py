@@ -44,7 +44,7 @@ def test_a_name_cannot_pass_for_fields(tmp_path: Path, monkeypatch: pytest.Monke
     (folder / "stat").write_text(f"42 (a) Z (b c) S {rest}")
     assert processes.started(os.getpid()) == 22
     seen = processes.look(os.getpid())
-    assert seen == (os.getpid(), 22, 4, os.geteuid(), ("sleep", "a b"))
+    assert seen == (os.getpid(), 22, 4, os.geteuid(), ("sleep", "a b"), 6)
     (folder / "stat").write_text(f"42 (x) Z {rest}")
     assert processes.started(os.getpid()) is None
     assert processes.look(os.getpid()) is None
