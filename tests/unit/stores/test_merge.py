@@ -384,3 +384,33 @@ def test_a_store_that_is_forgotten_leaves_nothing_behind(path: Path) -> None:
 
 def ours() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("hardsave-")}
+
+
+def test_a_ctrl_c_that_comes_with_the_start_of_the_thread_keeps_nobody_from_closing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(path)
+    line = Line(store)
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "hardsave-merge":
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _save_often(line)
+    line.standing = store.timeline(None, "main")
+    _save_often(line)
+    closing = threading.Thread(target=store.close, daemon=True)
+    closing.start()
+    closing.join(timeout=60)
+    assert not closing.is_alive()
+    assert eventually(lambda: not [t for t in threading.enumerate() if t.name == "hardsave-merge"])
+
+
+def _save_often(line: Line) -> None:
+    for _ in range(33):
+        line.save()

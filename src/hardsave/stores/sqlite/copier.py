@@ -69,7 +69,10 @@ class Copier:
             except RuntimeError as error:  # there can be no other right now; what is saved is saved
                 if not self._is_waiting:  # once
                     log(__name__).warning("%s is not backed up for now: %s", self._path, error)
-                self._thread, self._is_waiting = None, True
+                self._is_waiting = True
+            finally:
+                if thread.ident is None:  # that, or a Ctrl-C has come before it began
+                    self._thread = None
 
     def renew(self) -> None:
         """Have the backup built anew by whoever feeds it: what was removed is not in it then.

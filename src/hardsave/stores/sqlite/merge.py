@@ -165,6 +165,7 @@ def _work(merger: "weakref.ref[Merger]", due: "SimpleQueue[int | None]") -> None
                 return
             connection = ours.merge_all(connection, user)
             del ours
+        due.put(None)  # there may be another one, if a Ctrl-C has come with its start
     finally:
         if connection is not None:
             connection.close()
