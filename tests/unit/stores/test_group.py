@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import signal
 import sys
 import threading
 import time
@@ -130,6 +131,31 @@ def test_a_waiting_caller_that_is_interrupted_is_not_run(rounds: Rounds) -> None
     let_go()
     assert [answer(first), answer(before), answer(behind)] == ["FIRST", "BEFORE", "BEHIND"]
     assert rounds.seen == [["first"], ["before", "behind"]]
+
+
+def test_a_caller_that_is_interrupted_in_anothers_round_leaves_when_that_is_over(
+    rounds: Rounds,
+) -> None:
+    """Then it is certain whether it was written."""
+    first, let_go = rounds.lead("first")
+    rounds.hold["leader"] = threading.Event()
+    (leader,) = rounds.queue("leader")
+    threading.Timer(0.1, let_go).start()
+
+    def interrupt(*_: object) -> None:
+        threading.Timer(0.1, rounds.hold["leader"].set).start()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            rounds.group.submit("impatient")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert rounds.seen == [["first"], ["leader", "impatient"]]
+    assert rounds.hold["leader"].is_set()
+    assert [answer(first), answer(leader)] == ["FIRST", "LEADER"]
 
 
 def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(

@@ -18,6 +18,7 @@ from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
+from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite import footing
 from hardsave.vault import line as line_module
 from hardsave.vault import saving
@@ -200,6 +201,13 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def real(url: str) -> Iterator[Vault]:
+    """With all that is loaded late: a Ctrl-C in an import leaves a file of Python's own open."""
+    with hardsave.open("sqlite:///" + sqlite_path(url) + "-warm") as warm:
+        line = warm.timeline("main")
+        for turn in range(40):
+            line.append({"messages": messages(3, start=3 * turn), "turn": turn})
+        line.load()
+        assert warm.verify().ok
     with hardsave.open(url) as vault:
         yield vault
 

@@ -17,6 +17,7 @@ from hardsave.stores.base import NESTED
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+SETTLE_SECONDS = 5.0  # the longest that a Ctrl-C waits for the round of another
 LINGER_SECONDS = 0.002  # the longest a leader waits for the company of the last round
 
 
@@ -33,8 +34,8 @@ class Ticket(Generic[Item, Result]):
         self._wake = threading.Lock()
         self._wake.acquire()
 
-    def wait(self) -> None:
-        self._wake.acquire()
+    def wait(self, seconds: float = -1) -> None:
+        self._wake.acquire(timeout=seconds)
 
     def wake(self) -> None:
         """Let the caller go on. A second call does no harm."""
@@ -62,6 +63,7 @@ class Group(Generic[Item, Result]):
     def submit(self, item: Item) -> Result | None:
         """The item's result, once a round has run it. Its error is raised here."""
         ticket: Ticket[Item, Result] = Ticket(item)
+        is_over = False
         try:
             with self._mutex:
                 self._refuse_nested(ticket.thread)
@@ -72,6 +74,7 @@ class Group(Generic[Item, Result]):
                 ticket.wait()
             if self._leader is ticket:
                 self._lead()
+            is_over = True
         finally:
             # Others depend on this, so it is done however often it is interrupted.
             interrupted: KeyboardInterrupt | None = None
@@ -80,6 +83,8 @@ class Group(Generic[Item, Result]):
                     self._hand_over(ticket)
                 except KeyboardInterrupt as error:
                     interrupted = error
+            if not is_over and ticket in self._round:
+                ticket.wait(SETTLE_SECONDS)  # in a moment another has written it, or has not
             if interrupted is not None:
                 raise interrupted
         if ticket.error is not None:
