@@ -69,6 +69,31 @@ def looked(vault: hardsave.Vault, elsewhere: Path) -> dict[str, Any]:
     }
 
 
+def filled(disk: Path, elsewhere: Path, *, dies: bool) -> dict[str, Any]:
+    """Save until nothing more can be saved, and look at it from another process."""
+    reads, writes = os.pipe()
+    if child := os.fork():
+        os.waitpid(child, 0)
+    else:
+        with opened(disk) as vault:
+            while isinstance(tried(lambda: _saved(vault, writes)), int):
+                pass
+            if dies:
+                os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(0)
+    saved = len(os.read(reads, 1 << 16))
+    with opened(disk) as vault:
+        found = looked(vault, elsewhere)
+        save = tried(lambda: vault.timeline("main").save({"text": os.urandom(100_000).hex()}))
+    return {"saved": saved, "looked": found, "save": save}
+
+
+def _saved(vault: hardsave.Vault, writes: int) -> int:
+    """Tell of each save that was acknowledged."""
+    vault.timeline("main").save({"number": 0, "text": os.urandom(15_000).hex()})
+    return os.write(writes, b".")
+
+
 def read(disk: Path, elsewhere: Path, *, dies: bool) -> dict[str, Any]:
     write(disk, 20, dies=dies)
     crowd(disk)
@@ -156,6 +181,8 @@ def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
 CASES: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
     "closed": lambda disk, elsewhere: read(disk, elsewhere, dies=False),
     "killed": lambda disk, elsewhere: read(disk, elsewhere, dies=True),
+    "filled": lambda disk, elsewhere: filled(disk, elsewhere, dies=False),
+    "filled and killed": lambda disk, elsewhere: filled(disk, elsewhere, dies=True),
     "beside": write_beside,
     "damage": damage,
     "commands": commands,

@@ -60,6 +60,16 @@ def test_a_store_on_a_full_disk_can_be_read_and_goes_on_once_there_is_room(found
     }
 
 
+@pytest.mark.parametrize("found", ["filled", "filled and killed"], indirect=True)
+def test_a_store_that_has_filled_its_disk_can_be_read(found: Any) -> None:
+    """Its last saves lie in a WAL that cannot be moved into the main file."""
+    assert found["saved"] > 10
+    looked = found["looked"]
+    assert (looked["log"][0], looked["stats"], looked["export"]) == (found["saved"],) * 3
+    assert looked["verify"] is True
+    assert found["save"].startswith("Unavailable: ")
+
+
 @pytest.mark.parametrize("found", ["beside"], indirect=True)
 def test_what_others_write_once_there_is_room_is_seen(found: Any) -> None:
     assert found == {"before": 2, "after": 8, "saved": 9, "ok": True}

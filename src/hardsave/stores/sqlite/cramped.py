@@ -88,6 +88,7 @@ def connect(path: str) -> apsw.Connection:
         try:
             connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
             connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # which would write
             connection.pragma("locking_mode", "exclusive")  # before the first read
         except BaseException:
             connection.close()
