@@ -115,7 +115,7 @@ class WorkflowExecutor:
             if begun is not None:
                 begun(run)
             for step in plan.steps:
-                if step.name not in run.steps or run.steps[step.name].status == "failed":
+                if not _is_over(step, run.steps.get(step.name)):
                     is_last = step is plan.steps[-1]
                     await self._take(step, run, "completed" if is_last else "running")
         return run
@@ -197,7 +197,12 @@ class WorkflowExecutor:
                 "anew, or accept_changes=True to run the changed steps again"
             )
         given = saved["inputs"] if inputs is None else dict(inputs)
-        kept = _kept(plan, steps)
+        if given != saved["inputs"] and not accept_changes:
+            raise Conflict(
+                f"the run of {checkpoint_id} has other inputs. Go on without any, run it anew, or "
+                "accept_changes=True to run all steps again with these"
+            )
+        kept = _kept(plan, steps) if given == saved["inputs"] else {}
         return Run(saved["run"], plan.name, given, kept, checkpoint_id)
 
     # One step
@@ -270,7 +275,12 @@ def _kept(plan: Workflow, done: Mapping[str, Outcome]) -> dict[str, Outcome]:
     kept: dict[str, Outcome] = {}
     for step in plan.steps:
         outcome = done.get(step.name)
-        if outcome is None or outcome.key != step.key or outcome.status == "failed":
+        if outcome is None or outcome.key != step.key or not _is_over(step, outcome):
             break
         kept[step.name] = outcome
     return kept
+
+
+def _is_over(step: Step, outcome: Outcome | None) -> bool:
+    """Whether a step is done with: a failure is, where the others go on in spite of it."""
+    return outcome is not None and (outcome.status != "failed" or step.on_error == "continue")

@@ -114,6 +114,43 @@ def test_a_step_may_fail_and_the_rest_goes_on(vault: hardsave.Vault, way: str, s
     assert (done.steps["a"].status, done.steps["b"].status) == (status, "completed")
 
 
+def test_a_run_goes_on_after_a_failure_that_was_no_reason_to_end(vault: hardsave.Vault) -> None:
+    bad, count, flaky = Counting(fails=9), Counting(), Counting(fails=1)
+    text = """steps:
+    - {name: a, agent: bad, on_error: continue}
+    - {name: b, agent: count}
+    - {name: c, agent: flaky}
+    """
+    agents = {"bad": bad, "count": count, "flaky": flaky}
+    with pytest.raises(StepFailed) as caught:
+        run(vault, text, agents)
+    done = run(vault, text, agents, checkpoint_id=caught.value.run.checkpoint_id)
+    assert {name: step.status for name, step in done.steps.items()} == {
+        "a": "failed",
+        "b": "completed",
+        "c": "completed",
+    }
+    assert [len(each.calls) for each in (bad, count, flaky)] == [1, 1, 2]
+    run(vault, text, agents, checkpoint_id=done.checkpoint_id)
+    assert [len(each.calls) for each in (bad, count, flaky)] == [1, 1, 2]
+
+
+def test_a_run_does_not_go_on_with_other_inputs_unnoticed(vault: hardsave.Vault) -> None:
+    count, flaky = Counting(), Counting(fails=1)
+    text = "steps: [{name: a, agent: count}, {name: b, agent: flaky}]"
+    agents = {"count": count, "flaky": flaky}
+    with pytest.raises(StepFailed) as caught:
+        run(vault, text, agents, inputs={"goal": "cats"})
+    way = {"checkpoint_id": caught.value.run.checkpoint_id}
+    with pytest.raises(hardsave.Conflict, match="has other inputs"):
+        run(vault, text, agents, inputs={"goal": "dogs"}, **way)
+    assert len(count.calls) == 1
+    assert run(vault, text, agents, inputs={"goal": "cats"}, **way).ok
+    assert len(count.calls) == 1
+    assert run(vault, text, agents, inputs={"goal": "dogs"}, accept_changes=True, **way).ok
+    assert len(count.calls) == 2
+
+
 @pytest.mark.parametrize("way", ["checkpoint: true", "checkpoint: false"])
 def test_an_answer_that_cannot_be_kept_fails_its_own_step_once(
     vault: hardsave.Vault, way: str
