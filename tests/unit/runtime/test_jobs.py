@@ -665,6 +665,24 @@ def test_a_job_goes_on_with_the_model_that_it_had(office: Office) -> None:
     assert office.jobs.get("fix").model == "other"
 
 
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_goes_on_with_its_model_whatever_that_calls_itself(
+    office: Office, retries: int
+) -> None:
+    """As providers do, which answer with a date behind the name."""
+    large = FunctionModel(office._say, model_name="large-2026-01-01")
+    office.breaks_at = {2}
+    office.add(model="large", retries=retries)
+    office.work(models={"large": large})
+    if not retries:
+        office.jobs.resume("fix")
+        office.work(models={"large": large})
+    assert office.jobs.get("fix").state == "succeeded"
+    messages = office.vault.timeline("fix").load()["messages"]
+    names = {each["model_name"] for each in messages if each["kind"] == "response"}
+    assert names == {"large-2026-01-01"}
+
+
 def test_every_save_of_a_job_belongs_to_its_attempt_and_a_lost_one_saves_nothing(
     office: Office,
 ) -> None:

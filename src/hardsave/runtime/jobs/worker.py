@@ -188,7 +188,7 @@ class Worker:
             workspace=self._workspace(spec),
             restore=True if is_taken_back else None,
             deps=None if self._deps is None else self._deps(job),
-            model=self._model(spec, head is not None),
+            model=None if spec.model is None else self._models[spec.model],
             models=self._models,
             unknown=self._unknown,
             approvals=words,
@@ -203,10 +203,6 @@ class Worker:
     def _agent(self, job: Job) -> Agent[Any, Any]:
         found = self._agents[job.spec.agent]
         return found if isinstance(found, Agent) else found(job)
-
-    def _model(self, spec: Spec, is_begun: bool) -> Model | None:
-        """The one that was asked for, to begin with; a conversation keeps its own."""
-        return None if spec.model is None or is_begun else self._models[spec.model]
 
     def _workspace(self, spec: Spec) -> Any:
         if spec.workspace is None:
