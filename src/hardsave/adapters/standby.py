@@ -122,9 +122,9 @@ def _call_ourselves(name: str) -> None:
 def _log_to(path: str) -> None:
     import logging
 
-    with suppress(FileNotFoundError):
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
         if os.path.getsize(path) > _LARGEST_LOG:
-            os.truncate(path, 0)
+            file.truncate(0)
     logging.basicConfig(
         filename=path,
         level=logging.INFO,

@@ -136,6 +136,7 @@ OpenDesk = Callable[[hardsave.Vault, Task], Desk]
 
 def main(argv: Sequence[str], open_desk: OpenDesk) -> int:
     task = Task.load(argv[0])
+    os.close(os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # ours alone
     logging.basicConfig(
         filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
