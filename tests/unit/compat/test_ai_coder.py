@@ -354,6 +354,27 @@ def test_the_form_of_openai_is_known_too() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "a text",
+        None,
+        {"role": "assistant", "content": 5},
+        {"role": "assistant", "content": [{"type": "tool_use"}]},
+        {"role": "assistant", "tool_calls": [{"function": {}}]},
+        {"role": "assistant", "tool_calls": "c1"},
+    ],
+)
+def test_what_is_no_message_is_named(message: Any) -> None:
+    some = AgentCheckpoint("j", "w", "t", [{"role": "user", "content": "hi"}, message], 0, 5)
+    with pytest.raises(hardsave.Misuse, match="message 1"):
+        some.ready_messages()
+    with pytest.raises(hardsave.Misuse, match="message 1"):
+        some.unanswered  # noqa: B018 # it is a property
+    with pytest.raises(hardsave.Misuse, match="a dict"):
+        AgentCheckpoint.from_dict([])  # type: ignore[arg-type] # on purpose
+
+
 # The one of the module
 
 

@@ -7,6 +7,8 @@ of the user's next message, in OpenAI's they are messages of the role `tool`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hardsave.errors import Misuse
+
 Message = dict[str, Any]
 
 LOST = "The result of this call was lost: whether it had its effects is not known."
@@ -14,11 +16,13 @@ LOST = "The result of this call was lost: whether it had its effects is not know
 
 def unanswered(messages: Sequence[Message]) -> list[str]:
     """The ids of calls without a result, in order."""
+    _check(messages)
     return [id for at in range(len(messages)) for id in _open_at(messages, at)]
 
 
 def answered(messages: Sequence[Message]) -> list[Message]:
     """The same messages with a result for every call; sound ones come back equal."""
+    _check(messages)
     out: list[Message] = []
     missing: list[Mapping[str, Any]] = []  # results that the user's next message has to hold
     for at, message in enumerate(messages):
@@ -34,6 +38,23 @@ def answered(messages: Sequence[Message]) -> list[Message]:
         else:
             missing = [_result(id) for id in ids]
     return [*out, *_said_by_user(missing)]
+
+
+def _check(messages: Sequence[Any]) -> None:
+    """`Misuse` if there is something that cannot be a message."""
+    for at, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise Misuse(f"message {at} is {type(message).__name__}, not a dict")
+        if not isinstance(message.get("content"), str | list | tuple | None):
+            raise Misuse(f"the content of message {at} is neither a text nor a list of blocks")
+        calls = message.get("tool_calls") or ()
+        used = [block for block in _blocks(dict(message)) if block.get("type") == "tool_use"]
+        if not isinstance(calls, list | tuple) or not all(map(_is_call, (*calls, *used))):
+            raise Misuse(f"message {at} has a tool call without an id")
+
+
+def _is_call(block: Any) -> bool:
+    return isinstance(block, Mapping) and isinstance(block.get("id"), str)
 
 
 def _said_by_user(blocks: list[Mapping[str, Any]]) -> list[Message]:

@@ -58,6 +58,8 @@ class AgentCheckpoint:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "AgentCheckpoint":
+        if not isinstance(data, Mapping):
+            raise Misuse(f"a checkpoint is a dict, not {type(data).__name__}")
         unknown = data.keys() - {*_SPELT.values()}
         if unknown:
             raise Misuse(f"a checkpoint has no {', '.join(sorted(map(repr, unknown)))}")
