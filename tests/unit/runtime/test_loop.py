@@ -134,6 +134,34 @@ def test_the_files_are_saved_with_the_conversation(tmp_path: Path) -> None:
         assert vault.diff(before, after).files.added == ("new",)
 
 
+def test_a_workspace_that_is_removed_costs_no_conversation(tmp_path: Path) -> None:
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        (tmp_path / "files").mkdir()
+        agent = Model(calls("remove"), text("done")).agent()
+
+        @agent.tool_plain
+        def remove() -> None:
+            (tmp_path / "files").rmdir()
+
+        workspace = vault.workspace(tmp_path / "files")
+        done = loop.run_sync(agent, "hi", line=line(vault), workspace=workspace)
+        assert (done.output, done.save_failures) == ("done", 0)
+        assert _described(vault, "before remove").snapshot is not None
+        assert _described(vault, "completed").status == "completed"
+
+
+def test_what_a_tool_says_to_the_program_alone_costs_no_conversation(vault: Vault) -> None:
+    agent = Model(calls("look"), text("done")).agent()
+
+    @agent.tool_plain
+    def look() -> Any:
+        return ToolReturn("seen", metadata=object())
+
+    done = loop.run_sync(agent, "hi", line=line(vault))
+    assert (done.output, done.save_failures) == ("done", 0)
+    assert line(vault).load()["messages"][2]["parts"][0]["content"] == "seen"
+
+
 def _described(vault: Vault, description: str) -> hardsave.Checkpoint:
     return next(cp for cp in line(vault).checkpoints() if cp.description == description)
 

@@ -6,7 +6,7 @@ version, and bytes, times and reasoning with its signatures come back as they we
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RunUsage
 
 from hardsave.errors import Misuse, Unstorable
+from hardsave.logs import log
 from hardsave.runtime.loop.repair import Message
 
 Prompt = str | Sequence[UserContent]
@@ -29,10 +30,37 @@ Prompt = str | Sequence[UserContent]
 def plain(messages: Sequence[ModelMessage], path: str = "messages") -> list[Message]:
     """Messages as data; `Unstorable` if a tool has put something else into them."""
     try:
-        found: list[Message] = json.loads(ModelMessagesTypeAdapter.dump_json(list(messages)))
+        return _dumped(messages)
     except (TypeError, ValueError) as error:  # as pydantic reports what it cannot serialise
-        raise Unstorable(path, f"cannot be kept as JSON ({error})") from error
+        lighter = [_without_odd_metadata(message) for message in messages]
+        if all(ours is theirs for ours, theirs in zip(lighter, messages, strict=True)):
+            raise Unstorable(path, f"cannot be kept as JSON ({error})") from error
+    return plain(lighter, path)
+
+
+def _dumped(messages: Sequence[ModelMessage]) -> list[Message]:
+    found: list[Message] = json.loads(ModelMessagesTypeAdapter.dump_json(list(messages)))
     return found
+
+
+def _without_odd_metadata(message: ModelMessage) -> ModelMessage:
+    """What a tool says to the program alone costs no save: the model never sees it."""
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [_without(part) if isinstance(part, ToolReturnPart) else part for part in message.parts]
+    is_same = all(ours is theirs for ours, theirs in zip(parts, message.parts, strict=True))
+    return message if is_same else replace(message, parts=parts)
+
+
+def _without(part: ToolReturnPart) -> ToolReturnPart:
+    if part.metadata is None:
+        return part
+    try:
+        _plain_value(part.metadata, "metadata")
+    except Unstorable as error:
+        log(__name__).warning("the metadata of tool %s is left out: %s", part.tool_name, error)
+        return replace(part, metadata=None)
+    return part
 
 
 def live(messages: Sequence[Message]) -> list[ModelMessage]:
@@ -72,7 +100,7 @@ def plain_result(value: Any, path: str = "result") -> dict[str, Any]:
     return {
         "value": _plain_value(value.return_value, path),
         "content": None if value.content is None else plain_prompt(value.content),
-        "metadata": _plain_value(value.metadata, f"{path}.metadata"),
+        "metadata": _plain_metadata(value.metadata, f"{path}.metadata"),
         "tools": value.tools,
     }
 
@@ -94,6 +122,14 @@ def _plain_value(value: Any, path: str) -> Any:
     part = ToolReturnPart(tool_name="any", content=value, tool_call_id="any")
     [message] = plain([ModelRequest(parts=[part])], path)
     return message["parts"][0]["content"]
+
+
+def _plain_metadata(value: Any, path: str) -> Any:
+    try:
+        return _plain_value(value, path)
+    except Unstorable as error:
+        log(__name__).warning("it is left out: %s", error)
+        return None
 
 
 def _live_value(stored: Any) -> Any:

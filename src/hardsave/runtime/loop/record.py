@@ -7,6 +7,7 @@ go on with it would call the same tools twice.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -160,11 +161,21 @@ class Record:
         how: dict[str, Any] = {
             "status": self._conversation.status,
             "description": self._note,
-            "workspace": self._workspace,
+            "workspace": self._files(),
         }
         save = self._line.save if kept is None else self._line.append
         state = {"messages": new, **rest}
         return lambda: self._saved(lambda **more: save(state, **how, **more))
+
+    def _files(self) -> Directory | None:
+        """A workspace that an agent has removed as a whole costs no conversation."""
+        if self._workspace is None:
+            return None
+        place = getattr(self._workspace, "path", self._workspace)
+        if os.path.isdir(place):
+            return self._workspace
+        log(__name__).warning("%s is gone: the conversation is saved without files", place)
+        return None
 
     def _saved(self, save: Callable[..., Checkpoint]) -> Checkpoint:
         try:
