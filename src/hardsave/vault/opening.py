@@ -26,9 +26,10 @@ def open_vault(
     `durability="process"` saves faster and gives up what a power loss takes: the last
     commits before it may be gone, and the next open says so.
     `max_value_bytes` bounds a single text or bytes value.
-    `redact=True` takes known kinds of secrets out of everything that is saved, before it is
-    hashed: what a resume sees then has `[redacted:…]` in their place. A tuple names patterns of
-    your own to take out besides; a `Redaction` has exactly those to use.
+    `redact=True` takes known kinds of secrets out of every state and task that is saved, before
+    it is hashed: what a resume sees then has `[redacted:…]` in their place. A tuple names patterns
+    of your own to take out besides; a `Redaction` has exactly those to use. Files are saved as
+    they are, or left out: one that came back otherwise than it was would be damaged.
     """
     names.check_user(user)
     check_cap(max_value_bytes)

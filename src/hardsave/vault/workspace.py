@@ -76,7 +76,8 @@ class Workspace:
         )
 
     def status(self, against: Ref | None = None) -> Status:
-        """What has changed since the last checkpoint, or the one that is named. Saves nothing."""
+        """What has changed since the last checkpoint, or the one that is named. Makes no
+        checkpoint; contents that it has read on the way may lie in the store until the next gc."""
         objects = self._context.objects
         last = self.last if against is None else self._line(None).get(against)
         with settled(self._context, self._place) as files:

@@ -29,7 +29,8 @@ def status(session: Session, full: bool) -> None:
     """Show what has changed here since the last checkpoint.
 
     Compares the files of this workspace with those of the timeline's head; if it has none, with
-    the newest checkpoint that has some, on whatever timeline it was saved. Saves nothing.
+    the newest checkpoint that has some, on whatever timeline it was saved. Makes no
+    checkpoint.
     """
     session.only_looks = True
     head = session.line.head
