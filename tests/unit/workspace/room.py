@@ -3,6 +3,7 @@
 import os
 import stat
 import time
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.workspace import cache as caches
 from hardsave.workspace import checkout
-from hardsave.workspace.cache import NO_STAMP, Cache, Folder
+from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder
 from hardsave.workspace.changed import Changed
 from hardsave.workspace.found import Scan
 from hardsave.workspace.plan import Plan, plan
@@ -209,14 +210,23 @@ def folders(made: Snapshot) -> Folders:
 
 def agree(made: Folders, later: Folders) -> bool:
     """Whether two scans have seen the same. The earlier may have come too soon after a change
-    to rely on a directory's stamp, where the later one can."""
+    to rely on the stamp of a directory or of a file, where the later one can."""
     if made.keys() != later.keys():
         return False
-    return all(one == later[path] or _unstamped(later[path]) == one for path, one in made.items())
+    return all(_as_soon(later[path], one) == one for path, one in made.items())
 
 
-def _unstamped(folder: Folder | None) -> Folder | None:
-    return None if folder is None else folder._replace(stamp=NO_STAMP)
+def _as_soon(folder: Folder | None, made: Folder | None) -> Folder | None:
+    """A folder without those stamps that `made` came too soon for."""
+    if folder is None or made is None or len(folder.keys) != len(made.keys):
+        return folder
+    keys, too_soon = array("Q", folder.keys), array("Q", made.keys)
+    width = KEY_BYTES // 8
+    for at in range(0, width * len(made.files), width):
+        if too_soon[at + 2] == 0:
+            keys[at : at + width] = too_soon[at : at + width]
+    stamp = NO_STAMP if made.stamp == NO_STAMP else folder.stamp
+    return folder._replace(stamp=stamp, keys=keys.tobytes())
 
 
 def _with_objects(root: Path, objects: dict[Hash, bytes]) -> Room:
