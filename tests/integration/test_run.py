@@ -152,9 +152,9 @@ def test_every_settled_burst_is_there_and_comes_back(stage: Stage) -> None:
 
 
 def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
-    agent = stage.start("while [ ! -e go ]; do sleep 0.05; done; echo done > out; exit 3")
-    stage.wait_for(lambda: stage.store.exists() and bool(stage.residents()))
-    stage.wait_for(lambda: stage.statuses() != [])
+    agent = stage.start("touch on; while [ ! -e go ]; do sleep 0.05; done; echo done > out; exit 3")
+    stage.wait_for((stage.work / "on").exists)
+    stage.wait_for(lambda: bool(stage.residents()))
     for pid in stage.residents():
         os.kill(pid, signal.SIGKILL)
     stage.wait_for(lambda: stage.residents() == [])

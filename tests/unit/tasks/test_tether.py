@@ -22,14 +22,17 @@ WORKER = """
 import subprocess, sys, time, hardsave
 vault = hardsave.open(sys.argv[1])
 
+def tell(what):
+    print(f"{what}\\n", end="", flush=True)  # at once: two threads tell something
+
 def work(attempt):
     if attempt.id != "free":
         with attempt.tether() as tether:
             program = subprocess.Popen(["sleep", "60"], pass_fds=tether.descriptors)
             tether.tie(program.pid)
-            print(program.pid, flush=True)
+            tell(program.pid)
             program.wait()
-    print("free", flush=True)
+    tell("free")
     time.sleep(60)
 
 with vault.tasks.runner("server") as runner:
