@@ -10,7 +10,6 @@ Pages of the main file are checked against their checksums here, too; SQLite che
 """
 
 import os
-import struct
 import threading
 from typing import Any
 
@@ -18,16 +17,14 @@ import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite import schema
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, CHECKSUM_BYTES, PAGE_BYTES, in_our_words
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, PAGE_BYTES, in_our_words
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.wal import with_checksum
 
 VFS = "hardsave-cramped"
 
 _BASE = "unix-none"
 _NO_ROOM = (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
-_WORDS = struct.Struct(f"<{(PAGE_BYTES - CHECKSUM_BYTES) // 4}I")
-_SUMS = struct.Struct("<II")
-_MASK = 0xFFFF_FFFF
 
 _making = threading.Lock()
 _vfs: list[apsw.VFS] = []
@@ -176,13 +173,7 @@ class _MainFile:
 
 
 def _check_page(page: bytes, number: int) -> None:
-    """As SQLite's checksum VFS does it: see docs/format.md."""
-    words = _WORDS.unpack_from(page)
-    first = second = 0
-    for left, right in zip(words[::2], words[1::2], strict=True):
-        first = (first + left + second) & _MASK
-        second = (second + right + first) & _MASK
-    if _SUMS.unpack_from(page, PAGE_BYTES - CHECKSUM_BYTES) != (first, second):
+    if with_checksum(page) != page:
         error = apsw.IOError(f"the checksum of page {number} is wrong")
         error.extendedresult = apsw.SQLITE_IOERR_DATA  # type: ignore[attr-defined] # apsw looks for it
         raise error

@@ -39,7 +39,7 @@ def rebuild(wal: str, path: str) -> bool:
             for number, place in found.places.items():
                 source.seek(place)
                 target.seek((number - 1) * PAGE_BYTES)
-                target.write(_with_checksum(source.read(PAGE_BYTES)))
+                target.write(with_checksum(source.read(PAGE_BYTES)))
             target.truncate(found.file_pages * PAGE_BYTES)
     return True
 
@@ -83,7 +83,7 @@ def _frames(wal: BinaryIO) -> Iterator[tuple[int, int, int]]:
         yield number, size, place
 
 
-def _with_checksum(page: bytes) -> bytes:
+def with_checksum(page: bytes) -> bytes:
     """A page as it lies in the main file. In a WAL, the frame has the checksum."""
     content = page[:-CHECKSUM_BYTES]
     return content + struct.pack("<2I", *_summed((0, 0), content, "<"))
