@@ -7,11 +7,12 @@ belongs to nobody.
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from hardsave.adapters import hook, leaving
-from hardsave.adapters.events import Event
+from hardsave.adapters.hook import Outcome
 from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.runtime import parentage
@@ -27,24 +28,28 @@ def work(
     id: str,
     at: int,
     origin: tuple[int, int],
-    let_go: Callable[[], None],
+    let_go: Callable[[bytes], None],
 ) -> None:
     """Do it without a resident. Even a first capture of a large workspace ends some time.
 
-    `origin` is the process that has called the hook, and its session; `let_go` ends its waiting.
+    `origin` is the process that has called the hook, and its session; `let_go` ends its waiting,
+    and tells it what to say.
     """
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
     agent, called = hook.agent_of(words), hook.Called(Path(here()), at, id)
 
-    def afterwards(event: Event, project: Path, is_saved: bool) -> None:
-        if event.status == "ended":
-            let_go()
-            _keep_up(project)
-        elif is_saved:
+    def afterwards(done: Outcome) -> None:
+        if done.event.status == "ended":
+            let_go(done.warning)
+            _keep_up(done.project)
+        elif done.is_saved:
             signal.alarm(0)
             caller = parentage.agent_of(os.getpid(), agent.program, Origin(*origin))
-            leaving.leave(event.session, called.directory, project, caller, let_go)
+            alone = partial(let_go, b"")
+            leaving.leave(done.event.session, called.directory, done.project, caller, alone)
+        else:
+            let_go(done.warning)
 
     hook.work(data, os.environ, agent, called, afterwards=afterwards)
 

@@ -13,14 +13,16 @@ if TYPE_CHECKING:  # `typing` takes longer to load than all of this
     from collections.abc import Callable
     from typing import NoReturn
 
-    Job = Callable[[Callable[[], None]], None]
+    Job = Callable[[Callable[[bytes], None]], None]
 
+_AT_ONCE = 4096
 _MANY_OBJECTS = 50_000  # more than modules bring along, among which there is no garbage
 
 
-def detached(job: "Job", *, seconds: float) -> bool:
-    """Let a process of its own do a job; whether it was done in time. A job is given what it may
-    call once it has done all that anybody should wait for."""
+def detached(job: "Job", *, seconds: float) -> bytes | None:
+    """Let a process of its own do a job; what it says, or None if it was not done in time. A job
+    is given what it may call once it has done all that anybody should wait for, with a line to say.
+    """
     while (nothing := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass  # a stream that somebody has closed; else the pipe would get its number
     reads, writes = os.pipe()
@@ -31,10 +33,15 @@ def detached(job: "Job", *, seconds: float) -> bool:
     os.close(writes)
     try:
         if not select.select([reads], [], [], seconds)[0]:
-            return False
-        if not os.read(reads, 1):
-            os.waitpid(child, 0)
-        return True
+            return None
+        said = b""
+        while b"\n" not in said:  # it is written in one go
+            more = os.read(reads, _AT_ONCE)
+            if not more:
+                os.waitpid(child, 0)
+                break
+            said += more
+        return said.partition(b"\n")[0]
     finally:
         os.close(reads)
 
@@ -47,7 +54,7 @@ def _do(job: "Job", nothing: int, writes: int) -> "NoReturn":
             os.dup2(nothing, descriptor)
         _close_all_but(writes)
         gc.set_threshold(_MANY_OBJECTS)
-        job(lambda: _let_go(writes))
+        job(lambda said: _let_go(writes, said))
     finally:
         os._exit(0)  # what even a note could not be written about has nobody left to be told
 
@@ -65,9 +72,9 @@ def _close_all_but(kept: int) -> None:
                 os.close(int(name))
 
 
-def _let_go(writes: int) -> None:
+def _let_go(writes: int, said: bytes) -> None:
     """Whoever waits, if anybody still does."""
     from contextlib import suppress  # the parent needs none of it
 
     with suppress(BrokenPipeError):
-        os.write(writes, b".")
+        os.write(writes, said + b"\n")

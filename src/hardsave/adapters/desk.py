@@ -2,11 +2,10 @@
 
 import os
 from contextlib import nullcontext
-from pathlib import Path
 
 import hardsave
 from hardsave.adapters import events, hook
-from hardsave.adapters.events import Event
+from hardsave.adapters.hook import Outcome
 from hardsave.errors import Unavailable
 from hardsave.runtime import handover, parentage
 from hardsave.runtime.reception import Request
@@ -37,29 +36,37 @@ class HookDesk:
         wanted = projects.store_url(request.environment, request.directory)
         return None if wanted == self._store else f"this is the resident of {self._store}"
 
-    def save(self, request: Request) -> bool:
+    def save(self, request: Request) -> bytes | None:
         """A hook that was not told of us shall try itself what we cannot save: it would have
         opened a store that was damaged or replaced."""
-        done = self._work(request)
-        if not done and not self._is_told(request) and not hook.is_there(self._vault, request.id):
-            raise Unavailable("a call was not saved here; its hook sees to it")
-        return done
+        said = b""
 
-    def afterwards(self, event: Event, project: Path, is_saved: bool) -> None:
+        def afterwards(done: Outcome) -> None:
+            nonlocal said
+            said = done.warning
+            self.afterwards(done)
+
+        if self._work(request, afterwards):
+            return None
+        if not self._is_told(request) and not hook.is_there(self._vault, request.id):
+            raise Unavailable("a call was not saved here; its hook sees to it")
+        return said
+
+    def afterwards(self, done: Outcome) -> None:
         """What follows a call."""
 
     def _is_told(self, request: Request) -> bool:
         told = request.environment.get(handover.VARIABLE)
         return told is not None and told == self._socket
 
-    def _work(self, request: Request) -> bool:
+    def _work(self, request: Request, afterwards: hook.Afterwards) -> bool:
         return hook.work(
             request.data,
             request.environment,
             hook.agent_of(request.words),
             hook.Called(request.directory, request.at, request.id),
             lambda _: nullcontext(self._vault),
-            afterwards=self.afterwards,
+            afterwards=afterwards,
         )
 
 

@@ -1,8 +1,9 @@
 """`hardsave-hook`: what an agent's hooks call. Hands its work to a resident, or else does it.
 
-The agent must not notice us: this exits 0 whatever happens (2 would forbid the agent its tool), it
-prints nothing (what a hook prints may go to the model), and it returns within its budget. What
-does the work is loaded only if nobody else does it, and by a child of its own.
+The agent must not notice us: this exits 0 whatever happens (2 would forbid the agent its tool), and
+returns within its budget. What a hook prints may go to the model, so it prints nothing, but for a
+warning to the user that nothing is saved (`adapters.warning`). What does the work is loaded only if
+nobody else does it, and by a child of its own.
 """
 
 import os
@@ -32,13 +33,17 @@ def take() -> None:
     origin = os.getppid(), os.getsid(0)
     id, at, end = handover.new_id(), time.time_ns(), time.monotonic() + handover.BUDGET_SECONDS
     data = _heard(end)
-    if _handed_over(id, at, data):
-        return
-    from hardsave.adapters import child
+    said = _handed_over(id, at, data)
+    if said is None:
+        from hardsave.adapters import child
 
-    words = sys.argv[1:]
-    seconds = max(end - time.monotonic(), 0)
-    child.detached(lambda let_go: _alone(data, words, id, at, origin, let_go), seconds=seconds)
+        words = sys.argv[1:]
+        seconds = max(end - time.monotonic(), 0)
+        said = child.detached(
+            lambda let_go: _alone(data, words, id, at, origin, let_go), seconds=seconds
+        )
+    if said:
+        os.write(1, said + b"\n")
 
 
 def _heard(end: float) -> bytes:
@@ -58,10 +63,11 @@ def _heard(end: float) -> bytes:
     return b"".join(parts)
 
 
-def _handed_over(id: str, at: int, data: bytes) -> bool:
+def _handed_over(id: str, at: int, data: bytes) -> bytes | None:
+    """What a resident lets us say; None if there is none, or he does not want to."""
     path = os.environ.get(handover.VARIABLE) or handover.meeting(os.environ, handover.here())
     if not path:
-        return False
+        return None
     return handover.hand_over(path, handover.request(id, at, sys.argv[1:], data))
 
 
@@ -71,7 +77,7 @@ def _alone(
     id: str,
     at: int,
     origin: tuple[int, int],
-    let_go: "Callable[[], None]",
+    let_go: "Callable[[bytes], None]",
 ) -> None:
     from hardsave.adapters import alone
 

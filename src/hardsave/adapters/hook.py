@@ -18,6 +18,7 @@ from hardsave.adapters import agents, events, lines, spool
 from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.transcripts import EMPTY, Mark, Reading, read
+from hardsave.adapters.warning import warning
 from hardsave.errors import Conflict, HardsaveError, Unavailable
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
@@ -29,8 +30,18 @@ _MANY = 20  # missed saves that one checkpoint names
 Opened = Callable[[Path], AbstractContextManager[hardsave.Vault]]
 """From a project to the vault that its hooks save in."""
 
-Afterwards = Callable[[Event, Path, bool], None]
-"""What follows a call: of which event, in which project, and whether it was saved."""
+
+class Outcome(NamedTuple):
+    """What has become of a call."""
+
+    event: Event
+    project: Path
+    is_saved: bool
+    warning: bytes  # what its hook says to the user; mostly nothing
+
+
+Afterwards = Callable[[Outcome], None]
+"""What follows a call."""
 
 
 class Called(NamedTuple):
@@ -95,7 +106,8 @@ def work(
     else:
         spool.fail(note, why)
     if afterwards is not None:
-        afterwards(event, project, why is None)
+        said = b"" if why is None or is_made else warning(event, why, len(spool.missed(place)))
+        afterwards(Outcome(event, project, why is None, said))
     return why is None
 
 
@@ -115,7 +127,9 @@ def tried(job: Callable[[], None]) -> str | None:
     """Why it could not be done; None if it was."""
     try:
         job()
-    except (HardsaveError, OSError, ValueError) as error:
+    except HardsaveError as error:
+        return str(error)
+    except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001 # ours, and told by the note
         return f"a fault of hardsave itself: {error!r}"

@@ -9,7 +9,7 @@ import hardsave
 from hardsave import config
 from hardsave.adapters import events, hook
 from hardsave.adapters.desk import HookDesk
-from hardsave.adapters.events import Event
+from hardsave.adapters.hook import Outcome
 from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.runtime import handover, meetings, parentage, reception
@@ -43,7 +43,7 @@ class StandbyDesk(HookDesk):
         self._standby.asked(agent, events.parse(request.data).session)
         return None
 
-    def save(self, request: Request) -> bool:
+    def save(self, request: Request) -> bytes | None:
         """One that could not save leaves, so that its hook can be alone with the store."""
         try:
             return super().save(request)
@@ -51,10 +51,10 @@ class StandbyDesk(HookDesk):
             self._standby.failed()
             raise
 
-    def afterwards(self, event: Event, project: Path, is_saved: bool) -> None:
-        if event.status == "ended" and is_saved:
+    def afterwards(self, done: Outcome) -> None:
+        if done.event.status == "ended" and done.is_saved:
             self.has_seen_an_end = True
-            self._standby.company.part(event.session)
+            self._standby.company.part(done.event.session)
 
 
 def reside(post: Post, seat: Seat, listening: int, agent: Process, session: str) -> None:

@@ -10,11 +10,12 @@ resident, so two never meet. `HARDSAVE_SOCKET` tells the agent of a `hardsave ru
 hooks, where it is. Other hooks look at a `meeting`: a link that leads to it, if one of them has
 left a resident behind. Both sides talk only to processes of the same user.
 
-    hook      hardsave 1 LENGTH\n   then LENGTH bytes: fields, an empty one, the hook's own input
+    hook      hardsave 2 LENGTH\n   then LENGTH bytes: fields, an empty one, the hook's own input
     resident  no WHY\n              it will not: another protocol, another store, no sense at all
               taken\n               it has the whole request, and will see to it whoever dies next
               saved\n               the checkpoint is there
-              noted\n               it could not be saved, and a note in the spool says why
+              noted SAYS\n          it could not be saved, and a note in the spool says why; SAYS is
+                                    what the hook shall print, mostly nothing
 
 Each request brings the id of the checkpoint that is to be made. A hook that gets no `taken` in
 half a second (nobody there, a stale socket, a process that is stopped), or whose resident is gone
@@ -31,13 +32,13 @@ VARIABLE = "HARDSAVE_SOCKET"
 SWITCH, OFF = "HARDSAVE_RESIDENT", "off"  # then hooks leave nobody behind, and look for nobody
 MEETINGS = "residents"  # where the links lie, among the user's data
 BESIDE = "-run-"  # what a socket's name has after its store's
-PROTOCOL = 1  # raised with every change of what is said; a resident refuses others
+PROTOCOL = 2  # raised with every change of what is said; a resident refuses others
 GREETING = b"hardsave"
 TAKEN, SAVED, NOTED, NO = b"taken", b"saved", b"noted", b"no"
 LARGEST_INPUT = 64 * 1024 * 1024
 TAKING_SECONDS = 0.5
 BUDGET_SECONDS = 10.0  # of a hook in all
-_LONGEST_ANSWER = 1000
+_LONGEST_ANSWER = 4096
 _LONGEST_PATH = 100  # of a socket's path, in bytes: 104 on some systems, 108 on Linux
 _OWN_VARIABLES = ("HARDSAVE_", "CLAUDE_", "CODEX_", "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "HOME=")
 _WHERE = ("HARDSAVE_STORE", "CLAUDE_PROJECT_DIR")  # what tells a hook where to save
@@ -96,24 +97,25 @@ def meeting(environment: "Mapping[str, str]", directory: str) -> str | None:
     return f"{data}/hardsave/{MEETINGS}/{number:016x}"
 
 
-def hand_over(path: str, message: bytes, *, seconds: float = BUDGET_SECONDS) -> bool:
-    """Whether a resident has seen to it, or is at it. False: it is the caller's to do."""
+def hand_over(path: str, message: bytes, *, seconds: float = BUDGET_SECONDS) -> bytes | None:
+    """What to say, if a resident has seen to it or is at it. None: it is the caller's to do."""
     try:
         talk = _connected(path)
     except OSError:
-        return False
+        return None
     try:
         talk.sendall(message)
         answer, rest = _line(talk, b"", TAKING_SECONDS)
         if answer != TAKEN:
-            return False
+            return None
         try:
             answer, _ = _line(talk, rest, seconds)
         except TimeoutError:
-            return True
-        return answer in (SAVED, NOTED)
+            return b""
+        word, _, said = answer.partition(b" ")
+        return said if word in (SAVED, NOTED) else None
     except OSError:
-        return False
+        return None
     finally:
         talk.close()
 

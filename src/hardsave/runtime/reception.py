@@ -54,8 +54,9 @@ class Desk(Protocol):
     def objection(self, request: Request) -> str | None:
         """Why this is somebody else's to do."""
 
-    def save(self, request: Request) -> bool:
-        """Do it: True if the checkpoint is there, False if a note says why not.
+    def save(self, request: Request) -> bytes | None:
+        """Do it: None if the checkpoint is there; what the hook shall say, perhaps nothing, if a
+        note says why not.
 
         What it raises is logged, and the hook does the work itself.
         """
@@ -158,9 +159,9 @@ class Reception:
             return
         with suppress(OSError):  # the hook may be gone by now: what it asked for is not
             talk.sendall(TAKEN + b"\n")
-        done = self._desk.save(request)
+        said = self._desk.save(request)
         with suppress(OSError):
-            talk.sendall((SAVED if done else NOTED) + b"\n")
+            talk.sendall((SAVED if said is None else b"%s %s" % (NOTED, said)) + b"\n")
 
 
 def clear(beside: Path) -> None:

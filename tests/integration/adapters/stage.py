@@ -88,6 +88,12 @@ class Stage:
             height=40,
         )
 
+    def broken(self) -> dict[str, str]:
+        """A store that nobody can save in."""
+        path = Path(self.environment["HOME"]) / "broken.db"
+        path.write_text("no store at all\n")
+        return {"HARDSAVE_STORE": str(path)}
+
     def checkpoints(self) -> dict[tuple[str, str | None], Any]:
         """The checkpoints of the one timeline, the newest by each hook and call."""
         (line,) = self.hardsave("timelines")

@@ -209,6 +209,22 @@ def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
         assert "go on" in json.dumps(now[-1])
 
 
+def test_at_a_terminal_its_user_and_not_the_model_is_told_that_nothing_is_saved(
+    tmp_path: Path,
+) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    stage.is_known_to_its_user()
+    assert CLAUDE is not None
+    command = [CLAUDE, "--dangerously-skip-permissions", "do it"]
+    with ScriptedModel([Reply(calls=(bash("echo b", "toolu_1"),)), Reply("It is done.")]) as model:
+        more = {"ANTHROPIC_BASE_URL": model.anthropic_url, **stage.broken()}
+        with stage.screen(command, more) as screen:
+            screen.wait_for("step is NOT saved")
+            screen.wait_for("It is done.")
+        assert "NOT saved" not in json.dumps([each.body for each in model.requests])
+
+
 def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_path: Path) -> None:
     stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")

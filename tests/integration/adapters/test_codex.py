@@ -372,6 +372,22 @@ def test_at_a_terminal_its_user_trusts_the_hooks_and_goes_back(tmp_path: Path) -
     assert check_goes_on(then, now) == []
 
 
+def test_at_a_terminal_its_user_and_not_the_model_is_told_that_nothing_is_saved(
+    tmp_path: Path,
+) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    assert CODEX is not None
+    command = [CODEX, "--dangerously-bypass-approvals-and-sandbox", "do it"]
+    with ScriptedModel([Reply(calls=(shell("echo b", "c1"),)), Reply("It is done.")]) as model:
+        stage.configure(model.openai_url)
+        with stage.screen(command, stage.broken()) as screen:
+            screen.wait_for("step is NOT saved")
+            screen.wait_for("It is done.")
+            _quit(screen)
+        assert "NOT saved" not in json.dumps([each.body for each in model.requests])
+
+
 def _quit(screen: Screen) -> None:
     screen.type("/quit")
     screen.wait_for("/quit")

@@ -7,15 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hardsave
-from hardsave.adapters import alone, child, entry, hook, install, spool
+from hardsave.adapters import alone, child, entry, events, hook, install, spool, warning
 from hardsave.adapters.agents import CLAUDE_CODE
 from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
@@ -94,7 +93,7 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
     broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
     hook.work(told(transcript, "PostToolUse", tool_name="Bash", tool_use_id="t7"), broken)
     (note,) = spool.missed(place(project))
-    assert "Misuse" in note.about["why"]
+    assert "not:a:name" in note.about["why"]
     hook.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
@@ -102,6 +101,42 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
     (missed,) = head.metadata["missed"]
     assert (missed["tool_use_id"], missed["why"]) == ("t7", note.about["why"])
     assert spool.missed(place(project)) == []
+
+
+def called(data: bytes, environment: Mapping[str, str]) -> bytes:
+    """What a hook prints that nobody answers."""
+    own = {key: value for key, value in environment.items() if key != handover.VARIABLE}
+    command = [sys.executable, "-P", "-m", "hardsave.adapters.entry"]
+    own[handover.SWITCH] = handover.OFF
+    done = subprocess.run(command, input=data, env=own, capture_output=True, check=True)
+    assert done.stderr == b""
+    return done.stdout
+
+
+def test_where_a_turn_begins_and_ends_the_user_is_told_that_nothing_is_saved(
+    project: Path, transcript: Path
+) -> None:
+    broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
+    tool = told(transcript, "PostToolUse", tool_name="Bash", tool_use_id="t7")
+    assert called(tool, broken) == b""
+    answer = json.loads(called(told(transcript), broken))
+    assert answer.keys() == {"systemMessage"}
+    assert "the last 2 steps are NOT saved" in answer["systemMessage"]
+    assert "not:a:name" in answer["systemMessage"]
+    assert called(told(transcript, "UserPromptSubmit", agent_id="a1"), broken) == b""  # a subagent
+    assert called(told(transcript), os.environ) == b""  # it works again
+    assert called(tool, broken) == b""
+    told_again = called(told(transcript, "UserPromptSubmit", prompt="go on"), broken)
+    assert b"the last 2 steps" in told_again
+
+
+def test_a_warning_is_one_line_whatever_went_wrong() -> None:
+    event = events.parse(b'{"session_id": "s", "hook_event_name": "Stop"}')
+    for why in ("two\nlines", "\ud83d half", "\0\x1b" * 2_000, "😀" * 2_000):
+        said = warning.warning(event, why, 1)
+        assert b"\n" not in said
+        assert len(said) < 4_000  # what is handed over in one answer
+        assert "the last step is NOT saved" in json.loads(said)["systemMessage"]
 
 
 def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
@@ -159,7 +194,7 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
             time.sleep(0.01)
         done.touch()
 
-    assert not child.detached(job, seconds=0.05)
+    assert child.detached(job, seconds=0.05) is None
     assert not done.exists()
     (tmp_path / "go").touch()
     while not done.exists():  # it goes on by itself
@@ -170,12 +205,12 @@ def test_a_job_holds_nothing_open_that_somebody_waits_for(tmp_path: Path) -> Non
     """As an agent waits for the end of whatever it has let its hook inherit."""
     reads, writes = os.pipe()
 
-    def job(let_go: Callable[[], None]) -> None:
-        let_go()
+    def job(let_go: Callable[[bytes], None]) -> None:
+        let_go(b"done")
         while not (tmp_path / "end").exists():
             time.sleep(0.01)
 
-    assert child.detached(job, seconds=30)
+    assert child.detached(job, seconds=30) == b"done"
     os.close(writes)
     try:
         assert select.select([reads], [], [], 30)[0] == [reads]
@@ -188,14 +223,14 @@ def test_a_job_holds_nothing_open_that_somebody_waits_for(tmp_path: Path) -> Non
 def test_nobody_waits_for_what_a_job_does_after_it_has_let_go(tmp_path: Path) -> None:
     done = tmp_path / "done"
 
-    def job(let_go: Callable[[], None]) -> None:
-        let_go()
+    def job(let_go: Callable[[bytes], None]) -> None:
+        let_go(b"done")
         while not (tmp_path / "go").exists():
             time.sleep(0.01)
-        let_go()  # nobody is there any more
+        let_go(b"more")  # nobody is there any more
         done.touch()
 
-    assert child.detached(job, seconds=30)
+    assert child.detached(job, seconds=30) == b"done"
     assert not done.exists()
     (tmp_path / "go").touch()
     while not done.exists():
@@ -211,7 +246,7 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
         hook.save = lambda *_: dies()  # in the child alone
         hook.work(told(transcript), os.environ)
 
-    assert child.detached(job, seconds=30)
+    assert child.detached(job, seconds=30) == b""
     (note,) = spool.missed(place(project))
     assert note.about["hook"] == "Stop"
     assert "why" not in note.about
@@ -270,9 +305,8 @@ def test_who_waits_for_the_work_loads_nothing_of_it() -> None:
 def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def takes_its_time(*_: object) -> bool:
+    def takes_its_time(*_: object) -> None:
         now[0] += handover.BUDGET_SECONDS - 1
-        return False
 
     now, given = [100.0], []
     monkeypatch.setattr(handover, "hand_over", takes_its_time)
@@ -329,9 +363,12 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
     monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
     for name in ("PostToolUse", "Stop", "SessionEnd"):
         data, at = told(transcript, name), time.time_ns()
-        let_go = partial(happened.append, "let go")
+
+        def let_go(said: bytes) -> None:
+            happened.append(f"let go, with {said!r}")
+
         alone.work(data, [], handover.new_id(), at, (os.getppid(), os.getsid(0)), let_go)
     signal.alarm(0)
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
-    assert happened == ["let go", "kept up after SessionEnd"]
+    assert happened == ["let go, with b''", "kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []
