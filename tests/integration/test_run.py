@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -27,11 +28,12 @@ class Stage:
         self.work = base / "work"
         self.work.mkdir()
         self.store = base / "store.db"
+        self.surroundings = {**os.environ, "XDG_DATA_HOME": str(base / "data")}
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, script: str, *options: str) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "hardsave", "run", *options, "--", "bash", "-c", script]
-        environment = {**os.environ, "HARDSAVE_STORE": str(self.store)}
+        environment = {**self.surroundings, "HARDSAVE_STORE": str(self.store)}
         made = subprocess.Popen(
             command, cwd=self.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -47,10 +49,13 @@ class Stage:
         """To where it began, with what other people see."""
         with hardsave.open(f"sqlite:///{self.store}") as vault:
             (line,) = vault.timelines()
-        command = ["rewind", f"{line.name}:1", "--yes", "--store", str(self.store)]
+        return self.hardsave("rewind", f"{line.name}:1", "--yes")
+
+    def hardsave(self, *command: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "hardsave", *command],
+            [sys.executable, "-m", "hardsave", *command, "--store", str(self.store)],
             cwd=self.work,
+            env=self.surroundings,
             capture_output=True,
             text=True,
             check=True,
@@ -161,6 +166,31 @@ def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
     (stage.work / "go").touch()
     assert agent.wait(timeout=LIMIT) == 3
     assert (stage.work / "out").read_text() == "done\n"
+    told = "is NOT saved: the process beside the agent was killed"
+    assert told in stage.hardsave("log").stderr
+    assert told in stage.hardsave("status").stderr
+    assert stage.run("true").returncode == 0  # the next one has it all, and says so
+    stage.wait_for_the_end()
+    assert told not in stage.hardsave("log", "--all").stderr
+    (missed,) = json.loads(stage.hardsave("log", "--json").stdout)[-1]["metadata"]["missed"]
+    assert missed["why"] == "the process beside the agent was killed"
+
+
+def test_what_cannot_be_saved_is_told_to_whoever_looks(stage: Stage) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, before[1]))  # no file may grow beyond that
+    try:
+        done = stage.run("for i in 1 2 3 4; do head -c 1500000 /dev/urandom > $i; done")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.returncode == 0
+    stage.wait_for_the_end()
+    assert "could not be saved" in stage.log()
+    for command in ("log", "status"):
+        assert ":1 is NOT saved: " in stage.hardsave(command).stderr
+    assert json.loads(stage.hardsave("status", "--json").stdout)["missed"][0]["hook"] == "run"
+    stage.hardsave("save")
+    assert "NOT saved" not in stage.hardsave("status").stderr
 
 
 def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:

@@ -24,7 +24,6 @@ from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01
-_MANY = 20  # missed saves that one checkpoint names
 
 
 Opened = Callable[[Path], AbstractContextManager[hardsave.Vault]]
@@ -106,7 +105,9 @@ def work(
     else:
         spool.fail(note, why)
     if afterwards is not None:
-        said = b"" if why is None or is_made else warning(event, why, len(spool.missed(place)))
+        said = b""
+        if why is not None and not is_made:
+            said = warning(event, why, spool.count(spool.missed(place)))
         afterwards(Outcome(event, project, why is None, said))
     return why is None
 
@@ -154,7 +155,7 @@ def save(
     name = _timeline(agent, event, environment)
     notes = spool.missed(place)
     unsaved = [note for note in notes if not _is_in(vault, note)]
-    about = event.metadata(agent.name) | _missed(unsaved)
+    about = event.metadata(agent.name) | spool.listed(unsaved)
     made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
     if made.metadata.get("missed") != about.get("missed"):
         return False  # another was quicker, and knew of other notes
@@ -187,22 +188,10 @@ def is_there(vault: hardsave.Vault, id: str) -> bool:
         return False
 
 
-def _missed(notes: Sequence[spool.Note]) -> dict[str, Any]:
-    if not notes:
-        return {}
-    return {"missed": [_told(note) for note in notes[-_MANY:]], "missed_count": len(notes)}
-
-
 def _timeline(agent: Agent, event: Event, environment: Mapping[str, str]) -> str:
     """The one that was named; of the session that this one goes on from; or its own."""
     told = environment.get("HARDSAVE_TIMELINE") or spool.timeline(environment, event.session)
     return told or events.timeline(agent.program, event.session)
-
-
-def _told(note: spool.Note) -> dict[str, Any]:
-    keys = ("hook", "tool", "tool_use_id", "at", "why")
-    told = {key: note.about[key] for key in keys if key in note.about}
-    return {"why": "the hook was killed", **told}
 
 
 def _put(

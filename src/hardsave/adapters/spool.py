@@ -9,7 +9,7 @@ them there would look like a store.
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 from hardsave import config
 from hardsave.stores.processes import UNKNOWN, is_there, started
 
+RUN = "run"  # in the place of a hook's name: the process beside an agent
 _SUFFIX = ".json"
 _LARGEST = 64 * 1024
+_MANY = 20  # missed saves that one checkpoint names
 
 
 class Note(NamedTuple):
@@ -26,6 +28,12 @@ class Note(NamedTuple):
 
     path: Path
     about: Mapping[str, Any]
+
+    @property
+    def why(self) -> str:
+        """Why it was not done, as far as is known."""
+        died = "the process beside the agent" if self.about.get("hook") == RUN else "the hook"
+        return str(self.about.get("why") or f"{died} was killed")
 
     @property
     def is_under_way(self) -> bool:
@@ -69,6 +77,28 @@ def missed(place: Path) -> list[Note]:
     except FileNotFoundError:
         return []
     return [note for note in map(_read, paths) if note is not None and not note.is_under_way]
+
+
+def listed(notes: Sequence[Note]) -> dict[str, Any]:
+    """What the metadata of the next checkpoint says about them; nothing about none."""
+    if not notes:
+        return {}
+    return {"missed": [_told(note) for note in notes[-_MANY:]], "missed_count": count(notes)}
+
+
+def count(notes: Sequence[Note]) -> int:
+    """How many saves they are about. A run has one note for all that it has tried in vain."""
+    return sum(_tries(note.about) for note in notes)
+
+
+def _tries(about: Mapping[str, Any]) -> int:
+    found = about.get("count")
+    return found if isinstance(found, int) and found > 0 else 1
+
+
+def _told(note: Note) -> dict[str, Any]:
+    keys = ("hook", "tool", "tool_use_id", "at", "count")
+    return {**{key: note.about[key] for key in keys if key in note.about}, "why": note.why}
 
 
 # A session that goes on from a rewind saves on the timeline that was rewound

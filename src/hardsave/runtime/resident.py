@@ -8,7 +8,8 @@ Whatever goes wrong here is written to a log beside the store.
 
     hardsave run → forks away `python -m` PROGRAM → waits until it is ready → becomes the agent
 
-PROGRAM calls `main`, and brings along who answers the agent's hooks: see `handover`.
+PROGRAM calls `main`, and brings along who answers the agent's hooks (see `handover`), and who keeps
+in mind what could not be saved.
 """
 
 import json
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import hardsave
 from hardsave.errors import HardsaveError
@@ -60,13 +61,34 @@ class Task(NamedTuple):
         return cls(**json.loads(text))
 
 
+class Misses(Protocol):
+    """Keeps in mind what could not be saved, where people and the next checkpoint find it."""
+
+    def about(self) -> Mapping[str, Any]:
+        """What the next checkpoint tells of it."""
+
+    def saved(self, checkpoint: str) -> None:
+        """A checkpoint has told it."""
+
+    def failed(self, why: str) -> None:
+        """A save came to nothing."""
+
+    def ended(self) -> None:
+        """Nothing more is to come."""
+
+
 class Resident:
     """Saves a workspace on a timeline until it is told to end."""
 
     def __init__(
-        self, line: hardsave.Timeline, workspace: hardsave.Workspace, command: Sequence[str]
+        self,
+        line: hardsave.Timeline,
+        workspace: hardsave.Workspace,
+        command: Sequence[str],
+        misses: Misses,
     ) -> None:
         self._line = line
+        self._misses = misses
         self._workspace = workspace
         self._about: Mapping[str, Any] = {"command": list(command)}
         self._left: Sequence[Survivor] = ()
@@ -87,6 +109,7 @@ class Resident:
                 if eyes.wait(quiet=_QUIET, limit=_LIMIT):
                     self._save_changes("running")
         self._save("ended")
+        self._misses.ended()
 
     def end(self, left: Sequence[Survivor] = ()) -> None:
         """To be called from any thread, or a signal's handler. `left` goes on without us."""
@@ -101,8 +124,8 @@ class Resident:
         try:
             if self._is_news():
                 self._save(status)
-        except HardsaveError:
-            self._failed()
+        except HardsaveError as error:
+            self._failed(error)
 
     def _is_news(self) -> bool:
         head = self._line.head
@@ -113,35 +136,38 @@ class Resident:
     def _save(self, status: str) -> None:
         try:
             self._snapshot(status)
-        except HardsaveError:
-            self._failed()
+        except HardsaveError as error:
+            self._failed(error)
 
     def _snapshot(self, status: str) -> None:
-        self._line.snapshot(
+        saved = self._line.snapshot(
             self._workspace,
             status=status,
             description=told(self._left) if status == "ended" else "",
-            metadata={**self._about, **_listed(self._left)},
+            metadata={**self._about, **_listed(self._left), **self._misses.about()},
         )
         self.saves += 1
+        self._misses.saved(saved.id)
 
-    def _failed(self) -> None:
+    def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""
         self.failed_saves += 1
         _log.exception("the workspace could not be saved")
+        self._misses.failed(str(error))
 
 
 OpenDesk = Callable[[hardsave.Vault, Task], Desk]
+OpenMisses = Callable[[Task], Misses]
 
 
-def main(argv: Sequence[str], open_desk: OpenDesk) -> int:
+def main(argv: Sequence[str], open_desk: OpenDesk, open_misses: OpenMisses) -> int:
     task = Task.load(argv[0])
     os.close(os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # ours alone
     logging.basicConfig(
         filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     try:
-        _reside(task, open_desk)
+        _reside(task, open_desk, open_misses(task))
     except BaseException as error:  # noqa: BLE001 # nobody else will hear of it
         _log.exception("the resident of %s gives up", task.workspace)
         _tell(task.ready, f"{type(error).__name__}: {error}".encode()[:_LONGEST_REASON])
@@ -151,10 +177,10 @@ def main(argv: Sequence[str], open_desk: OpenDesk) -> int:
     return 0
 
 
-def _reside(task: Task, open_desk: OpenDesk) -> None:
+def _reside(task: Task, open_desk: OpenDesk, misses: Misses) -> None:
     with hardsave.open(task.store) as vault:
         line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
-        resident = Resident(line, workspace, task.command)
+        resident = Resident(line, workspace, task.command, misses)
         look = partial(survivors.find, handover.VARIABLE, task.socket)
         signal.signal(signal.SIGTERM, lambda *_: resident.end(look()))
         ours = (Life(task.agent), look, resident)

@@ -146,7 +146,7 @@ def test_the_doctor_knows_whether_codex_trusts_us(run: Run, hooks: Path) -> None
 
 def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
     hook.work(b"nonsense", os.environ)
-    found = {each["what"]: each for each in run("doctor", "--json").data}["saves of hooks"]
+    found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
     assert found["level"] == "warning"
     assert found["message"].startswith("1 save missed, the last: not the words of a hook")
 

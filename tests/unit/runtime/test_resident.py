@@ -1,11 +1,15 @@
 """What a resident takes for a burst that is worth a checkpoint."""
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import hardsave
+from hardsave.adapters import spool
+from hardsave.adapters.missing import RunMisses
 from hardsave.runtime.resident import Resident
 
 
@@ -19,7 +23,8 @@ def vault(tmp_path: Path) -> Iterator[hardsave.Vault]:
 def looks(vault: hardsave.Vault, name: str, work: Path) -> int:
     """A resident looks as it does after a burst; how many checkpoints its timeline has then."""
     line = vault.timeline(name)
-    Resident(line, vault.workspace(work), ["agent"])._save_changes("running")
+    misses = RunMisses(work.parent / "notes")
+    Resident(line, vault.workspace(work), ["agent"], misses)._save_changes("running")
     return len(line)
 
 
@@ -48,3 +53,64 @@ def test_a_rewind_is_not_saved_again(vault: hardsave.Vault, tmp_path: Path) -> N
     vault.timeline("a").rewind("a:1")
     assert (work / "f").read_text() == "one"
     assert looks(vault, "a", work) == 2
+
+
+# What could not be saved
+
+
+def test_what_could_not_be_saved_is_noted_until_a_checkpoint_tells_it(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    work, place = tmp_path / "work", tmp_path / "notes"
+    line = vault.timeline("a")
+    resident = Resident(line, vault.workspace(work), ["agent"], RunMisses(place))
+    (work / "f").write_text("one")
+    resident._save_changes("running")
+    assert spool.missed(place) == []  # somebody is at work
+    work.rename(tmp_path / "away")
+    resident._save_changes("running")
+    resident._save_changes("running")
+    (note,) = spool.missed(place)
+    first = line.head
+    assert first is not None
+    assert (note.about["saved"], spool.count([note])) == (first.id, 2)
+    (tmp_path / "away").rename(work)
+    (work / "f").write_text("two")
+    resident._save_changes("running")
+    assert spool.missed(place) == []
+    head = line.head
+    assert head is not None
+    assert head.metadata["missed_count"] == 2
+    assert head.metadata["missed"][0]["why"] == note.why
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_only_what_failed_at_the_end_stays_noted(tmp_path: Path, fails: bool) -> None:
+    misses = RunMisses(tmp_path)
+    assert misses.about() == {}
+    misses.saved("chk_1")
+    if fails:
+        misses.failed("no room")
+    misses.ended()
+    assert [note.why for note in spool.missed(tmp_path)] == (["no room"] if fails else [])
+    assert len(list(tmp_path.iterdir())) == fails
+
+
+def test_one_that_was_killed_leaves_its_note(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        RunMisses(tmp_path).saved("chk_1")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (note,) = spool.missed(tmp_path)
+    assert note.why == "the process beside the agent was killed"
+
+
+def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    misses = RunMisses(tmp_path / "file" / "notes")
+    assert misses.about() == {}
+    misses.failed("no room")
+    misses.saved("chk_1")
+    misses.ended()
+    assert (tmp_path / "file").read_text() == "in the way"

@@ -156,9 +156,8 @@ def _missed(what: str, session: Session) -> Finding:
     missed = spool.missed(spool.folder(os.environ, _directory(session)))
     if not missed:
         return Finding(what, "ok", "none was missed")
-    last = str(missed[-1].about.get("why", "the hook was killed"))
-    message = f"{words.count(len(missed), 'save')} missed, the last: {last}"
-    return Finding(what, "warning", message, "the next checkpoint of a hook will list them")
+    message = f"{words.count(spool.count(missed), 'save')} missed, the last: {missed[-1].why}"
+    return Finding(what, "warning", message, "the next checkpoint of a hook or a run lists them")
 
 
 def _resident(what: str, session: Session) -> Finding:
@@ -208,7 +207,7 @@ LOOKS: dict[str, Look] = {
     "watching": _watches,
     "Claude Code": _hooks("claude-code"),
     "Codex": _hooks("codex"),
-    "saves of hooks": _missed,
+    "missed saves": _missed,
     "resident": _resident,
 }
 

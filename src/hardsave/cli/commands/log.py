@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint, Timeline
-from hardsave.cli import data, graph, moments, words
+from hardsave.cli import data, graph, moments, unsaved, words
 from hardsave.cli.arguments import TIMELINE
 from hardsave.cli.command import command
 from hardsave.cli.facts import Facts, Known
@@ -67,6 +67,7 @@ def log(
     session.out.result(
         lambda: _data(session, found), lambda: _lines(session, found, line), paged=True
     )
+    unsaved.say(session)
     _hint(session, found, line, limit)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import changes, data, moments, words
+from hardsave.cli import changes, data, moments, unsaved, words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 
@@ -39,6 +39,7 @@ def status(session: Session, full: bool) -> None:
     session.out.result(
         lambda: _data(session, found, head), lambda: _lines(session, found, head, full=full)
     )
+    unsaved.say(session)
     _hint(session, found)
 
 
@@ -51,6 +52,7 @@ def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[st
         "files": data.files(found.files),
         "not_captured": data.left_out(found.not_captured),
         "git": data.git(found.git),
+        "missed": unsaved.listed(unsaved.standing(session)),
     }
 
 
