@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.adapters import depth
 from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
+from hardsave.objects import depth
 
 TYPES = frozenset(
     {

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.adapters import depth
 from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown
+from hardsave.objects import depth
 
 TYPES = frozenset(
     {

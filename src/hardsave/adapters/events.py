@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hardsave.adapters import depth
+from hardsave.objects import depth
 
 _DESCRIPTION = 200
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hardsave.adapters.depth import DEEPEST, loads
+from hardsave.objects.depth import DEEPEST, loads
 
 
 def nested(levels: int) -> str:
