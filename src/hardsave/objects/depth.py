@@ -15,9 +15,14 @@ def loads(text: str | bytes) -> Any:
     """As `json.loads`; `ValueError` if it is nested too deep, or is no JSON."""
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
+    check(text)
+    return json.loads(text)
+
+
+def check(text: str) -> None:
+    """`ValueError` if `loads` would find it nested too deep."""
     if text.count("[") + text.count("{") > DEEPEST and _is_too_deep(text):
         raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-    return json.loads(text)
 
 
 def _is_too_deep(text: str) -> bool:

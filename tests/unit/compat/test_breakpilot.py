@@ -1,5 +1,6 @@
 """Breakpilot's checkpoints, in memory and on a file, without the faults of the original."""
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -36,6 +37,12 @@ def manager(vault: hardsave.Vault) -> CheckpointManager:
 
 def ids(manager: CheckpointManager) -> list[str]:
     return [checkpoint.id for checkpoint in manager]
+
+
+def exported(**about: Any) -> str:
+    """An export of one checkpoint, as somebody else might have written it."""
+    one = {"id": "s:7", "name": "a", "timestamp": "2024-05-01T12:00:00+02:00", "data": {}}
+    return json.dumps([{**one, **about}])
 
 
 def moment(seconds: float) -> datetime:
@@ -327,12 +334,63 @@ def test_imported_times_are_the_original_ones(vault: hardsave.Vault) -> None:
         '["s:1"]',
         '[{"id": 1, "name": "a", "data": {}, "timestamp": "2024-05-01"}]',
         '[{"id": "s:1", "name": "a", "data": {}, "timestamp": "?"}]',
+        "[" * 100_000,
+        exported(id="s:" + "9" * 5_000),
+        exported(id="s:9223372036854775808"),
+        exported(id="x" * 30_001),
+        exported(name="x" * 30_001),
+        exported(timestamp="9999-12-31T23:59:59-12:00"),
+        exported(timestamp="0001-01-01T00:00:00+12:00"),
+        exported(timestamp=5),
+        exported(data=[1]),
+        exported(data=None),
+        exported(metadata=5),
+        exported(metadata=None),
+        '[{"id": "s:1", "name": "a", "data": {"n": ' + "9" * 5_000 + '}, "timestamp": "2024"}]',
     ],
+    ids=itertools.count(),
 )
 def test_what_is_no_export_changes_nothing(manager: CheckpointManager, wrong: str) -> None:
+    good = exported(id="s:1")[1:-1]
     with pytest.raises(hardsave.Misuse):
         manager.import_checkpoints(wrong)
+    with pytest.raises(hardsave.Misuse):
+        manager.import_checkpoints(f"[{good},{wrong[1:]}")
     assert len(manager) == 0
+
+
+def test_what_is_wrong_in_an_export_is_named(manager: CheckpointManager) -> None:
+    good, bad = exported()[1:-1], exported(metadata=5)[1:-1]
+    with pytest.raises(hardsave.Misuse, match="metadata of checkpoint 2 of this export is a dict"):
+        manager.import_checkpoints(f"[{good}, {bad}]")
+
+
+def test_the_highest_number_can_be_imported_and_is_not_given_out_again(
+    manager: CheckpointManager,
+) -> None:
+    manager.import_checkpoints(exported(id=f"s:{2**63 - 1}"))
+    assert manager.create("a", {}).id == f"s:{2**63}"
+    assert len(manager.export()) > 0
+
+
+def test_what_is_too_deep_to_be_imported_is_not_exported(manager: CheckpointManager) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"in": deep}
+    manager.create("a", deep)
+    assert manager.rollback_to("s:1") == deep
+    with pytest.raises(hardsave.Misuse, match="nested"):
+        manager.export()
+
+
+def test_the_ends_of_time_mean_all(manager: CheckpointManager) -> None:
+    first, last = datetime(1, 1, 1), datetime(9999, 12, 31, 23)  # noqa: DTZ001 # that is the test
+    manager.create("a", {})
+    assert len(manager.get_since(first)) == 1
+    assert len(manager.get_between(first, last)) == 1
+    assert manager.get_since(last) == []
+    with pytest.raises(hardsave.Misuse, match="timestamp is a datetime, not str"):
+        manager.get_since("2024-01-01")  # type: ignore[arg-type] # that is the test
 
 
 def test_what_json_cannot_hold_is_kept_and_said_at_export(manager: CheckpointManager) -> None:

@@ -395,6 +395,9 @@ def test_a_file_is_taken_in_whole_also_if_that_is_interrupted(
         {"task_id": "x", "task_text": "x", "state": "odd"},
         {"task_id": "\ud800", "task_text": "x", "state": "pending"},
         {"task_id": "x", "task_text": "x", "state": "failed", "attempts": "two"},
+        {"task_id": "x", "task_text": "x", "state": "failed", "attempts": 10**9},
+        {"task_id": "x" * 501, "task_text": "x", "state": "pending"},
+        {"task_id": "x", "task_text": "\ud800", "state": "pending"},
     ],
 )
 def test_of_a_file_that_is_not_understood_nothing_is_taken_in(

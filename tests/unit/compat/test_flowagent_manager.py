@@ -175,7 +175,7 @@ def test_a_storage_without_the_three_methods_cannot_be_made() -> None:
 
 def test_odd_numbers_are_refused() -> None:
     manager = CheckpointManager()
-    with pytest.raises(Misuse, match="limit and offset"):
+    with pytest.raises(Misuse, match="limit is not negative"):
         run(manager.list_by_user("a", limit=-1))
     with pytest.raises(Misuse, match="max_age_days"):
         run(manager.cleanup_old_checkpoints(-1))

@@ -251,6 +251,96 @@ def test_any_text_is_an_id_a_user_and_a_status(make: Make, odd: str) -> None:
     run(session())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user_id", None),
+        ("user_id", 5),
+        ("id", None),
+        ("status", 5),
+        ("collected_fields", [1]),
+        ("message_history", "hi"),
+        ("parent_checkpoint_id", 5),
+        ("version", True),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused_and_nothing_changes(
+    make: Make, name: str, value: Any
+) -> None:
+    async def session() -> None:
+        storage = make(10)
+        await fill(storage, 1)
+        odd = checkpoint(2)
+        setattr(odd, name, value)
+        with pytest.raises(Misuse, match=name):
+            await storage.save(odd)
+        assert ids(await storage.list_by_user("user_123", 50, 0)) == ["chk_user_123_1"]
+
+    run(session())
+
+
+ODD_CALLS: list[tuple[str, tuple[Any, ...]]] = [
+    ("load", (None,)),
+    ("list_by_user", (None, 50, 0)),
+    ("list_light", (5, 50, 0)),
+    ("list_by_user", ("a", "x", 0)),
+    ("list_by_user", ("a", 50, -1)),
+    ("list_light", ("a", -1, 0)),
+    ("clear_user", (None,)),
+    ("clear_before", ("yesterday",)),
+    ("clear_before", (None,)),
+    ("cleanup_old_checkpoints", ("x",)),
+    ("cleanup_old_checkpoints", (None,)),
+    ("cleanup_old_checkpoints", (float("nan"),)),
+    ("clear_user_history", (None,)),
+]
+
+
+@pytest.mark.parametrize(("method", "arguments"), ODD_CALLS)
+def test_a_call_that_cannot_be_meant_is_refused(
+    make: Make, method: str, arguments: tuple[Any, ...]
+) -> None:
+    async def session() -> None:
+        storage = make(10)
+        await fill(storage, 1)
+        called = storage if hasattr(storage, method) else CheckpointManager(storage)
+        with pytest.raises(Misuse):
+            await getattr(called, method)(*arguments)
+        assert len(await storage.list_by_user("user_123", 50, 0)) == 1
+
+    run(session())
+
+
+@pytest.mark.parametrize("days", [10**9, float("inf")])
+def test_nothing_is_older_than_time_itself(make: Make, days: float) -> None:
+    async def session() -> None:
+        storage = make(10)
+        await fill(storage, 1)
+        assert await CheckpointManager(storage).cleanup_old_checkpoints(days) == 0
+        naive = (NOW + timedelta(days=2)).replace(tzinfo=None)  # taken as local
+        assert await storage.clear_before(naive) == 1
+
+    run(session())
+
+
+def test_what_is_nested_deep_is_loaded_again(make: Make) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(500):
+        deep = {"in": deep}
+
+    async def session() -> None:
+        storage = make(10)
+        await storage.save(checkpoint(1, context=deep))
+        found = await storage.load("chk_user_123_1")
+        assert found is not None
+        levels, inner = 0, found.context
+        while inner:
+            levels, inner = levels + 1, inner["in"]
+        assert levels == 500
+
+    run(session())
+
+
 def test_clearing_a_user_counts_and_leaves_the_others(make: Make) -> None:
     async def session() -> None:
         storage = make(10)
@@ -303,6 +393,8 @@ def test_many_saves_at_once_lose_nothing(make: Make) -> None:
 def test_limits_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="max_checkpoints is at least 1"):
         InMemoryCheckpointStorage(max_checkpoints=0)
+    with pytest.raises(Misuse, match="max_checkpoints is a whole number"):
+        InMemoryCheckpointStorage(max_checkpoints="many")  # type: ignore[arg-type] # the test
     with pytest.raises(Misuse, match="max_checkpoints_per_user"):
         SQLiteCheckpointStorage(tmp_path / "a.db", max_checkpoints_per_user=0)
 

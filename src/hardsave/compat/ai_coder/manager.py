@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import hardsave
+from hardsave.compat import foreign
 from hardsave.compat.ai_coder.records import VERSION, AgentCheckpoint, CheckpointMetadata
 from hardsave.compat.names import fitting
 from hardsave.timeline import names
@@ -107,10 +108,11 @@ class CheckpointManager:
 
     def _save(self, checkpoint: AgentCheckpoint) -> None:
         moment = self._now().isoformat(timespec="milliseconds")
-        whole = replace(checkpoint, last_updated=moment, version=VERSION)
+        whole = replace(checkpoint, last_updated=moment, version=VERSION).to_dict()
         try:
+            AgentCheckpoint.from_dict(whole)  # what could not be loaded again is not saved
             self._line(checkpoint.job_id).save(
-                whole.to_dict(),
+                whole,
                 metadata={"turns": checkpoint.turns, "last_updated": moment},
                 expect=hardsave.ANY_HEAD,
             )
@@ -124,14 +126,18 @@ class CheckpointManager:
         return None if data is None else AgentCheckpoint.from_dict(data)
 
     def _live(self, line: hardsave.Timeline) -> hardsave.Checkpoint | None:
-        """Its latest checkpoint, if a manager has saved it and its time has not passed."""
+        """Its latest checkpoint, if a manager has saved it and its time has not passed. Others
+        may have saved anything under such a name."""
         head = line.head
         saved = None if head is None else head.metadata.get("last_updated")
-        if saved is None or self._now() >= datetime.fromisoformat(saved) + self._ttl:
+        try:
+            age = self._now() - foreign.moment(saved, "last_updated")
+        except hardsave.Misuse:
             return None
-        return head
+        return head if age < self._ttl else None
 
-    def _migrated(self, job_id: str, data: dict[str, Any]) -> dict[str, Any] | None:
+    def _migrated(self, job_id: str, data: Any) -> dict[str, Any] | None:
+        foreign.check(data, dict, f"what is saved of job {job_id!r}")
         while data.get("version") != VERSION:
             found = data.get("version")
             step = self._migrators.get(found) if isinstance(found, int) else None
@@ -144,9 +150,10 @@ class CheckpointManager:
                 )
                 return None
             data = step(data)
+            foreign.check(data, dict, f"what the migrator of version {found} gives")
             if data.get("version") == found:
                 raise hardsave.Misuse(f"the migrator of version {found} gives that version again")
-        return data
+        return dict(data)
 
     def _delete(self, job_id: str) -> bool:
         line = self._line(job_id)
@@ -164,16 +171,21 @@ class CheckpointManager:
     def _active(self) -> list[str]:
         lines = [line for line in self._vault.timelines() if line.name.startswith(_PREFIX)]
         live = [(line.name, head) for line in lines if (head := self._live(line)) is not None]
-        read = [(name, head.created_at, head.read()) for name, head in live]
+        read = [(name, head.created_at, self._job(head.read())) for name, head in live]
         found = [
-            (at, str(data["jobId"]))
-            for name, at, data in read
-            if self._is_known(data) and self._line(str(data["jobId"])).name == name  # no fork
+            (at, job)
+            for name, at, job in read
+            if job is not None and self._line(job).name == name  # no fork
         ]
         return [job for _, job in sorted(found, reverse=True)]
 
-    def _is_known(self, data: dict[str, Any]) -> bool:
-        return self._migrated(str(data["jobId"]), data) is not None
+    def _job(self, data: Any) -> str | None:
+        """Whose it is, if it can be loaded."""
+        try:
+            known = self._migrated(str(data["jobId"]), data)
+            return None if known is None else AgentCheckpoint.from_dict(known).job_id
+        except (hardsave.Misuse, KeyError, TypeError, IndexError):
+            return None
 
     def _move(self, job_id: str, new_job_id: str) -> AgentCheckpoint | None:
         """Saved under the new id before it is let go under the old: a crash in between leaves

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any
 
+from hardsave.compat import foreign
 from hardsave.compat.ai_coder import history
 from hardsave.errors import Misuse
 
@@ -20,6 +22,19 @@ _SPELT = {
     "workspace_config": "workspaceConfig",
     "last_updated": "lastUpdated",
     "version": "version",
+}
+
+_KINDS: Mapping[str, type | UnionType] = {
+    "job_id": str,
+    "workspace_id": str,
+    "task_description": str,
+    "messages": list,
+    "turns": int,
+    "max_turns": int,
+    "selected_model": str | None,
+    "workspace_config": dict,
+    "last_updated": str,
+    "version": int,
 }
 
 
@@ -58,11 +73,14 @@ class AgentCheckpoint:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "AgentCheckpoint":
-        if not isinstance(data, Mapping):
-            raise Misuse(f"a checkpoint is a dict, not {type(data).__name__}")
+        """What `to_dict` made; `Misuse` names what is not."""
+        foreign.check(data, Mapping, "a checkpoint")
         unknown = data.keys() - {*_SPELT.values()}
         if unknown:
             raise Misuse(f"a checkpoint has no {', '.join(sorted(map(repr, unknown)))}")
+        for ours, kind in _KINDS.items():
+            if _SPELT[ours] in data:
+                foreign.check(data[_SPELT[ours]], kind, f"{_SPELT[ours]} of a checkpoint")
         try:
             return cls(**{ours: data[theirs] for ours, theirs in _SPELT.items() if theirs in data})
         except TypeError as error:

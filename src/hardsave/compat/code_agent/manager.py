@@ -19,7 +19,7 @@ from hardsave.compat.code_agent.beside import StatusManager, tick_off
 from hardsave.compat.code_agent.mirror import Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
 from hardsave.compat.code_agent.taking_in import ONCE, take_in
-from hardsave.errors import Conflict, NotFound
+from hardsave.errors import Conflict, NotFound, Unavailable
 from hardsave.stores import processes
 from hardsave.tasks import recovery, settings
 from hardsave.tasks.executor import Runner
@@ -308,7 +308,10 @@ class CheckpointManager:
             return
         try:
             self._mirror.write(self._picture)
-        except OSError as error:  # it is a picture: the work is done, and is in the store
+        except (
+            OSError,
+            Unavailable,
+        ) as error:  # a picture: the work is in the store
             _log.warning("%s cannot be written: %s", self._mirror.path, error)
 
     def _picture(self) -> dict[str, Any]:

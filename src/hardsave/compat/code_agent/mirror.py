@@ -9,14 +9,19 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hardsave.compat import foreign
 from hardsave.compat.code_agent.records import TaskState
-from hardsave.errors import Corrupt, Unavailable
+from hardsave.errors import Corrupt, Misuse, Unavailable
+from hardsave.objects import depth
+from hardsave.tasks import names
+from hardsave.workspace.reading import read_path
 
 KEYS = {"version", "server_state", "tasks", "current_task", "session_id", "last_update"}
+_LARGEST = 256 << 20
+_MOST_ATTEMPTS = 1_000
 
 
 class Mirror:
@@ -53,10 +58,7 @@ class Mirror:
     def found(self) -> dict[str, Any] | None:
         """What a file from before says; None if there is none. Both damaged is `Corrupt`."""
         for path in (self.path, self.backup):
-            try:
-                known = _read(path)
-            except OSError as error:
-                raise Unavailable(f"{path} cannot be read: {error.strerror}") from error
+            known = _read(path)
             if known is not None:
                 return known
         damaged = [path for path in (self.path, self.backup) if path.exists()]
@@ -64,32 +66,43 @@ class Mirror:
             return None
         for path in damaged:
             os.replace(path, _free(path))
-        names = " and ".join(str(path) for path in damaged)
+        both = " and ".join(str(path) for path in damaged)
         raise Corrupt(
-            f"{names} cannot be read, and there is no store behind them; they were set aside as "
+            f"{both} cannot be read, and there is no store behind them; they were set aside as "
             "*.damaged. Put back a copy, or begin anew by calling again"
         )
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     """What a file says, if all of it can be understood: nothing is taken in by halves."""
-    with suppress(FileNotFoundError, ValueError, UnicodeDecodeError, RecursionError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and found.keys() >= KEYS and isinstance(found["tasks"], list):
-            return found if all(map(_is_task, found["tasks"])) else None
-    return None
+    data, problem = read_path(path, limit=_LARGEST)
+    if problem:
+        raise Unavailable(f"{path} cannot be read: {problem}")
+    try:
+        found = depth.loads(b"" if data is None else data)
+        foreign.check(found, dict, "the file")
+        for key in KEYS - found.keys():
+            raise Misuse(f"the file has no {key}")
+        foreign.check(found["tasks"], list, "the list of tasks")
+        for task in found["tasks"]:
+            _check_task(task)
+    except (ValueError, Misuse):
+        return None
+    return dict(found)
 
 
-def _is_task(task: Any) -> bool:
-    return (
-        isinstance(task, dict)
-        and all(isinstance(task.get(key), str) for key in ("task_id", "task_text"))
-        and bool(task["task_id"])
-        and task["task_id"].isprintable()
-        and task.get("state") in [state.value for state in TaskState]
-        and isinstance(task.get("attempts") or 0, int)
-        and isinstance(task.get("metadata") or {}, dict)
-    )
+def _check_task(task: Any) -> None:
+    foreign.check(task, dict, "a task")
+    names.check("the id of a task", task.get("task_id"))
+    names.check_text("the text of a task", task.get("task_text"))
+    attempts = task.get("attempts") or 0
+    foreign.check(attempts, int, "the number of attempts")
+    if not 0 <= attempts <= _MOST_ATTEMPTS:  # each of them is played again
+        raise Misuse(f"a task has at most {_MOST_ATTEMPTS} attempts, not {attempts}")
+    foreign.check(task.get("metadata") or {}, dict, "the metadata of a task")
+    names.check_text("the error of a task", task.get("error_message") or "")
+    if task.get("state") not in [state.value for state in TaskState]:
+        raise Misuse(f"a task has no state {task.get('state')!r}")
 
 
 def _free(path: Path) -> Path:

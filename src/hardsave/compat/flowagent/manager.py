@@ -9,7 +9,9 @@ from typing import Any, Literal, TypeVar, get_args
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from hardsave.compat import foreign
 from hardsave.compat.flowagent.records import Checkpoint, Comparison, compare
+from hardsave.compat.flowagent.shelf import check_page
 from hardsave.compat.flowagent.storage import CheckpointStorage, InMemoryCheckpointStorage
 from hardsave.compat.flowagent.tree import Tree
 from hardsave.errors import Misuse, NotFound
@@ -110,8 +112,7 @@ class CheckpointManager:
         self, user_id: str, limit: int = 50, offset: int = 0, full: bool = False
     ) -> list[Checkpoint]:
         """A user's checkpoints, newest first; without `full` only what tells them apart."""
-        if limit < 0 or offset < 0:
-            raise Misuse(f"limit and offset are not negative ({limit}, {offset})")
+        check_page(limit, offset)
         if full:
             return await self.storage.list_by_user(user_id, limit, offset)
         return await self.storage.list_light(user_id, limit, offset)
@@ -135,9 +136,14 @@ class CheckpointManager:
 
     async def cleanup_old_checkpoints(self, max_age_days: float) -> int:
         """Delete every user's checkpoints that are older. How many there were."""
-        if max_age_days < 0:
+        foreign.check(max_age_days, int | float, "max_age_days")
+        if not max_age_days >= 0:  # nor is what is no number
             raise Misuse(f"max_age_days is not negative ({max_age_days})")
-        return await self.storage.clear_before(self._clock() - timedelta(days=max_age_days))
+        try:
+            moment = self._clock() - timedelta(days=max_age_days)
+        except OverflowError:  # nothing is that old
+            return 0
+        return await self.storage.clear_before(moment)
 
     def on(self, event: EventName) -> Callable[[Handler], Handler]:
         """Decorate a handler of an event: a function or a coroutine function, any number.

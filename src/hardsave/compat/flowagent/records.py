@@ -1,10 +1,13 @@
 """What a checkpoint of an agent holds, and how two of them differ. Plain data."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from types import UnionType
 from typing import Any
 
+from hardsave.compat import foreign
 from hardsave.errors import Misuse, Unstorable
 from hardsave.objects.codec import Codec
 from hardsave.objects.types import DEFAULT_TYPES
@@ -48,7 +51,13 @@ class Checkpoint:
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        self.timestamp = self.timestamp.astimezone(UTC)
+        self.timestamp = foreign.moment(self.timestamp, "the timestamp of a checkpoint")
+
+    def check(self) -> None:
+        """`Misuse` that names the field if one is not what it should be."""
+        for kind, names in _KINDS:
+            for name in names:
+                foreign.check(getattr(self, name), kind, f"the {name} of a checkpoint")
 
     def to_dict(self) -> dict[str, Any]:
         """A copy as plain data; the time as text."""
@@ -56,20 +65,36 @@ class Checkpoint:
         return {**copied, "timestamp": self.timestamp.isoformat()}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Checkpoint":
+    def from_dict(cls, data: Mapping[str, Any]) -> "Checkpoint":
         """What `to_dict` made, and what older versions left out. Other keys are ignored."""
-        known = {one.name: deepcopy(data[one.name]) for one in fields(cls) if one.name in data}
-        moment = known.get("timestamp")
-        if isinstance(moment, str):
-            known["timestamp"] = datetime.fromisoformat(moment)
+        foreign.check(data, Mapping, "a checkpoint")
         try:
-            return cls(**known)
+            made = cls.of({key: deepcopy(value) for key, value in data.items()})
+        except RecursionError as error:
+            raise Misuse("this checkpoint is nested too deep to be copied") from error
+        made.check()
+        return made
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Checkpoint":
+        """The same of values that are nobody else's, as they are."""
+        try:
+            return cls(**{one.name: data[one.name] for one in fields(cls) if one.name in data})
         except TypeError as error:
             raise Misuse(f"this is not a whole checkpoint: {error}") from error
 
     def light(self) -> "Checkpoint":
         """The same without what a listing does not need."""
         return type(self)(**{name: getattr(self, name) for name in LIGHT})
+
+
+_KINDS: tuple[tuple[type | UnionType, tuple[str, ...]], ...] = (
+    (str, ("id", "agent_id", "agent_type", "user_id", "status", "context_summary")),
+    (str | None, ("parent_checkpoint_id", "branch_label")),
+    (dict, ("collected_fields", "metadata", "execution_state", "context")),
+    (list, ("required_fields", "message_history")),
+    (int, ("version",)),
+)
 
 
 @dataclass(frozen=True, slots=True)

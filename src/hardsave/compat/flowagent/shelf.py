@@ -8,6 +8,7 @@ from datetime import datetime
 from blake3 import blake3
 
 import hardsave
+from hardsave.compat import foreign
 from hardsave.compat.flowagent.records import LIGHT, Checkpoint
 from hardsave.compat.names import fitting
 from hardsave.timeline import names
@@ -46,6 +47,7 @@ class Shelf:
 
     def put(self, checkpoint: Checkpoint) -> None:
         """Save it, in the place of one with its id, and let the oldest go."""
+        checkpoint.check()
         line = self._vault.timeline(TIMELINE)
         name = short(checkpoint.id)
         known = self._named(name)
@@ -71,17 +73,21 @@ class Shelf:
 
     def page(self, user_id: str, limit: int, offset: int, *, full: bool) -> list[Checkpoint]:
         """A user's, newest first."""
+        foreign.check(user_id, str, "a user's id")
+        check_page(limit, offset)
         found = [one for one in self._shown() if one.metadata["user_id"] == user_id]
         found.sort(key=lambda one: (one.metadata["timestamp"], one.seq), reverse=True)
         return [(_whole if full else _light)(one) for one in found[offset : offset + limit]]
 
     def clear(self, user_id: str) -> int:
         """Delete what is a user's."""
+        foreign.check(user_id, str, "a user's id")
         return self._delete(lambda one: bool(one.metadata["user_id"] == user_id))
 
     def clear_before(self, moment: datetime) -> int:
         """Delete what is older."""
-        return self._delete(lambda one: bool(one.metadata["timestamp"] < moment))
+        end = foreign.bound(moment, "a moment")
+        return self._delete(lambda one: bool(one.metadata["timestamp"] < end))
 
     def remove(self, name: str) -> None:
         """Delete one by its name."""
@@ -129,11 +135,18 @@ class Shelf:
 
 
 def _whole(saved: hardsave.Checkpoint) -> Checkpoint:
-    return Checkpoint.from_dict(saved.read())
+    return Checkpoint.of(saved.read())
 
 
 def _light(saved: hardsave.Checkpoint) -> Checkpoint:
-    return Checkpoint.from_dict(dict(saved.metadata))
+    return Checkpoint.of(saved.metadata)
+
+
+def check_page(limit: int, offset: int) -> None:
+    for what, number in (("limit", limit), ("offset", offset)):
+        foreign.check(number, int, what)
+        if number < 0:
+            raise hardsave.Misuse(f"{what} is not negative ({number})")
 
 
 def taken(checkpoint_id: str) -> hardsave.Conflict:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import hardsave
+from hardsave.compat import foreign
 from hardsave.compat.flowagent.records import Checkpoint
 from hardsave.compat.flowagent.shelf import Owners, Shelf, short, taken
 from hardsave.compat.names import STAND_IN, fitting
@@ -117,6 +118,7 @@ class SQLiteCheckpointStorage(CheckpointStorage):
         await asyncio.to_thread(self._store.close)
 
     def _save(self, checkpoint: Checkpoint) -> None:
+        checkpoint.check()  # before it has an owner
         name, shelf = short(checkpoint.id), self._shelf(checkpoint.user_id)
         if not self._owners.claim(name, checkpoint.user_id):
             raise taken(checkpoint.id)
@@ -147,5 +149,6 @@ def _opened(db_path: str | Path) -> Store:
 
 
 def _check_limit(what: str, limit: int) -> None:
+    foreign.check(limit, int, what)
     if limit < 1:
         raise Misuse(f"{what} is at least 1, not {limit}")

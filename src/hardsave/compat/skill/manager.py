@@ -1,7 +1,6 @@
 """The manager of the checkpoint skill, over a vault."""
 
 import asyncio
-import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -26,6 +25,7 @@ from hardsave.compat.skill.records import (
     id_for,
 )
 from hardsave.errors import Corrupt, NotFound
+from hardsave.objects import depth
 from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
 from hardsave.workspace.reading import read_path
@@ -147,7 +147,7 @@ class CheckpointManager:
         found = FeatureState()
         if data is not None:
             try:
-                found = features(json.loads(data))
+                found = features(depth.loads(data))
             except ValueError:
                 found = FeatureState()  # not JSON: it is kept as it is all the same
         path = None if data is None else self._mirror.path(id, Path(self._features).name)

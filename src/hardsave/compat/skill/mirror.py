@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hardsave.compat.skill.records import Checkpoint
 from hardsave.logs import log
+from hardsave.objects import depth
 from hardsave.workspace.reading import open_directory, read_beneath
 
 PLACE = ".claude/checkpoints"
@@ -55,7 +56,7 @@ class Mirror:
         finally:
             os.close(project)
         try:
-            known = json.loads(data or b"")
+            known = depth.loads(data or b"")
         except ValueError:
             return False
         return bool(known == json.loads(json.dumps(checkpoint.to_dict())))

@@ -81,8 +81,8 @@ def id_for(moment: datetime, taken: Collection[str]) -> str:
     return f"{plain}-{number}"
 
 
-_DONE = {"completed", "complete", "done", "passed", "passing", "finished"}
-_NOW = {"in_progress", "in-progress", "current", "active", "working"}
+_DONE = ("completed", "complete", "done", "passed", "passing", "finished")
+_NOW = ("in_progress", "in-progress", "current", "active", "working")
 
 
 def features(listed: Any) -> FeatureState:

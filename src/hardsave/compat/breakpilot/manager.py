@@ -1,26 +1,17 @@
-"""Named checkpoints of an agent's session, with the interface of Breakpilot's agents.
+"""The checkpoints of a session, on a timeline of a vault."""
 
-    manager = CheckpointManager("session-1")
-    manager.create("task_started", {"step": 1})
-    manager.rollback_to("session-1:1")            # {"step": 1}: gives back data, moves nothing
-
-Each session is a timeline of the vault; without one it lives in memory. What comes back is
-always a copy. Where the original falls short, this does what was meant: `max_checkpoints`
-holds, thinning never doubles a checkpoint, an import never brings an id twice, and a number
-is never given out again, not after `clear` and not after a restart.
-"""
-
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 import hardsave
-from hardsave.compat.names import check_text, fitting
+from hardsave.compat import foreign
+from hardsave.compat.breakpilot import records
+from hardsave.compat.breakpilot.records import Checkpoint
+from hardsave.compat.names import fitting
 from hardsave.timeline import names
 
 _log = logging.getLogger(__name__)
@@ -30,37 +21,6 @@ _SESSION = "breakpilot/"
 _NUMBERING = "breakpilot-numbering/"
 _PAGE = 1_000
 _NO_METADATA: Mapping[str, Any] = {}
-
-
-@dataclass
-class Checkpoint:
-    """A point that a session can go back to."""
-
-    id: str
-    name: str
-    timestamp: datetime
-    data: dict[str, Any]
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "timestamp": self.timestamp.isoformat(),
-            "data": self.data,
-            "metadata": self.metadata,
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Checkpoint":
-        """A time without a zone is taken as local; all times become UTC."""
-        return cls(
-            id=data["id"],
-            name=data["name"],
-            timestamp=datetime.fromisoformat(data["timestamp"]).astimezone(UTC),
-            data=data["data"],
-            metadata=data.get("metadata", {}),
-        )
 
 
 class CheckpointManager:
@@ -79,6 +39,8 @@ class CheckpointManager:
         Past `compress_after` a session keeps its first checkpoint, the last 20 and the
         latest of each name; past `max_checkpoints` the oldest go.
         """
+        foreign.check(max_checkpoints, int, "max_checkpoints")
+        foreign.check(compress_after, int, "compress_after")
         if max_checkpoints < 1:
             raise hardsave.Misuse(f"max_checkpoints is at least 1, not {max_checkpoints}")
         self.session_id = session_id
@@ -104,6 +66,7 @@ class CheckpointManager:
         self, name: str, data: dict[str, Any], metadata: dict[str, Any] | None = None
     ) -> Checkpoint:
         """Save a checkpoint under a name that says where the session stands."""
+        records.check_name(name)
         with self._lock:
             saved = None
             while saved is None:
@@ -125,8 +88,14 @@ class CheckpointManager:
         return count
 
     def import_checkpoints(self, json_data: str) -> int:
-        """Add exported checkpoints that are not here yet. How many were added."""
-        given = _parsed(json_data)
+        """Add exported checkpoints that are not here yet. How many were added.
+
+        What is no export is refused before anything is stored. If it is interrupted, calling it
+        again adds the rest.
+        """
+        given = records.imported(json_data)
+        for one in given:
+            records.number(one.id, self.session_id)  # refuses one that is too high
         with self._lock:
             known: set[str] | None = None
             count = 0
@@ -171,12 +140,12 @@ class CheckpointManager:
 
     def get_since(self, timestamp: datetime) -> list[Checkpoint]:
         """Those after a moment; one without a zone is taken as local."""
-        start = timestamp.astimezone(UTC)
+        start = foreign.bound(timestamp, "timestamp")
         return [entry.whole() for entry in self._entries() if entry.timestamp > start]
 
     def get_between(self, start: datetime, end: datetime) -> list[Checkpoint]:
         """Those from one moment to another, both included."""
-        low, high = start.astimezone(UTC), end.astimezone(UTC)
+        low, high = foreign.bound(start, "start"), foreign.bound(end, "end")
         return [entry.whole() for entry in self._entries() if low <= entry.timestamp <= high]
 
     def rollback_to(self, checkpoint_id: str) -> dict[str, Any] | None:
@@ -204,10 +173,7 @@ class CheckpointManager:
 
     def export(self) -> str:
         """All checkpoints as JSON."""
-        try:
-            return json.dumps([checkpoint.to_dict() for checkpoint in self], indent=2)
-        except (TypeError, ValueError) as error:
-            raise hardsave.Misuse(f"not everything here can be written as JSON: {error}") from error
+        return records.exported(self)
 
     def __len__(self) -> int:
         return len(self._line)
@@ -238,14 +204,12 @@ class CheckpointManager:
     def _save_imported(
         self, head: hardsave.Checkpoint | None, given: Checkpoint
     ) -> hardsave.Checkpoint | None:
-        session, _, number = given.id.rpartition(":")
-        is_own = session == self.session_id and number.isascii() and number.isdigit()
         offset, highest = self._numbers(head)
         about = {
             "id": given.id,
             "timestamp": given.timestamp,
             "offset": offset,
-            "highest": max(highest, int(number) if is_own else 0),
+            "highest": max(highest, records.number(given.id, self.session_id)),
         }
         return self._save(head, given.name, given.data, given.metadata, about)
 
@@ -326,13 +290,3 @@ class _Entry:
 
 def _opened(url: str | None) -> hardsave.Vault:
     return hardsave.open("memory://" if url is None else url)
-
-
-def _parsed(json_data: str) -> list[Checkpoint]:
-    try:
-        given = [Checkpoint.from_dict(one) for one in json.loads(json_data)]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise hardsave.Misuse(f"this is not what export() wrote: {error!r}") from error
-    for text in (text for one in given for text in (one.id, one.name)):
-        check_text(text)
-    return given
