@@ -80,8 +80,8 @@ class Vault:
         )
         return Workspace(made, self._pool)
 
-    async def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
-        return await self._pool.run(self._sync.plan_retention, policy)
+    async def plan_retention(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
+        return await self._pool.run(self._sync.plan_retention, policy, own=own)
 
     async def apply(self, plan: "Plan") -> "Retained":
         return await self._told("retained", await self._pool.run(self._sync.apply, plan))

@@ -29,6 +29,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Collected
 from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy
+from hardsave.vault import projects
 from hardsave.vault.context import Context
 from hardsave.vault.retain import Retained
 
@@ -78,6 +79,25 @@ def policy_here(context: Context, directory: str | None) -> Policy:
     return shares_of(context, directory)[0].policy
 
 
+def kept_to_own(context: Context, directory: str | None, policy: Policy) -> Policy:
+    """The same policy, about no timelines but a project's own."""
+    mine = own_timelines(context, directory)
+    if mine is None:
+        return policy
+    named = mine if policy.timelines is None else mine.intersection(policy.timelines)
+    return replace(policy, timelines=named)
+
+
+def own_timelines(context: Context, directory: str | None) -> frozenset[str] | None:
+    """The timelines, deleted ones too, that are of a directory's project; None: all, for no other
+    project has saved files here. Where one has, those that never had files are nobody's."""
+    own = None if directory is None else config.project_root(Path(directory))
+    homes = _homes(context)
+    if {*homes.values()} <= {own, None}:
+        return None
+    return frozenset(name for name, root in homes.items() if root == own is not None)
+
+
 def _own(directory: str | None) -> tuple[Path | None, Terms]:
     """The project that a directory is in, and its terms; the user's count in any case."""
     own = None if directory is None else config.project_root(Path(directory))
@@ -91,8 +111,21 @@ def _homes(context: Context) -> dict[str, Path | None]:
     while rows := context.store.saved(context.user, after, _PAGE):
         places |= {row.timeline: row.workspace or places.get(row.timeline) for row in rows}
         after = rows[-1].number
-    roots = {at: config.project_root(Path(os.fsdecode(at))) for at in places.values() if at}
+    known = _project(context)
+    roots = {at: _root(os.fsdecode(at), known) for at in places.values() if at}
     return {name: None if at is None else roots[at] for name, at in places.items()}
+
+
+def _project(context: Context) -> projects.Project | None:
+    """The project whose own store this is, if it is one's."""
+    beside = context.store.beside("")
+    return None if beside is None else projects.read(Path(beside).parent)
+
+
+def _root(workspace: str, known: projects.Project | None) -> Path:
+    """The project that a workspace is in; one that was moved is where it is now."""
+    here = workspace if known is None else projects.former_path(known, workspace)
+    return config.project_root(Path(here))
 
 
 def _terms(root: Path | None) -> Terms | None:

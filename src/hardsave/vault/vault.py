@@ -121,20 +121,23 @@ class Vault:
         for record in self._context.history.timelines():
             yield Timeline(self._context, record.name, record)
 
-    def plan_retention(self, policy: "Policy | None" = None) -> "Plan":
+    def plan_retention(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
         """What a policy would let go, and why; by default what is older than 30 days, or what the
         settings say. Where several projects share the store, those of this one are about its
-        own timelines.
+        own timelines; one that is given is about all that it names, or with `own` about those
+        of this project alone.
 
         Named checkpoints stay until they are deleted, heads and what can be undone in any
         case. Nothing happens until the plan is applied.
         """
         from hardsave.vault import retain  # with its rules, which few callers need
 
-        if policy is None:
-            from hardsave.vault.upkeep import policy_here
+        if policy is None or own:
+            from hardsave.vault import upkeep
 
-            policy = policy_here(self._context, self._directory)
+            policy = policy or upkeep.policy_here(self._context, self._directory)
+            if own:
+                policy = upkeep.kept_to_own(self._context, self._directory, policy)
         return retain.plan(self._context, policy)
 
     def apply(self, plan: "Plan") -> "Retained":

@@ -9,6 +9,7 @@ from hardsave.cli import moments, words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
+from hardsave.errors import Misuse
 from hardsave.timeline.policy import DEFAULT
 from hardsave.timeline.refs import to_text
 
@@ -26,19 +27,34 @@ if TYPE_CHECKING:
 )
 @click.option("--max-age", metavar="SPAN", help="Older ones go: 12h, 30d, 8w.  [default: 30d]")
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Of each timeline the newest N.")
+@click.option("--all", "everything", is_flag=True, help="All timelines of the store.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and stop.")
 @YES
 def retain(
-    session: Session, max_age: str | None, keep: int | None, dry_run: bool, yes: bool
+    session: Session,
+    max_age: str | None,
+    keep: int | None,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
 ) -> Exit | None:
     """Let old checkpoints go, for good.
 
     Named checkpoints stay until they are deleted, heads and what can still be undone in any case.
-    Cannot be undone; 'hardsave gc' then gives the room back.
+    Where several projects share a store, it is about the timelines of this one, unless --timeline
+    or --all says otherwise. Cannot be undone; 'hardsave gc' then gives the room back.
     """
-    plan = session.vault.plan_retention(_policy(session, max_age, keep))
+    given = session.settings.timeline
+    if everything and given is not None:
+        raise Misuse("say one of --all and --timeline")
+    policy = _policy(given, max_age, keep, everything=everything)
+    plan = session.vault.plan_retention(policy, own=given is None and not everything)
+    left = _left_alone(session, plan)
+    if left:
+        count = words.count(len(left), "timeline")
+        session.out.say(f"{count} of other projects or of none left alone; --all means them, too")
     if dry_run or not plan:
-        session.out.result(lambda: _data(plan, 0), lambda: [str(plan)])
+        session.out.result(lambda: _data(plan, 0, left), lambda: [str(plan)])
         return None
     if session.out.can_ask and not yes:
         session.out.say(str(plan))
@@ -48,13 +64,14 @@ def retain(
         return Exit.FAILED
     with session.out.busy("letting go"):
         done = session.vault.apply(plan)
-    session.out.result(lambda: _data(plan, done.dropped), lambda: [str(done)])
+    session.out.result(lambda: _data(plan, done.dropped, left), lambda: [str(done)])
     return None
 
 
-def _policy(session: Session, max_age: str | None, keep: int | None) -> Policy | None:
-    given = session.settings.timeline
-    if max_age is None and keep is None and given is None:
+def _policy(
+    given: str | None, max_age: str | None, keep: int | None, *, everything: bool
+) -> Policy | None:
+    if max_age is None and keep is None and given is None and not everything:
         return None
     age = DEFAULT.max_age if keep is None else None
     return Policy(
@@ -64,12 +81,21 @@ def _policy(session: Session, max_age: str | None, keep: int | None) -> Policy |
     )
 
 
-def _data(plan: "Plan", dropped: int) -> dict[str, Any]:
+def _left_alone(session: Session, plan: "Plan") -> list[str]:
+    """Whose timelines nobody meant: they must not be taken for some with nothing to let go."""
+    meant = plan.policy.timelines
+    if meant is None or session.settings.timeline is not None:
+        return []
+    return [line.name for line in session.vault.timelines() if line.name not in meant]
+
+
+def _data(plan: "Plan", dropped: int, left: list[str]) -> dict[str, Any]:
     return {
         "considered": plan.considered,
         "drops": [_choice(each) for each in plan.drops],
         "kept": [_choice(each) for each in plan.kept],
         "dropped": dropped,
+        "left_alone": left,
     }
 
 

@@ -32,7 +32,8 @@ def search(session: Session, text: str, limit: int, after: str | None) -> None:
     """Find words in what was said and saved, files apart.
 
     All words must be there; "a phrase" stands in quotes, begin* means any word that begins so.
-    Looks at states, names, descriptions and statuses, on all timelines or the one that is given.
+    Looks at states, names, descriptions and statuses, on all timelines of the store or the one
+    that is given.
     When a text came into a file is found by: hardsave bisect A B -- sh -c '! grep -q TEXT FILE'
     """
     with session.out.busy("searching"):

@@ -69,7 +69,7 @@ def redo(session: Session, any_timeline: bool) -> None:
 def ops(session: Session, limit: int) -> None:
     """List what was done and can be taken back.
 
-    Newest first, on all timelines or the one that is given. Saves are no operations.
+    Newest first, on all timelines of the store or the one that is given. Saves are no operations.
     """
     found = list(islice(session.vault.operations(session.settings.timeline), limit))
     session.out.result(

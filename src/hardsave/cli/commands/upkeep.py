@@ -14,7 +14,7 @@ from hardsave.cli.session import Session
 def gc(session: Session) -> None:
     """Remove what no checkpoint leads to.
 
-    May run while agents save. Gives the room back to the file system.
+    In the whole store. May run while agents save. Gives the room back to the file system.
     """
     with session.out.busy("collecting"):
         done = session.vault.gc()
