@@ -7,7 +7,7 @@ from typing import Any
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
-from hardsave.tasks import names
+from hardsave.tasks import names, states
 from hardsave.tasks.desk import Desk
 
 _MOST = 2**63 - 1  # of a number in a row
@@ -69,6 +69,8 @@ def new(
 
 def means_to_go_on(task: TaskRecord) -> bool:
     """Whether adding this one again means to go on with it."""
+    if states.is_by_name(task):
+        return False
     if task.state == "rolled_back":
         return True
     return (

@@ -2,9 +2,13 @@
 
 Whatever takes a task away from whoever holds it raises its epoch, so that the holder's later
 writes are refused: a claim, the end of an attempt, a hand-back, a cancellation.
+
+However a task comes to be pending again, it is not due before the time that it was added with. One
+that was added for `NEVER` is begun by whoever names it, and by nobody else.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from hardsave.errors import Conflict
@@ -45,6 +49,14 @@ AGAIN: Mapping[str, str] = {
     "rolled_back": "tasks.retry() starts it over",
 }
 """What to do for whoever wants it to run."""
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+_NEVER = int(NEVER.timestamp()) * 1_000_000
+
+
+def is_by_name(task: TaskRecord) -> bool:
+    """Whether its time does not come by itself: a runner that knows nothing of it leaves it."""
+    return task.not_before >= _NEVER
 
 
 def check(what: str, task: TaskRecord) -> None:
@@ -107,7 +119,7 @@ def failed(task: TaskRecord, error: str, now: int, *, again_at: int | None) -> T
     ended = _ended(task, now)._replace(error=error)
     if again_at is None:
         return ended._replace(state="failed")
-    return ended._replace(state="pending", due=again_at)
+    return _pending(ended, again_at)
 
 
 def overslept(task: TaskRecord, now: int, longest: int) -> bool:
@@ -132,13 +144,13 @@ def answered(task: TaskRecord) -> TaskRecord:
     check("answered", task)
     if task.question is None:
         raise Conflict(f"task {task.name!r} has not asked anything")
-    return task._replace(due=0, question=None, epoch=task.epoch + 1)
+    return _pending(task)._replace(question=None, epoch=task.epoch + 1)
 
 
 def handed_back(task: TaskRecord, now: int) -> TaskRecord:
     """Given up before its end, and not by its own fault: the attempt does not count."""
     check("handed_back", task)
-    return _ended(task, now)._replace(state="pending", due=0, attempts=task.attempts - 1)
+    return _pending(_ended(task, now))._replace(attempts=task.attempts - 1)
 
 
 def interrupted(task: TaskRecord, now: int) -> TaskRecord:
@@ -146,7 +158,7 @@ def interrupted(task: TaskRecord, now: int) -> TaskRecord:
     check("interrupted", task)
     ended = _ended(task, now)
     if task.attempts < task.max_attempts:
-        return ended._replace(state="pending", due=0)
+        return _pending(ended)
     times = "once" if task.attempts == 1 else f"{task.attempts} times"
     return ended._replace(state="failed", error=f"was begun {times} and its process died")
 
@@ -161,16 +173,15 @@ def retried(task: TaskRecord, *, extra: bool, force: bool = False) -> TaskRecord
     """Back to work. With `extra` it gets one more attempt than it had, if it has none left; with
     `force` also what is completed, which starts over."""
     check("started over" if force else "retried", task)
+    if is_by_name(task):
+        raise Conflict(
+            f"task {task.name!r} ({task.text}) is taken up by no runner: go on with it through "
+            "what has begun it"
+        )
     if task.state in ("completed", "rolled_back"):
         task = restarted(task)
     limit = max(task.max_attempts, task.attempts + 1) if extra else task.max_attempts
-    return task._replace(
-        state="pending",
-        due=0,
-        epoch=task.epoch + 1,
-        max_attempts=limit,
-        ended_at=None,
-    )
+    return _pending(task)._replace(epoch=task.epoch + 1, max_attempts=limit, ended_at=None)
 
 
 def rolled_back(task: TaskRecord, now: int) -> TaskRecord:
@@ -198,11 +209,16 @@ def reinstated(task: TaskRecord, memo: Memo) -> TaskRecord:
     check("reinstated", task)
     back = task._replace(epoch=task.epoch + 1, ended_at=memo.ended_at)
     if memo.state == "in_progress":
-        return back._replace(state="pending", due=0, attempts=max(0, task.attempts - 1))
+        return _pending(back)._replace(attempts=max(0, task.attempts - 1))
     due = memo.due
     if due is None and memo.question is None:
         due = task.not_before  # it waited for a task: whether it still has to, the store knows
     return back._replace(state=memo.state, due=due, question=memo.question)
+
+
+def _pending(task: TaskRecord, due: int = 0) -> TaskRecord:
+    """It waits for its turn, which does not come before its time."""
+    return task._replace(state="pending", due=max(due, task.not_before))
 
 
 def _ended(task: TaskRecord, now: int) -> TaskRecord:

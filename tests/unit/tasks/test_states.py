@@ -128,3 +128,29 @@ def test_an_attempt_that_was_rolled_back_does_not_count() -> None:
     task = in_progress(due=0)
     back = states.reinstated(states.rolled_back(task, NOW), states.memo(task))
     assert (back.state, back.attempts, back.owner, back.due) == ("pending", 0, None, 0)
+
+
+AGAIN: dict[str, Callable[[TaskRecord], TaskRecord]] = {
+    "failed": lambda task: states.failed(task, "no", NOW, again_at=NOW + 1),
+    "handed back": lambda task: states.handed_back(task, NOW),
+    "interrupted": lambda task: states.interrupted(task, NOW),
+    "answered": lambda task: states.answered(states.asked(task, b"q", NOW)),
+    "retried": lambda task: states.retried(states.cancelled(task, NOW), extra=True),
+    "reinstated": lambda task: states.reinstated(states.rolled_back(task, NOW), states.memo(task)),
+}
+
+
+@pytest.mark.parametrize("what", AGAIN)
+def test_what_was_begun_before_its_time_is_not_due_again_before_it(what: str) -> None:
+    back = AGAIN[what](in_progress(not_before=NOW + 9, max_attempts=3))
+    assert (back.state, back.due) == ("pending", NOW + 9)
+    late = AGAIN[what](in_progress(not_before=7, max_attempts=3))
+    assert (late.state, late.due) == ("pending", NOW + 1 if what == "failed" else 7)
+
+
+def test_what_is_begun_by_name_alone_is_not_put_back_to_work_for_others() -> None:
+    never = int(states.NEVER.timestamp()) * 1_000_000
+    task = a_task("run-1", text="workflow w", state="failed", attempts=1, not_before=never)
+    with pytest.raises(Conflict, match=r"'run-1' \(workflow w\) is taken up by no runner"):
+        states.retried(task, extra=True)
+    assert states.claimed(task, ME, NOW, force=True).state == "in_progress"
