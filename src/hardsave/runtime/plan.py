@@ -95,12 +95,14 @@ class Step:
     checkpoint: bool = True
     retry: int = 0
     on_error: OnError = "fail"
+    line: int | None = field(default=None, compare=False)
+    """Where the file names its agent; None if it comes from no file."""
 
     @property
     def key(self) -> str:
         """Another one if anything changes that could change what it answers."""
         plain = asdict(self)
-        for name in ("checkpoint", "retry", "on_error"):
+        for name in ("checkpoint", "retry", "on_error", "line"):
             del plain[name]
         return digest(_CODEC.encode(plain)).hex()
 
@@ -111,6 +113,13 @@ class Workflow:
 
     name: str
     steps: tuple[Step, ...]
+    source: str = field(default="workflow", compare=False)
+    """The file, for whoever has to be told about it."""
+
+    def where(self, step: Step) -> str:
+        """A step, and where it stands."""
+        named = f"step {step.name!r}"
+        return named if step.line is None else f"{self.source}:{step.line}: {named}"
 
 
 def read_file(path: str | Path) -> Workflow:
@@ -187,7 +196,7 @@ class _Reading:
         about = self._about(keys["workflow"].node) if "workflow" in keys else {}
         steps = list(self._steps(keys["steps"].node, about.get("checkpoint", True)))
         name = about.get("name") or Path(self._source).stem
-        return Workflow(name, tuple(steps))
+        return Workflow(name, tuple(steps), self._source)
 
     def _about(self, node: "yaml.Node") -> dict[str, Any]:
         keys = self._keys(node, "workflow", ("name", "checkpoint"))
@@ -222,7 +231,7 @@ class _Reading:
         self._check(keys, found, "retry", _is_count, f"a number from 0 to {MOST_RETRIES}")
         self._check(keys, found, "on_error", _is_way, "fail, skip or continue")
         self._check_references(keys, found.get("inputs", {}), before)
-        return Step(**{"checkpoint": checkpoint, **found})
+        return Step(**{"checkpoint": checkpoint, "line": keys["agent"].line, **found})
 
     def _check_references(
         self, keys: dict[str, _Value], inputs: Mapping[str, Any], before: list[str]

@@ -19,7 +19,6 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,8 +29,7 @@ from hardsave.runtime.orchestrator import is_cancelled
 from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
 from hardsave.tasks.attempt import Attempt, working
 from hardsave.tasks.calls import said
-
-NEVER = datetime(9999, 1, 1, tzinfo=UTC)  # by itself
+from hardsave.tasks.states import NEVER
 
 _log = logging.getLogger(__name__)
 
@@ -167,7 +165,7 @@ class WorkflowExecutor:
             if step.agent not in self._agents:
                 known = ", ".join(sorted(self._agents)) or "none"
                 raise NotFound(
-                    f"step {step.name!r} wants agent {step.agent!r}, which was not given (there "
+                    f"{plan.where(step)} wants agent {step.agent!r}, which was not given (there "
                     f"are: {known})"
                 )
 
@@ -219,7 +217,11 @@ class WorkflowExecutor:
             self._save(run, status)
 
     async def _tried(self, step: Step, run: Run) -> Outcome:
-        inputs = filled(dict(step.inputs), {**run.answers, INPUTS: run.inputs})
+        try:
+            inputs = filled(dict(step.inputs), {**run.answers, INPUTS: run.inputs})
+        except Misuse as wrong:  # what is not there will not be there the next time, either
+            _log.warning("step %s cannot begin: %s", step.name, wrong)
+            return Outcome("failed", None, 0, said(wrong), step.key)
         attempt, error = 0, ""
         for attempt in range(1, step.retry + 2):
             try:

@@ -42,6 +42,14 @@ def test_without_more_every_step_is_saved_and_the_file_names_it() -> None:
     assert found.steps[0].checkpoint
 
 
+def test_a_step_that_stands_in_another_line_is_the_same() -> None:
+    here, there = read(WHOLE), read("\n\n" + WHOLE)
+    assert here == there
+    assert [step.key for step in here.steps] == [step.key for step in there.steps]
+    assert [step.line for step in here.steps] == [7, 11]
+    assert there.where(there.steps[1]) == "workflow:13: step 'code'"
+
+
 A = "steps:\n  - name: a\n    agent: A\n    "
 
 

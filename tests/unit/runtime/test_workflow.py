@@ -169,6 +169,42 @@ def test_an_answer_that_cannot_be_kept_fails_its_own_step_once(
     assert run(vault, skipping, {"odd": odd, "count": count}).answers == {"a": None, "b": 1}
 
 
+NOPE = """steps:
+  - {{name: a, agent: count, checkpoint: false}}
+  - {{name: b, agent: late, inputs: {{what: "${{a.nope}}"}}, {how}}}
+  - {{name: c, agent: count}}
+"""
+
+
+def test_an_answer_that_lacks_what_is_asked_of_it_fails_the_step_and_loses_nothing(
+    vault: hardsave.Vault,
+) -> None:
+    count, late = Counting(), Counting()
+    with pytest.raises(
+        StepFailed, match=r"step 'b' failed: .*\$\{a.nope\} leads nowhere"
+    ) as caught:
+        run(vault, NOPE.format(how="retry: 2"), {"count": count, "late": late})
+    (line,) = vault.timelines()
+    assert line.get().status == "failed"
+    assert line.load()["steps"]["a"]["answer"] == 1  # saved by no step of its own
+    assert caught.value.run.steps["b"].attempts == 0
+    assert (len(count.calls), len(late.calls)) == (1, 0)
+    mended = NOPE.format(how="retry: 2").replace("${a.nope}", "${a}")
+    agents = {"count": count, "late": late}
+    run(vault, mended, agents, checkpoint_id=line.get().id, accept_changes=True)
+    assert (len(count.calls), late.calls) == (2, [{"what": 1}])  # a was not run again
+
+
+@pytest.mark.parametrize(("way", "status"), [("skip", "skipped"), ("continue", "failed")])
+def test_such_a_step_may_fail_and_the_rest_goes_on(
+    vault: hardsave.Vault, way: str, status: str
+) -> None:
+    late = Counting()
+    done = run(vault, NOPE.format(how=f"on_error: {way}"), {"count": Counting(), "late": late})
+    assert [each.status for each in done.steps.values()] == ["completed", status, "completed"]
+    assert late.calls == []
+
+
 def test_inputs_that_cannot_be_kept_are_refused_before_anything_runs(vault: hardsave.Vault) -> None:
     count = Counting()
     with pytest.raises(Unstorable, match=r"inputs\.goal"):
@@ -231,8 +267,13 @@ def test_a_workflow_that_changed_is_explained(vault: hardsave.Vault) -> None:
 
 
 def test_what_does_not_fit_is_refused(vault: hardsave.Vault) -> None:
-    with pytest.raises(NotFound, match="wants agent 'count', which was not given"):
+    with pytest.raises(NotFound, match=r"^w\.yaml:2: step 's1' wants agent 'count', which was not"):
         run(vault, TEN, {})
+    spread = "steps:\n- name: a\n  agent: count\n- name: b\n  agent: lost\n"
+    with pytest.raises(
+        NotFound, match=r"^w\.yaml:5: step 'b' wants agent 'lost'.*there are: count"
+    ):
+        run(vault, spread, {"count": Counting()})
     other = vault.timeline("chat").save({"messages": []}).id
     with pytest.raises(Misuse, match="not one of a workflow's run"):
         run(vault, TEN, {"count": Counting()}, checkpoint_id=other)
@@ -326,6 +367,24 @@ def test_a_runner_of_tasks_never_takes_up_a_run(vault: hardsave.Vault) -> None:
     assert ran == []
     assert vault.tasks.stats().failed == 2
     assert vault.tasks.stats().completed == 1
+
+
+def test_a_retry_of_a_run_by_its_task_gives_it_to_no_runner(vault: hardsave.Vault) -> None:
+    text = "steps: [{name: a, agent: flaky}]"
+    flaky, ran = Counting(fails=1), []
+    with pytest.raises(StepFailed) as caught:
+        run(vault, text, {"flaky": flaky})
+    failed = caught.value.run
+    with pytest.raises(Conflict, match="go on with it through what has begun it"):
+        vault.tasks.retry(failed.id)
+    vault.tasks.roll_back(failed.id)  # as a rewind does
+    with pytest.raises(Conflict, match="taken up by no runner"):
+        vault.tasks.retry(failed.id, force=True)
+    assert not vault.tasks.add(failed.id).is_new
+    with vault.tasks.runner("others") as runner:
+        runner.run(lambda attempt: ran.append(attempt.id), until_idle=True)
+    assert ran == []
+    assert run(vault, text, {"flaky": flaky}, checkpoint_id=failed.checkpoint_id).ok
 
 
 PROGRAM = """
