@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ class Model:
 
     def agent(self, **options: Any) -> "Agent[None, Any]":
         return Agent(FunctionModel(self, model_name="scripted"), **options)
+
+
+class Dated(FunctionModel):
+    """As providers do, it answers with a date behind its name."""
+
+    async def request(self, *args: Any, **more: Any) -> ModelResponse:
+        response = await super().request(*args, **more)
+        return replace(response, model_name=f"{self.model_name}-2026-01-01")
 
 
 def _turn(messages: list[ModelMessage]) -> int:
@@ -352,6 +361,42 @@ def test_the_model_is_chosen_by_the_name_that_was_saved(vault: Vault) -> None:
     outcome = loop.run_sync(_with_tools(other, []), None, line=line(vault), models=known)
     assert outcome.output == "done"
     assert not other.requests
+
+
+@pytest.mark.parametrize("how", ["by its key", "by its name", "as the agent's own"])
+def test_a_run_goes_on_with_its_model_whatever_that_calls_itself(vault: Vault, how: str) -> None:
+    large = Dated(Model(calls("breaks"), text("done")), model_name="large")
+    other = Model(text("no"), text("wrong one"))
+    agent = _with_tools(other, [], breaks=True)
+    known = {"mine" if how == "by its key" else "large": large}
+    given: dict[str, Any] = {"model": large, "models": known}
+    if how == "as the agent's own":
+        agent.model, given = large, {}
+    with pytest.raises(Broken):
+        loop.run_sync(agent, "hi", line=line(vault), **given)
+    assert line(vault).load()["model"] == "large-2026-01-01"
+    outcome = loop.run_sync(_with_tools(other, []), None, line=line(vault), models=known)
+    assert outcome.output == "done"
+    again = dict.fromkeys(known, Dated(Model(*[text("no")] * 2, text("more")), model_name="large"))
+    outcome = loop.run_sync(_with_tools(other, []), "go on", line=line(vault), models=again)
+    assert outcome.output == "more"
+    assert not other.requests
+
+
+def test_that_a_run_goes_on_with_another_model_is_told(
+    vault: Vault, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Model(calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(
+            _with_tools(Model(), [], breaks=True),
+            "hi",
+            line=line(vault),
+            model=FunctionModel(model, model_name="large"),
+        )
+    assert not caplog.records
+    loop.run_sync(_with_tools(model, []), None, line=line(vault))
+    assert "held with model 'large' and goes on with 'scripted'" in caplog.text
 
 
 def test_something_else_on_the_timeline_is_left_alone(vault: Vault) -> None:

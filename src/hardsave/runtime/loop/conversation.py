@@ -34,6 +34,9 @@ class Conversation:
     """How many responses there were."""
     usage: dict[str, Any] = field(default_factory=dict)
     model: str | None = None
+    """What the model called itself in its last response."""
+    asked: str | None = None
+    """The name that it was asked by, which may be another one."""
     output: Any = None
     error: str | None = None
     data: Any = None
@@ -56,6 +59,7 @@ def without_messages(conversation: Conversation) -> dict[str, Any]:
         "turn": conversation.turn,
         "usage": conversation.usage,
         "model": conversation.model,
+        "asked": conversation.asked,
         "output": {"content": conversation.output},
         "error": conversation.error,
         "data": {"content": conversation.data},
@@ -83,6 +87,7 @@ def from_state(state: Any, timeline: str) -> Conversation:
         turn=state["turn"],
         usage=state["usage"],
         model=state["model"],
+        asked=state.get("asked"),  # not known at first
         output=state["output"]["content"],
         error=state["error"],
         data=state["data"]["content"],

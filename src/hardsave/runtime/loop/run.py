@@ -29,6 +29,7 @@ from hardsave.logs import log
 from hardsave.runtime.loop import conversation as conversations
 from hardsave.runtime.loop.approvals import ApprovalNeeded
 from hardsave.runtime.loop.capability import Keeping, Unknown
+from hardsave.runtime.loop.choice import chosen
 from hardsave.runtime.loop.conversation import Conversation
 from hardsave.runtime.loop.journal import Verdict
 from hardsave.runtime.loop.messages import (
@@ -105,7 +106,8 @@ async def run(
 
     `unknown` says what becomes of tools that were under way when a process died: one policy, or
     one by the tool's name; a tool's own stands in its metadata, and `ask` is the default: the
-    model is told. `models` are those that a resume may choose from, by the name that was saved.
+    model is told. `models` are those that a resume may choose from, by the name that was saved:
+    the one that they were asked by, whatever they call themselves in their answers.
     A tool that needs approval stops the run with `ApprovalNeeded`; `approvals` says by the ids of
     calls which may be made. `events` makes it stream. The files of `workspace` are saved each
     time; `restore=True` brings them back first, None only into an empty directory.
@@ -115,11 +117,12 @@ async def run(
     began = opened.conversation
     if opened.resumed and workspace is not None:
         await asyncio.to_thread(_bring_back, line, workspace, restore)
-    record = Record(line, workspace, began, is_kept=opened.is_kept)
+    choice = chosen(model, models or {}, agent.model, asked=began.asked, answered=began.model)
+    record = Record(line, workspace, replace(began, asked=choice.name), is_kept=opened.is_kept)
     keeping = Keeping(record, unknown, Patience(retry, sleep), approvals or {})
     arguments = {
         "deps": deps,
-        "model": _chosen(model, models, began.model),
+        "model": choice.model,
         "model_settings": model_settings,
         "usage": live_usage(began.usage),
         "usage_limits": usage_limits,
@@ -180,7 +183,12 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
         messages = repaired(saved.messages)
         data = saved.data if wanted.data is None else wanted.data
         fresh = Conversation(
-            run=wanted.run, prompt=wanted.prompt, messages=messages, model=saved.model, data=data
+            run=wanted.run,
+            prompt=wanted.prompt,
+            messages=messages,
+            model=saved.model,
+            asked=saved.asked,
+            data=data,
         )
         return _Opened(fresh, is_kept=messages == saved.messages, resumed=False)
     _check_same(saved, wanted, timeline)
@@ -203,15 +211,6 @@ def _last_prompt(saved: Conversation) -> Any:
     parts = [part for message in saved.messages for part in message["parts"]]
     prompts = [part for part in parts if part.get("part_kind") == "user-prompt"]
     return prompts[-1]["content"] if prompts else None
-
-
-def _chosen(
-    model: Model | str | None, models: Mapping[str, Model] | None, saved: str | None
-) -> Model | str | None:
-    """The caller's word, else the model that the conversation was held with."""
-    if model is not None or saved is None:
-        return model
-    return (models or {}).get(saved)
 
 
 def _bring_back(line: Timeline, workspace: Workspace, restore: bool | None) -> None:
