@@ -28,6 +28,7 @@ def work(folder: str, url: str, moment: str = "never", careful: bool = False) ->
     agent = looping.agent(looping.model("openai", url), place, when, careful=careful)
     with _vault(folder) as vault:
         vault.on("checkpoint_saved", when.saved)
+        vault.on("task_completed", when.over)
         Worker(Jobs(vault), {"default": agent}).run(until_idle=True, retry=AT_ONCE)
 
 
@@ -48,6 +49,13 @@ def look(folder: str) -> dict[str, Any]:
             "health": jobs.health()._asdict(),
             "spec": {**asdict(job.spec)},
         }
+
+
+def left(folder: str) -> dict[str, Any]:
+    """What is there of a job that was to be purged."""
+    with _vault(folder) as vault:
+        line, purges = vault.timeline("fix"), vault.tasks.find(state="completed")[1:]
+        return {"saved": len(line), "purges": [task.result for task in purges]}
 
 
 def resume(folder: str) -> str:

@@ -37,7 +37,7 @@ def model(wire: str, url: str) -> Model:
 
 
 class Moment:
-    """When to die: at a save like that, inside a tool, or in the middle of a stream."""
+    """When to die: at a save or an end like that, inside a tool, in the middle of a stream."""
 
     def __init__(self, text: str) -> None:
         self._kind, _, self._what = text.partition(" ")
@@ -60,6 +60,11 @@ class Moment:
         if self._kind in ("completed", "waiting") and state["status"] == self._kind:
             self._die()
         if self._kind == "approved" and states["approved"]:
+            self._die()
+
+    def over(self, *about: object) -> None:
+        """The end of a task is on record."""
+        if self._kind == "over":
             self._die()
 
     def inside(self, tool: str) -> None:

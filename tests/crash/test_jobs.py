@@ -145,6 +145,18 @@ def test_a_pause_for_approval_survives_kills_before_and_after_the_word(
     assert told[-1]["content"] == ("paid" if allowed else "too dear")
 
 
+def test_a_purge_that_was_asked_for_survives_the_end_of_the_worker(site: Site) -> None:
+    site.call("add", on_success="purge")
+    site.killed("over")  # its end is on record, and nothing that follows from it
+    left = site.call("left")
+    assert left["saved"] > 0
+    assert left["purges"] == []
+    site.work()
+    assert site.call("left") == {"saved": 0, "purges": [{"dropped": left["saved"]}]}
+    assert (site.job["state"], site.job["output"]) == ("succeeded", talking.ANSWER)
+    assert len(site.model.requests) == talking.TURNS
+
+
 def test_health_tells_of_a_job_whose_worker_was_killed(site: Site) -> None:
     site.call("add", max_turns=3)
     site.killed("turn 3")

@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.runtime.jobs import Job, Jobs, is_job
+from hardsave.runtime.jobs import Job, Jobs, closing, is_job, notices
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
 from hardsave.stores.memory import MemoryStore
+from hardsave.tasks.task import Task
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
@@ -359,6 +361,75 @@ def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
     assert office.vault.timeline("fix").head is None
     job = office.jobs.get("fix")
     assert (job.state, job.output) == ("succeeded", "done")
+
+
+def purges(office: Office) -> list[Task]:
+    return [task for task in office.vault.tasks.find() if "/purge-" in task.id]
+
+
+def test_a_purge_that_fails_is_tried_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    purge, failures = office.vault.purge, [Unavailable("an export is under way")] * 2
+
+    def first_not(**given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return purge(**given)
+
+    monkeypatch.setattr(office.vault, "purge", first_not)
+    office.add(on_success="purge")
+    office.work(callback_retry=AT_ONCE)
+    assert office.vault.timeline("fix").head is None
+    assert [(task.state, task.attempts) for task in purges(office)] == [("completed", 3)]
+    assert "an export is under way; it is tried again" in caplog.text
+    assert [job.id for job in office.jobs.find()] == ["fix"]
+
+
+def test_a_purge_that_could_not_be_is_tried_by_the_next_worker(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.add(on_success="purge")
+    with monkeypatch.context() as patch:
+        patch.setattr(office.vault, "purge", lambda **_: 1 / 0)
+        office.work(callback_retry=AT_ONCE)
+    (task,) = purges(office)
+    assert (task.state, task.attempts) == ("failed", closing.TRIES)
+    office.work()
+    assert office.vault.timeline("fix").head is None
+    assert [each.state for each in purges(office)] == ["completed"]
+
+
+def test_a_job_that_the_ledger_has_forgotten_is_purged_all_the_same(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.add(on_success="purge")
+    office.jobs.add("kept", "Keep this")
+    with monkeypatch.context() as patch:
+        patch.setattr(notices.Messenger, "_run", lambda self: None)  # as if killed before
+        office.work()
+    office.vault.tasks.forget(keep_completed=0)
+    assert len(office.vault.timeline("fix")) > 0
+    office.work()
+    assert len(office.vault.timeline("fix")) == 0
+    assert len(office.vault.timeline("kept")) > 0
+
+
+def test_what_has_come_into_the_place_of_a_purged_job_stays(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.add(on_success="purge")
+    with monkeypatch.context() as patch:
+        patch.setattr(office.vault, "purge", lambda **_: 1 / 0)
+        office.work(callback_retry=replace(AT_ONCE, max_seconds=3600, first_seconds=3600))
+    office.vault.purge(timeline="fix")  # and then the worker died
+    office.vault.tasks.forget(keep_completed=0)
+    office.failed(3, on_success="purge")
+    office.jump(days=1)
+    office.work()
+    (task,) = purges(office)
+    assert (task.state, task.result) == ("completed", {"kept": closing.ANOTHERS})
+    assert office.jobs.get("fix").can_resume
 
 
 # Going back

@@ -5,7 +5,8 @@ all workers share, and adds a task for each end, the *notice*, with what is to b
 made from the end, so it is added once however often the end is read. A notice is delivered like
 any other task: by one worker at a time, again after a while if nobody has answered, until its
 tries are used. A worker that dies over it leaves it to the next. So a receiver may hear the same
-twice, and knows it by its `Idempotency-Key`; it is never forgotten.
+twice, and knows it by its `Idempotency-Key`; it is never forgotten. What is to be purged with the
+end of a job goes the same way: see `closing`.
 """
 
 import contextlib
@@ -17,8 +18,9 @@ from urllib.parse import urlsplit
 from hardsave.errors import HardsaveError, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
-from hardsave.runtime.jobs import callback, standing
+from hardsave.runtime.jobs import callback, closing, standing
 from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs.book import Jobs
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.shift import Outcome, Shift, Terms
@@ -42,8 +44,12 @@ def is_notice(task: Task) -> bool:
 
 
 def terms(retry: Retry) -> Terms:
-    """How they are delivered: one after the other."""
-    return Terms(1, "retry", retry, is_notice, come_first=True)
+    """How they are delivered: one after the other, and what is to be purged after them."""
+    return Terms(1, "retry", retry, _is_ours, come_first=True)
+
+
+def _is_ours(task: Task) -> bool:
+    return is_notice(task) or closing.is_closing(task)
 
 
 class Notices:
@@ -51,6 +57,7 @@ class Notices:
 
     def __init__(self, vault: Vault, *, allow_private: bool) -> None:
         self._tasks = vault.tasks
+        self._closing = closing.Closing(Jobs(vault))
         self._allow_private = allow_private
         self._through = 0  # what was read up to here needs nothing more
 
@@ -66,8 +73,12 @@ class Notices:
             if any(new) or self._through - known >= _PAGE:
                 self._tasks.bookmark(_READER, self._through)
 
+    def catch_up(self) -> None:
+        """Add what the ledger has no word of any more."""
+        self._closing.catch_up()
+
     def _write_of(self, id: str) -> bool:
-        """Whether there was something to be told, and nobody had written it."""
+        """Whether there was something to be done, and nobody had written it."""
         try:
             task = self._tasks.get(id)
         except NotFound:
@@ -75,15 +86,21 @@ class Notices:
         asked = standing.queued(task)
         if asked is None or task.state not in ("completed", "failed") or task.ended_at is None:
             return False
-        url = asked[0].callback
-        if url is None:
-            return False
-        job = standing.judged(task, None, task.ended_at, standing.TTL)
-        said = callback.message(job, task.ended_at.isoformat(timespec="seconds"))
+        spec, end = asked[0], task.ended_at
+        purge = None
+        if task.state == "completed":
+            purge = self._closing.want(id, spec, end.isoformat())
+        told = spec.callback is not None and self._write_notice(task, end, spec.callback)
+        return told or (purge is not None and purge.is_new)
+
+    def _write_notice(self, task: Task, end: datetime, url: str) -> bool:
+        id = task.id
+        job = standing.judged(task, None, end, standing.TTL)
+        said = callback.message(job, end.isoformat(timespec="seconds"))
         return self._tasks.add(
-            notice_id(id, task.ended_at),
+            notice_id(id, end),
             f"tell {urlsplit(url).hostname} that job {id} is over",
-            key=f"{specs.KEY}:{id}:{task.ended_at.isoformat()}",
+            key=f"{specs.KEY}:{id}:{end.isoformat()}",
             max_attempts=TRIES,
             priority=_URGENT,
             metadata={specs.KEY: {"notice_of": id, "url": url, "message": said}},
@@ -98,17 +115,22 @@ class Notices:
                 log(__name__).warning("%s; it %s tried again", attempt.task.error, again)
 
     def _outcome(self, attempt: Attempt) -> Outcome:
-        notice = attempt.task.metadata[specs.KEY]
         try:
-            status = callback.send(
-                notice["url"],
-                notice["message"],
-                allow_private=self._allow_private,
-                once=attempt.id,
-            )
+            if closing.is_closing(attempt.task):
+                return Outcome(self._closing.carry_out(attempt.task))
+            return Outcome(self._sent(attempt))
         except Exception as error:  # noqa: BLE001 # whatever it is, it is the task's end
             return Outcome(error=error)
-        return Outcome({"status": status})
+
+    def _sent(self, attempt: Attempt) -> dict[str, int]:
+        notice = attempt.task.metadata[specs.KEY]
+        status = callback.send(
+            notice["url"],
+            notice["message"],
+            allow_private=self._allow_private,
+            once=attempt.id,
+        )
+        return {"status": status}
 
 
 def _ended(happened: list[Happening]) -> Iterator[str]:
@@ -124,7 +146,7 @@ def notice_id(job: str, ended_at: datetime) -> str:
 
 class Messenger:
     """A thread that tells others, for as long as a worker runs: callbacks what has ended, and all
-    who look what this worker offers. It stops no worker."""
+    who look what this worker offers; and that purges what is to be gone. It stops no worker."""
 
     def __init__(self, notices: Notices, shift: Shift, offer: Callable[[], None]) -> None:
         self._notices = notices
@@ -132,6 +154,7 @@ class Messenger:
         self._shift = shift
         self._wake = threading.Event()
         self._is_over = False
+        self._has_caught_up = False
         self._thread = threading.Thread(target=self._run, name="hardsave-callbacks", daemon=True)
 
     def wake(self) -> None:
@@ -162,5 +185,13 @@ class Messenger:
                 self._offer()
                 self._notices.write()
                 self._notices.deliver(self._shift)
+                self._catch_up()
             except HardsaveError:
                 log(__name__).exception("callbacks cannot be told for now; it is tried again")
+
+    def _catch_up(self) -> None:
+        """Once, after what somebody waits for: it looks at every timeline."""
+        if not self._has_caught_up:
+            self._notices.catch_up()
+            self._has_caught_up = True
+            self._notices.deliver(self._shift)

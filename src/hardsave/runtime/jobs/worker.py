@@ -1,7 +1,8 @@
 """Runs jobs: each in its own conversation, all of them on one event loop.
 
 Contract. A job that is killed goes on where it was: by itself if it has retries left, else when
-it is resumed. Its callback is told only after its end is on record, and by any worker then. What
+it is resumed. Its callback is told only after its end is on record, and by any worker then; the
+same goes for its purge, if it was to be purged. What
 a tool needs a word for pauses the job, and its slot is free for others. A job whose agent or model
 a worker was not given is left to one that was.
 """
@@ -246,24 +247,6 @@ class Worker:
             told(self._jobs.get(attempt.id))
         if attempt.task.state in ("completed", "failed"):
             wake()
-            self._over(attempt)
-
-    def _over(self, attempt: Attempt) -> None:
-        asked = standing.queued(attempt.task)
-        assert asked is not None
-        if attempt.task.state == "completed" and asked[0].on_success == "purge":
-            self._purge(asked[0].lineage)
-
-    def _purge(self, lineage: str) -> None:
-        """Remove what was saved. The job is done, whether that works or not."""
-        try:
-            self._vault.purge(timeline=lineage)
-        except HardsaveError:
-            log(__name__).exception(
-                "job %r has succeeded, and could not be purged: hardsave purge --whole %s",
-                lineage,
-                lineage,
-            )
 
 
 def _progressed(attempt: Attempt, turn: int, most: int) -> None:
