@@ -1,8 +1,7 @@
 """What an agent is, to whoever saves and restores it.
 
 Any object with these few attributes is one. It is saved as plain data; its class is known by
-a name, and comes back only through a registry that the program has filled: nothing is ever
-imported because a stored byte says so.
+a name: `registry` says how it comes back.
 """
 
 import logging
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import Misuse
 
 _log = logging.getLogger(__name__)
 
@@ -125,83 +124,6 @@ def status_text(status: Any) -> str:
 def plain(value: Any) -> Any:
     """A message as data; anything else as it is, copied."""
     return deepcopy(value.to_dict()) if hasattr(value, "to_dict") else deepcopy(value)
-
-
-# Coming back
-
-Factory = Callable[[AgentState], Agent]
-
-
-class Agents:
-    """Classes of agents by name: all that a stored name can turn into."""
-
-    def __init__(self, *classes: type) -> None:
-        self._factories: dict[str, Factory] = {}
-        for cls in classes:
-            self.register(cls)
-
-    def register(self, cls: type, *, name: str | None = None) -> type:
-        """Have a class come back. It has a class method `from_state`, or it is made with
-        `agent_id` and `user_id` and gets what was saved. Can be used as a decorator."""
-        made = getattr(cls, "from_state", None) or _by_attributes(cls)
-        self.add(name or cls.__name__, made)
-        return cls
-
-    def add(self, name: str, factory: Factory) -> None:
-        """Have `factory` make the agents that were saved under a name."""
-        if name in self._factories:
-            raise Misuse(f"agents called {name!r} are registered already")
-        self._factories[name] = factory
-
-    def revived(self, state: AgentState) -> Agent:
-        """The agent that was saved."""
-        factory = self._factories.get(state.agent_type)
-        if factory is None:
-            known = ", ".join(sorted(self._factories)) or "none"
-            raise NotFound(
-                f"no agent called {state.agent_type!r} is registered (there are: {known}); "
-                "register its class before you restore it"
-            )
-        return factory(state)
-
-    def names(self) -> list[str]:
-        return sorted(self._factories)
-
-
-def _by_attributes(cls: type) -> Factory:
-    def make(state: AgentState) -> Agent:
-        agent: Any = cls(agent_id=state.agent_id, user_id=state.user_id)
-        put_back(agent, state)
-        return agent  # type: ignore[no-any-return] # the caller registered a class of agents
-
-    return make
-
-
-def put_back(agent: Any, state: AgentState) -> None:
-    """Give an agent what was saved. A status that its class does not know is refused."""
-    agent.status = _status_like(agent.status, state.status)
-    for name in ("collected_fields", "required_fields", "execution_state", "context"):
-        setattr(agent, name, deepcopy(getattr(state, name)))
-    agent.context_summary = state.context_summary
-    agent.message, agent.result = deepcopy(state.message), deepcopy(state.result)
-    restore = getattr(agent, "set_message_history", None)
-    if restore is not None:
-        restore(deepcopy(state.message_history))
-    elif state.message_history:
-        raise Misuse(
-            f"{type(agent).__name__} cannot take its messages back; give it a method "
-            "set_message_history(messages), or a class method from_state(state)"
-        )
-
-
-def _status_like(now: Any, saved: str) -> Any:
-    if not isinstance(now, Enum):
-        return saved
-    try:
-        return type(now)(saved)
-    except ValueError:
-        known = ", ".join(str(each.value) for each in type(now))
-        raise Misuse(f"an agent was saved with status {saved!r}; known are {known}") from None
 
 
 # A base for agents

@@ -1,6 +1,9 @@
 """Agents saved and restored through FlowAgent's manager."""
 
 import asyncio
+import gc
+import weakref
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +69,70 @@ def test_saves_chain_and_go_on_from_what_was_restored() -> None:
         found = {cp.id: cp for cp in await kept.list_by_user("u", full=True)}
         assert found[two].parent_checkpoint_id == one
         assert found[four].parent_checkpoint_id == two
+
+    asyncio.run(session())
+
+
+@dataclass
+class Noted:
+    """An agent that equals others, and so cannot be hashed."""
+
+    agent_id: str
+    user_id: str
+    status: str = "IDLE"
+    collected_fields: dict[str, Any] = field(default_factory=dict)
+    execution_state: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+
+    def get_message_history(self) -> list[Any]:
+        return []
+
+
+@dataclass(slots=True)
+class Slotted:
+    """And one that nothing can refer to weakly."""
+
+    agent_id: str
+    user_id: str
+    status: str = "IDLE"
+    collected_fields: dict[str, Any] = field(default_factory=dict)
+    execution_state: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+    required_fields: list[Any] = field(default_factory=list)
+    context_summary: str = ""
+    message: Any = None
+    result: Any = None
+
+    def get_message_history(self) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize("cls", [Noted, Slotted])
+def test_agents_that_equal_each_other_have_their_own_chains(cls: Any) -> None:
+    async def session() -> None:
+        kept = CheckpointManager()
+        one, other = cls("a", "u"), cls("a", "u")
+        first = await kept.save(one)
+        second = await kept.save(other)
+        third = await kept.save(one)
+        back = await kept.restore(second)
+        fourth = await kept.save(back)
+        found = {cp.id: cp.parent_checkpoint_id for cp in await kept.list_by_user("u", full=True)}
+        assert found == {first: None, second: None, third: first, fourth: second}
+
+    asyncio.run(session())
+
+
+def test_a_manager_keeps_no_agent() -> None:
+    async def session() -> None:
+        kept = CheckpointManager()
+        agents = [Noted("a", "u") for _ in range(3)]
+        for agent in agents:
+            await kept.save(agent)
+        gone = [weakref.ref(agent) for agent in agents]
+        del agent, agents
+        gc.collect()
+        assert [each() for each in gone] == [None] * 3
 
     asyncio.run(session())
 

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Misuse, NotFound
-from hardsave.runtime.agent import (
-    Agents,
-    AgentState,
-    Message,
-    StandardAgent,
-    Status,
-    captured,
-    put_back,
-)
+from hardsave.runtime.agent import AgentState, Message, StandardAgent, Status, captured
+from hardsave.runtime.registry import Agents, put_back
 
 
 class Plain:
@@ -93,6 +86,84 @@ def test_a_name_is_registered_once() -> None:
         agents.register(Echo)
     agents.register(Echo, name="parrot")
     assert agents.names() == ["Echo", "parrot"]
+
+
+def of_type(name: str) -> AgentState:
+    return AgentState(agent_id="a", agent_type=name, user_id="u", status="IDLE")
+
+
+class Family(StandardAgent):
+    """The head of a family that no other test adds to."""
+
+
+def test_subclasses_of_a_class_that_was_named_come_back_by_their_names() -> None:
+    agents = Agents(of=Family)
+
+    class Child(Family): ...
+
+    class Grandchild(Child):
+        agent_type = "grand"
+
+    for cls, name in ((Family, "Family"), (Child, "Child"), (Grandchild, "grand")):
+        assert type(agents.revived(of_type(name))) is cls
+        assert captured(cls("a", "u")).agent_type == name
+    with pytest.raises(NotFound, match=r"no agent called 'Echo'"):
+        agents.revived(of_type("Echo"))  # no child of it
+    with pytest.raises(NotFound, match=r"no agent called 'Grandchild'"):
+        agents.revived(of_type("Grandchild"))
+    with pytest.raises(NotFound, match=r"there are: none"):
+        Agents().revived(of_type("Child"))
+
+
+def test_a_name_that_two_classes_have_means_none_until_one_is_registered() -> None:
+    def one() -> type:
+        class Twin(Family): ...
+
+        return Twin
+
+    def two() -> type:
+        class Twin(Family): ...
+
+        return Twin
+
+    first, second, agents = one(), two(), Agents(of=Family)
+    with pytest.raises(
+        Misuse, match=r"may be .*one.<locals>.Twin or .*two.<locals>.Twin; register"
+    ):
+        agents.revived(of_type("Twin"))
+    agents.register(second)
+    assert type(agents.revived(of_type("Twin"))) is second
+    assert first is not second
+
+
+def test_a_class_that_is_defined_again_is_the_one_that_comes_back() -> None:
+    def define() -> type:
+        class Again(Family): ...
+
+        return Again
+
+    old, new = define(), define()
+    assert type(Agents(of=Family).revived(of_type("Again"))) is new
+    assert old is not new
+
+
+def test_an_agent_that_was_met_comes_back_whatever_it_derives_from() -> None:
+    agents, strict = Agents(of=Family), Agents()
+    for registry in (agents, strict):
+        registry.meet(Plain("a", "u"))
+    assert isinstance(agents.revived(captured(Plain("a", "u"))), Plain)
+    with pytest.raises(NotFound):
+        strict.revived(captured(Plain("a", "u")))
+
+
+def test_a_class_that_is_made_otherwise_is_told_what_it_needs() -> None:
+    class Special(Family):
+        def __init__(self, model: str) -> None:
+            super().__init__()
+            self.model = model
+
+    with pytest.raises(Misuse, match=r"Special cannot be made .*give it a class method from_state"):
+        Agents(of=Family).revived(of_type("Special"))
 
 
 def test_a_factory_of_its_own_makes_it() -> None:

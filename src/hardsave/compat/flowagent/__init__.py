@@ -13,8 +13,10 @@ from hardsave.compat.flowagent.storage import (
     SQLiteCheckpointStorage,
 )
 from hardsave.compat.flowagent.tree import Tree
-from hardsave.runtime.agent import Agents, Message, StandardAgent, Status
+from hardsave.runtime.agent import Message, StandardAgent, Status
 from hardsave.runtime.orchestrator import Orchestrator
+from hardsave.runtime.registry import Agents
+from hardsave.runtime.workflow import WorkflowExecutor
 
 __all__ = [
     "Agents",
@@ -29,4 +31,5 @@ __all__ = [
     "StandardAgent",
     "Status",
     "Tree",
+    "WorkflowExecutor",
 ]

@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar, get_args
 from uuid import uuid4
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 from hardsave.compat import foreign
 from hardsave.compat.flowagent.records import Checkpoint, Comparison, compare
@@ -15,7 +15,8 @@ from hardsave.compat.flowagent.shelf import check_page
 from hardsave.compat.flowagent.storage import CheckpointStorage, InMemoryCheckpointStorage
 from hardsave.compat.flowagent.tree import Tree
 from hardsave.errors import Misuse, NotFound
-from hardsave.runtime.agent import Agent, Agents, AgentState, Message, captured
+from hardsave.runtime.agent import Agent, AgentState, Message, StandardAgent, captured
+from hardsave.runtime.registry import Agents
 
 EventName = Literal["checkpoint_saved", "checkpoint_restored"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -36,10 +37,11 @@ class CheckpointManager:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.storage = InMemoryCheckpointStorage() if storage is None else storage
-        self.agents = Agents() if agents is None else agents
-        """The classes that can be restored, by name."""
+        self.agents = Agents(of=StandardAgent) if agents is None else agents
+        """The classes that can be restored, by name: unless others were given, all standard agents
+        that the program has defined, and whatever was saved here."""
         self._clock = clock
-        self._latest: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._latest = _Latest()
         self._handlers: dict[str, list[Callable[..., Any]]] = {}
 
     async def save(
@@ -58,20 +60,23 @@ class CheckpointManager:
         state = captured(agent)
         checkpoint = Checkpoint(
             id=f"chk_{uuid4().hex[:12]}",
-            parent_checkpoint_id=self._latest.get(agent) if parent is None else parent,
+            parent_checkpoint_id=self._latest.of(agent) if parent is None else parent,
             timestamp=self._clock(),
             metadata=dict(metadata or {}),
             branch_label=label,
             **vars(state),
         )
         saved = await self.save_checkpoint(checkpoint)
-        self._latest[agent] = saved
+        self._latest.note(agent, saved)
+        self.agents.meet(agent)
         return saved
 
     async def restore(self, checkpoint_id: str) -> Any:
         """The agent as it was, its id, history and status too. What it saves goes on from there.
 
-        Its class must be registered: `manager.agents.register(MyAgent)`.
+        Its class is known by its name if it derives from `StandardAgent` and is defined by now, or
+        if an agent of it was saved here; others are made known with
+        `manager.agents.register(MyAgent)`. A name that two classes have has to be, too.
         """
         checkpoint = await self.storage.load(checkpoint_id)
         if checkpoint is None:
@@ -79,7 +84,7 @@ class CheckpointManager:
         agent: Any = self.agents.revived(_state(checkpoint))
         if getattr(agent, "checkpoint_manager", self) is None:
             agent.checkpoint_manager = self
-        self._latest[agent] = checkpoint.id
+        self._latest.note(agent, checkpoint.id)
         await self._tell("checkpoint_restored", checkpoint, agent)
         return agent
 
@@ -169,6 +174,26 @@ class CheckpointManager:
                     await answer
             except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
                 _log.exception("a handler of %s failed: %r", event, handler)
+
+
+class _Latest:
+    """The checkpoint that each agent was last saved to or restored from. Agents are told apart by
+    which object they are: they may equal each other, and may be gone at any time."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], Any], str]] = {}
+
+    def of(self, agent: Any) -> str | None:
+        found = self._known.get(id(agent))
+        return None if found is None or found[0]() is not agent else found[1]
+
+    def note(self, agent: Any, checkpoint_id: str) -> None:
+        key, known = id(agent), self._known
+        try:
+            still: Callable[[], Any] = ref(agent, lambda _: known.pop(key, None))
+        except TypeError:  # a class with slots
+            still = lambda: agent  # noqa: E731 # as long as the manager, then
+        known[key] = still, checkpoint_id
 
 
 def _state(checkpoint: Checkpoint) -> AgentState:
