@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -144,15 +144,15 @@ class Runner:
             _Worker(shift, handler, ended, until_idle=until_idle, number=n)
             for n in range(concurrency)
         ]
-        with _signals(shift):
-            for worker in crew:
-                worker.start()
-            self._look_after(shift, crew)
-            shift.stop.set()
-            deadline = time.monotonic() + grace_seconds
-            for worker in crew:
-                worker.join(max(0.0, deadline - time.monotonic()))
-        shift.hand_back_all()
+        with _signals() as told:
+            try:
+                for worker in crew:
+                    worker.start()
+                self._look_after(shift, crew, told)
+            finally:
+                shift.stop.set()
+                _wait_for(crew, grace_seconds)
+                shift.hand_back_all()
         for worker in crew:
             if worker.error is not None:
                 raise worker.error
@@ -162,10 +162,15 @@ class Runner:
         if self._shift is not None:
             self._shift.stop.set()
 
-    def _look_after(self, shift: Shift, crew: "list[_Worker]") -> None:
+    def _look_after(
+        self, shift: Shift, crew: "list[_Worker]", told: Sequence[signal.Signals]
+    ) -> None:
         """Until they end or are told to: find out now and then whether somebody else has died."""
         due = time.monotonic() + SWEEP_SECONDS
         while any(worker.is_alive() for worker in crew):
+            if told:
+                _log.info("stopping: %s", told[0].name)
+                return
             if shift.stop.wait(0.01):
                 return
             if time.monotonic() >= due:
@@ -254,20 +259,31 @@ def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
         return Outcome(error=error)
 
 
+def _wait_for(crew: Sequence[threading.Thread], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    for worker in crew:
+        if worker.is_alive():
+            worker.join(max(0.0, deadline - time.monotonic()))
+
+
 @contextlib.contextmanager
-def _signals(shift: Shift) -> Iterator[None]:
-    """Stop cleanly on SIGINT and SIGTERM. Only the main thread can ask for signals."""
+def _signals() -> Iterator[Sequence[signal.Signals]]:
+    """The signals to stop that have come. Only the main thread can ask for them.
+
+    They are noted and no more: a handler runs in the middle of whatever the main thread does, and
+    to set an event that it is about to wait for would be to wait for itself, for ever.
+    """
+    told: list[signal.Signals] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield told
         return
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        _log.info("stopping: %s", signal.Signals(number).name)
-        shift.stop.set()
+    def note(number: int, frame: FrameType | None) -> None:
+        told.append(signal.Signals(number))
 
-    before = {each: signal.signal(each, stop) for each in SIGNALS}
+    before = {each: signal.signal(each, note) for each in SIGNALS}
     try:
-        yield
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
