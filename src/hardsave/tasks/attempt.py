@@ -116,9 +116,10 @@ class Attempt(Listener):
     ) -> T:
         """What `fn(*args)` gives, called once and returned from the record ever after.
 
-        If the process dies inside, whether it happened is unknown, and the policy decides:
-        `retry` calls again, `skip` goes on with None, `fail` fails the task, `ask` waits for
-        `tasks.answer`. All but `retry` cost a second commit, which records the start.
+        If the process dies inside, or the result cannot be recorded, whether it happened is unknown
+        to the next attempt, and the policy decides: `retry` calls again, `skip` goes on with None,
+        `fail` fails the task, `ask` waits for `tasks.answer`. All but `retry` cost a second commit,
+        which records the start.
         """
         enclosing = self._calls.enclosing
         call = begin_step(
@@ -128,16 +129,21 @@ class Attempt(Listener):
             return call.value  # type: ignore[no-any-return] # it was a T when it was stored
         token = call.enter()
         try:
-            while True:
-                try:
-                    return call.done(_called(fn, args))  # type: ignore[no-any-return] # as above
-                except Exception as error:
-                    seconds = call.again(error)
-                    if seconds is None:
-                        raise
-                    self._is_lost.wait(seconds)
+            return call.done(self._run(call, fn, args))  # type: ignore[no-any-return] # as above
         finally:
             call.exit(token)
+
+    def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """What its function gives, in as many tries as it has."""
+        while True:
+            try:
+                return _called(fn, args)
+            except Exception as error:
+                seconds = call.again(error)
+                if seconds is None:
+                    raise
+            self._is_lost.wait(seconds)
+            call.check()
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
@@ -290,6 +296,9 @@ class _Holder:
     @property
     def is_over(self) -> bool:
         return self._attempt.is_over
+
+    def check(self) -> None:
+        self._attempt._check()
 
     def write(self, entry: EntryRecord) -> None:
         record = self._attempt._record

@@ -92,20 +92,20 @@ class Attempt:
             return call.value
         token = call.enter()
         try:
-            return await self._run(call, fn, args)
+            return await self._threads.run(call.done, await self._run(call, fn, args))
         finally:
             call.exit(token)
 
     async def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         while True:
             try:
-                value = await self._called(fn, args)
-                return await self._threads.run(call.done, value)
+                return await self._called(fn, args)
             except Exception as error:
                 seconds = await self._threads.run(call.again, error)
                 if seconds is None:
                     raise
-                await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)
+            call.check()
 
     async def _called(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Coroutines here, plain functions in a thread: they may block."""

@@ -30,6 +30,9 @@ class Holder(Protocol):
     @property
     def is_over(self) -> bool: ...
 
+    def check(self) -> None:
+        """Raise if the task is not this attempt's any more, as far as is known."""
+
     def write(self, entry: EntryRecord) -> None:
         """Add an entry to the journal, if the task is still this attempt's."""
 
@@ -204,10 +207,19 @@ class Call:
         _enclosing.reset(token)
         self.leave()
 
+    def check(self) -> None:
+        """Before its function is called again: somebody else may be calling it by now."""
+        self._calls.holder.check()
+
     def done(self, value: Any) -> Any:
-        """Record a result; it, as the record gives it back."""
+        """Record a result; it, as the record gives it back. If that cannot be written nothing is:
+        its function has been called, and to say that it has failed would have it called again."""
         codec = self._calls.desk.codec
-        data = codec.encode(value, f"result of {self.asked.path}")
+        try:
+            data = codec.encode(value, f"result of {self.asked.path}")
+        except Misuse as wrong:
+            self._fail(wrong)
+            raise
         self._write_data("step_done", data)
         return value if type(value) in _PLAIN else codec.decode(data)
 
@@ -221,9 +233,12 @@ class Call:
         if policy is not None and has_tries and retry.is_worth_it(policy, error):
             calls.anew(self.asked.path)
             return retry.wait_seconds(policy, self._failures, calls.desk.random)
-        line = bounded(calls.desk.redacted(said(error)), MOST_SAID)
-        self._write("step_failed", line)
+        self._fail(error)
         return None
+
+    def _fail(self, error: Exception) -> None:
+        line = bounded(self._calls.desk.redacted(said(error)), MOST_SAID)
+        self._write("step_failed", line)
 
     def leave(self) -> None:
         self._calls.leave(self._scope, self.asked)

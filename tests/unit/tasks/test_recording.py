@@ -1,0 +1,122 @@
+"""What a step does when its record cannot be written, or its task is not ours any more."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardsave
+from hardsave import aio
+from hardsave.errors import LeaseLost, StepUnknown, Unavailable
+from tests.unit.tasks.room import AT_ONCE, Counter, Room
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def unwritable(
+    monkeypatch: pytest.MonkeyPatch, store: Any, kind: str, *, is_written: bool = False
+) -> None:
+    """The store fails once, when an entry of this kind is to be written; before that, or after."""
+    commit, failing = store.commit, [True]
+
+    def flaky(batch: Any) -> int:
+        if batch.event.kind != kind or not failing:
+            return int(commit(batch))
+        failing.clear()
+        if is_written:
+            commit(batch)
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(store, "commit", flaky)
+
+
+@pytest.mark.parametrize("retry", [None, AT_ONCE])
+def test_a_function_that_was_called_is_not_called_again_because_its_record_failed(
+    room: Room, monkeypatch: pytest.MonkeyPatch, retry: hardsave.Retry | None
+) -> None:
+    room.tasks.add("t1")
+    paid = Counter()
+    unwritable(monkeypatch, room.store, "step_done")
+    with pytest.raises(Unavailable), room.tasks.attempt("t1", retry=AT_ONCE) as attempt:
+        attempt.step("pay", paid, 10, unknown="fail", retry=retry)
+    assert paid.calls == [10]
+    with pytest.raises(StepUnknown), room.tasks.attempt("t1") as attempt:
+        attempt.step("pay", paid, 10, unknown="fail", retry=retry)
+    assert paid.calls == [10], "nobody knows whether it was paid: a person has to look"
+
+
+def test_a_record_that_was_written_all_the_same_counts(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.tasks.add("t1")
+    paid = Counter()
+    unwritable(monkeypatch, room.store, "step_done", is_written=True)
+    with pytest.raises(Unavailable), room.tasks.attempt("t1", retry=AT_ONCE) as attempt:
+        attempt.step("pay", paid, 10)
+    with room.tasks.attempt("t1") as attempt:
+        assert attempt.step("pay", paid, 10) == 10
+    assert paid.calls == [10]
+
+
+def test_coroutines_are_not_called_again_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid = Counter()
+
+    async def pay(value: int) -> Any:
+        return paid(value)
+
+    async def body() -> None:
+        async with aio.open(f"sqlite:///{tmp_path}/store.db") as vault:
+            await vault.tasks.add("t1")
+            unwritable(monkeypatch, vault.tasks._sync._desk.store, "step_done")
+            with pytest.raises(Unavailable):
+                async with vault.tasks.attempt("t1") as attempt:
+                    await attempt.step("pay", pay, 10, retry=AT_ONCE)
+
+    asyncio.run(body())
+    assert paid.calls == [10]
+
+
+def test_a_wait_for_the_next_try_ends_with_the_attempt(room: Room) -> None:
+    room.tasks.add("t1")
+    attempt = room.tasks.claim("t1")
+    called = Counter()
+
+    def random() -> float:
+        attempt.hand_back()  # while it waits
+        return 0.0
+
+    attempt._calls.desk = attempt._calls.desk._replace(random=random)
+
+    def fails() -> None:
+        called("once")
+        raise OSError("away")
+
+    with pytest.raises(LeaseLost):
+        attempt.step("call", fails, retry=hardsave.Retry(first_seconds=60))
+    assert called.calls == ["once"]
+
+
+def test_a_coroutine_waits_in_vain_for_the_next_try_of_a_lost_task() -> None:
+    called = Counter()
+
+    async def body() -> None:
+        async with aio.open("memory://") as vault:
+            await vault.tasks.add("t1")
+            attempt = await vault.tasks.claim("t1")
+
+            async def fails() -> None:
+                called("once")
+                asyncio.get_running_loop().call_later(0.05, attempt._sync.hand_back)
+                raise OSError("away")
+
+            with pytest.raises(LeaseLost):
+                await attempt.step("call", fails, retry=hardsave.Retry(first_seconds=0.3))
+
+    asyncio.run(body())
+    assert called.calls == ["once"]
