@@ -59,7 +59,8 @@ class Shift:
         self._mutex = threading.Lock()
         self._candidates: deque[TaskRecord] = deque()
         self._claiming = 0
-        self._running: set[Attempt] = set()
+        self._running: dict[Attempt, Outcome | None] = {}  # and how it has ended, if it has
+        self._is_given_up = threading.Event()
 
     def next(self) -> Attempt | None:
         """Claim what is due next; None if nothing is, or it cannot be had now."""
@@ -75,7 +76,9 @@ class Shift:
 
     def _candidate(self) -> TaskRecord | None:
         with self._mutex:
-            if not self._candidates and not self.stop.is_set():
+            if self.stop.is_set():
+                return None
+            if not self._candidates:
                 limit = max(4, self._terms.concurrency)
                 self._candidates.extend(self._due(self._desk.clock(), limit))
             if not self._candidates:
@@ -109,7 +112,7 @@ class Shift:
             with self._mutex:
                 self._claiming -= 1
                 if attempt is not None:
-                    self._running.add(attempt)
+                    self._running[attempt] = None
         return attempt
 
     def is_idle(self) -> bool:
@@ -137,16 +140,19 @@ class Shift:
 
     def end(self, attempt: Attempt, outcome: Outcome) -> None:
         """Record how an attempt ended, as often as it takes: the task is ours for as long as we
-        live, and nobody else would put it back."""
+        live, and nobody else would put it back. A stop changes nothing about that: what is done
+        is done, and there is time until the rest is handed back."""
+        with self._mutex:
+            self._running[attempt] = outcome
         try:
             while not attempt.is_over and not self._is_recorded(attempt, outcome):
-                if self.stop.wait(AGAIN_SECONDS):
+                if self._is_given_up.wait(AGAIN_SECONDS):
                     return
             if attempt.is_lost:
                 _log.warning("task %r is not ours any more; its end is not recorded", attempt.id)
         finally:
             with self._mutex:
-                self._running.discard(attempt)
+                self._running.pop(attempt, None)
 
     def _is_recorded(self, attempt: Attempt, outcome: Outcome) -> bool:
         try:
@@ -157,6 +163,8 @@ class Shift:
         except LeaseLost:
             return True
         except Misuse as wrong:  # a result that cannot be stored
+            if attempt.is_over:
+                return True  # somebody else has just ended it
             if outcome.error is not None:
                 raise
             return self._is_recorded(attempt, Outcome(error=wrong))
@@ -166,11 +174,21 @@ class Shift:
         return True
 
     def hand_back_all(self) -> None:
-        """Give up what is still under way."""
+        """Give up what is still under way, each on its own: one that cannot be handed back is
+        found by whoever comes next, as if we had died."""
         with self._mutex:
-            left = list(self._running)
+            left = dict(self._running)
             self._running.clear()
-        for attempt in left:
-            with contextlib.suppress(Conflict, Misuse):  # it has just ended by itself
-                attempt.hand_back()
-                _log.warning("task %r was handed back before its end", attempt.id)
+        for attempt, outcome in left.items():
+            try:
+                self._give_up(attempt, outcome)
+            except (Conflict, Misuse):
+                pass  # it has just ended by itself
+            except Unavailable:
+                _log.exception("task %r could not be handed back", attempt.id)
+        self._is_given_up.set()
+
+    def _give_up(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        if outcome is None or not self._is_recorded(attempt, outcome):
+            attempt.hand_back()
+            _log.warning("task %r was handed back before its end", attempt.id)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from hardsave.tasks import executor
-from hardsave.tasks.shift import Shift
+import hardsave
+from hardsave.errors import Unavailable
+from hardsave.tasks import executor, shift
+from hardsave.tasks.shift import Shift, Terms
 from tests.unit.tasks.room import Counter, Room
 
 
@@ -70,3 +72,71 @@ def test_an_error_while_the_crew_is_looked_after_leaves_nobody_at_work(
         assert not [each for each in threading.enumerate() if "hardsave-task" in each.name]
     room.tasks.add("t1")
     assert ran.calls == []
+
+
+def test_what_was_done_when_the_stop_came_is_recorded_though_the_store_fails_for_a_while(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shift, "AGAIN_SECONDS", 0.01)
+    room.tasks.add("t1")
+    failing, commit = ["completed", "completed"], room.store.commit
+
+    def flaky(batch: Any) -> int:
+        if batch.event.kind in failing:
+            failing.pop()
+            raise Unavailable("the disk is full")
+        return int(commit(batch))
+
+    monkeypatch.setattr(room.store, "commit", flaky)
+    with room.tasks.runner("s") as runner:
+
+        def handler(attempt: hardsave.Attempt) -> str:
+            runner.stop()
+            return "paid"
+
+        runner.run(handler)
+    task = room.tasks.get("t1")
+    assert (task.state, task.result, failing) == ("completed", "paid", [])
+
+
+def test_a_task_that_cannot_be_handed_back_keeps_no_other_from_it(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("t1", "t2"):
+        room.tasks.add(name)
+    commit, go_on = room.store.commit, threading.Event()
+
+    def broken(batch: Any) -> int:
+        if batch.event.kind == "handed_back" and batch.event.task == failing[0]:
+            raise Unavailable("the disk is full")
+        return int(commit(batch))
+
+    both, failing = threading.Barrier(2, timeout=20), [""]
+    with room.tasks.runner("s") as runner:
+
+        def hangs(attempt: hardsave.Attempt) -> None:
+            failing[0] = failing[0] or attempt.id
+            both.wait()
+            runner.stop()
+            go_on.wait(20)
+
+        monkeypatch.setattr(room.store, "commit", broken)
+        runner.run(hangs, concurrency=2, grace_seconds=0.05)
+        states = {name: room.tasks.get(name).state for name in ("t1", "t2")}
+        other = {"t1": "t2", "t2": "t1"}[failing[0]]
+        assert states == {failing[0]: "in_progress", other: "pending"}
+        go_on.set()
+    assert room.store.owners(None) == []
+    assert room.tasks.recover().interrupted[0].id == failing[0]
+    assert "could not be handed back" in caplog.text
+
+
+def test_nothing_more_is_claimed_after_a_stop(room: Room) -> None:
+    for number in range(4):
+        room.tasks.add(f"t{number}")
+    with room.tasks.runner("s") as runner:
+        crew = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry()))
+        assert crew.next() is not None  # it has looked further ahead than it takes
+        crew.stop.set()
+        assert crew.next() is None
+    assert room.tasks.stats().pending == 4
