@@ -393,11 +393,16 @@ def begin(
     retry: Retry = retry.DEFAULT,
 ) -> Attempt:
     """Claim a task as it was read; `Conflict` if it cannot be had."""
-    claimed = _claimed(desk, lease, record, force=force)
     is_first = record.started_at is None  # nobody can have written steps
-    journal = Journal() if is_first else journal_of(desk, claimed)
+    # Read before it is claimed: what cannot be read would leave a task with us that nobody works
+    # on. Whoever adds a step in between raises the epoch, and then the claim does not hold.
+    journal = Journal() if is_first else journal_of(desk, record)
+    claimed = _claimed(desk, lease, record, force=force)
+    if claimed.generation != record.generation:
+        journal = Journal()
     attempt = Attempt(desk, claimed, journal, unknown=unknown, retry=retry)
-    lease.listen(attempt)
+    assert claimed.owner is not None
+    lease.listen(attempt, claimed.owner)
     return attempt
 
 

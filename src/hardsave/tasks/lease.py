@@ -46,7 +46,7 @@ class Lease:
         self._pid = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lost: weakref.WeakSet[_Listener] = weakref.WeakSet()
+        self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()  # of the one that it has
 
     def held(self) -> Id | None:
         """The id that it has, if it has one, and is this process's."""
@@ -102,22 +102,32 @@ class Lease:
             if self._desk.store.hold(self._desk.user, renewed):
                 self._owner = renewed
                 return True
-            self._owner = None
-        _log.error("session %r was taken for dead; others have its tasks now", self.session)
-        for listener in list(self._lost):
-            listener.lost()
+            self._bury()
         return False
 
-    def listen(self, listener: "_Listener") -> None:
-        """Tell `listener` when the lease is lost."""
-        self._lost.add(listener)
+    def listen(self, listener: "Listener", id: Id) -> None:
+        """Tell `listener` when the lease is lost that it relies on; at once if that has happened."""
+        with self._mutex:
+            if self._owner is not None and self._owner.id == id:
+                self._listeners.add(listener)
+                return
+        listener.lost()
 
     def lose(self, id: Id) -> None:
         """A write has found it buried: the next claim takes a new one."""
         with self._mutex:
             if self._owner is not None and self._owner.id == id:
-                self._owner = None
+                self._bury()
                 self._stop.set()
+
+    def _bury(self) -> None:
+        """Whoever relies on it is told, and nobody who relies on the next one. Under the mutex: a
+        claim with another lease must not come between."""
+        _log.error("session %r was taken for dead; others have its tasks now", self.session)
+        self._owner = None
+        told, self._listeners = list(self._listeners), weakref.WeakSet()
+        for listener in told:
+            listener.lost()
 
     def close(self) -> None:
         """Give it back. A second call does nothing; the next `take` begins a new one."""
@@ -131,14 +141,11 @@ class Lease:
             self._desk.store.let_go(self._desk.user, owner.id)
 
 
-class _Listener:
+class Listener:
     """Something that wants to know when the lease is lost."""
 
     def lost(self) -> None:
         raise NotImplementedError
-
-
-Listener = _Listener
 
 
 def _beat(lease: Callable[[], Lease | None], stop: threading.Event, interval: float) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 import hardsave
 from hardsave.errors import LeaseLost, Misuse
+from hardsave.objects.records import TaskRecord
 from hardsave.stores.memory import MemoryStore
-from hardsave.tasks.lease import Lease
+from hardsave.tasks.attempt import begin
+from hardsave.tasks.lease import Lease, Listener
 from tests.unit.tasks.room import SECOND, Room, TimedStore
 
 
@@ -76,7 +78,7 @@ def test_whoever_was_buried_learns_it_at_the_next_beat(room: Room) -> None:
             told.append("lost")
 
     ear: Any = Ear()
-    lease.listen(ear)
+    lease.listen(ear, id)
     room.store.let_go(None, id)  # as whoever buries it does
     assert not lease.beat()
     assert told == ["lost"]
@@ -154,3 +156,58 @@ def test_a_living_task_far_longer_than_its_lease_runs_once() -> None:
             time.sleep(0.02)
     assert ran == [1]
     assert room.tasks.get("t1").state == "completed"
+
+
+def test_a_claim_with_the_next_lease_is_not_told_that_the_last_one_is_lost(room: Room) -> None:
+    """Whoever is told of a burial claims something else at once, in the middle of the telling."""
+    for name in ("a", "b"):
+        room.tasks.add(name)
+    lease, later = lease_of(room), []
+
+    class Restless(Listener):
+        def lost(self) -> None:
+            thread = threading.Thread(
+                target=lambda: later.append(begin(room.tasks._desk, lease, of(room, "b")))
+            )
+            thread.start()
+            thread.join(0.2)  # it has to wait until everybody was told
+            threads.append(thread)
+
+    threads: list[threading.Thread] = []
+    first, restless = begin(room.tasks._desk, lease, of(room, "a")), Restless()
+    lease.listen(restless, lease.take())
+    bury(room)
+    assert not lease.beat()
+    threads[0].join()
+    assert [first.is_lost, later[0].is_lost] == [True, False]
+    later[0].complete()
+    lease.close()
+
+
+def test_an_attempt_whose_lease_a_claim_found_buried_is_told_so(room: Room) -> None:
+    for name in ("a", "b"):
+        room.tasks.add(name)
+    held = room.tasks.claim("a")
+    bury(room)
+    room.tasks.claim("b").complete()
+    assert held.is_lost, "no heartbeat would ever tell it"
+
+
+def test_a_lease_that_was_lost_before_anybody_could_listen_is_told_at_once(room: Room) -> None:
+    room.tasks.add("a")
+    lease = lease_of(room)
+    attempt = begin(room.tasks._desk, lease, of(room, "a"))
+    lease.listen(attempt, b"another lease")
+    assert attempt.is_lost
+    lease.close()
+
+
+def of(room: Room, name: str) -> TaskRecord:
+    found = room.store.task(None, name)
+    assert found is not None
+    return found
+
+
+def bury(room: Room) -> None:
+    for owner in room.store.owners(None):
+        room.store.let_go(None, owner.id)

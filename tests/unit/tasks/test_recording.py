@@ -120,3 +120,30 @@ def test_a_coroutine_waits_in_vain_for_the_next_try_of_a_lost_task() -> None:
 
     asyncio.run(body())
     assert called.calls == ["once"]
+
+
+def test_a_task_whose_journal_cannot_be_read_is_left_to_others(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.tasks.add("t1")
+    room.tasks.claim("t1").hand_back()
+    journal = room.store.journal
+
+    def broken(*args: Any) -> Any:
+        raise Unavailable("the disk fails")
+
+    monkeypatch.setattr(room.store, "journal", broken)
+    with pytest.raises(Unavailable):
+        room.tasks.claim("t1")
+    monkeypatch.setattr(room.store, "journal", journal)
+    assert room.tasks.get("t1").state == "pending", "else it is ours, and nobody works on it"
+    room.tasks.claim("t1").complete()
+
+
+def test_what_is_forced_begins_with_an_empty_journal(room: Room) -> None:
+    room.tasks.add("t1")
+    called = Counter()
+    for number in (1, 2):
+        with room.tasks.attempt("t1", force=True) as attempt:
+            assert attempt.step("call", called, number) == number
+    assert called.calls == [1, 2]
