@@ -226,8 +226,7 @@ class Attempt(Listener):
         """Give it up before its end: somebody else may take it. The attempt does not count."""
         with self._mutex:
             record = states.handed_back(self._record, self._desk.clock())
-            self._move("handed_back", record, ends=True)
-        self.lost()
+            self._move("handed_back", record, ends=True, loses=True)
 
     def __enter__(self) -> "Attempt":
         self._block.enter_context(working(self))
@@ -252,13 +251,17 @@ class Attempt(Listener):
         *,
         entries: Sequence[EntryRecord] = (),
         ends: bool = False,
+        loses: bool = False,
     ) -> None:
-        """Write where the task stands now. The caller holds the mutex."""
-        move = TaskMove(self._record.epoch, record)
+        """Write where the task stands now. The caller holds the mutex; others look meanwhile, and
+        must not see the end of an attempt before they see that its task is somebody else's."""
+        move = TaskMove(self._claimed_at, record)
         event = self._desk.entry(what, record, about)
         self._commit(event, Work(moves=(move,), entries=entries))
-        self._record = record
+        if loses:
+            self.lost()
         self._is_over = ends
+        self._record = record
 
     def _check(self) -> None:
         """Only for as long as the task is this attempt's, and in the process that began it."""
@@ -301,8 +304,8 @@ class _Holder:
         self._attempt._check()
 
     def write(self, entry: EntryRecord) -> None:
-        record = self._attempt._record
-        self._attempt._commit(entry, Work(fences=(Fence(record.name, record.epoch),)))
+        attempt = self._attempt
+        attempt._commit(entry, Work(fences=(Fence(attempt.id, attempt._claimed_at),)))
 
     def paused(self, question: str, call: Call) -> Paused:
         return self._attempt._paused(question, call)
@@ -319,11 +322,10 @@ class _AtWork:
         return desk.store is store and desk.user == user
 
     def standing(self) -> current.Standing | None:
-        task, is_lost = self._attempt._record, self._attempt.is_lost
-        if self._attempt._is_over and not is_lost:
+        attempt, task = self._attempt, self._attempt._record
+        if attempt._is_over and not attempt.is_lost:
             return None
-        epoch = self._attempt._claimed_at if is_lost else task.epoch
-        return current.Standing(task.name, task.generation, task.attempts, epoch)
+        return current.Standing(task.name, task.generation, task.attempts, attempt._claimed_at)
 
     def lost(self) -> None:
         self._attempt.lost()

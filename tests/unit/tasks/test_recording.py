@@ -147,3 +147,24 @@ def test_what_is_forced_begins_with_an_empty_journal(room: Room) -> None:
         with room.tasks.attempt("t1", force=True) as attempt:
             assert attempt.step("call", called, number) == number
     assert called.calls == [1, 2]
+
+
+def test_there_is_no_moment_in_which_what_was_handed_back_can_be_saved_into(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runner hands a task back while its handler, in another thread, is about to save."""
+    room.tasks.add("t1")
+    with room.tasks.attempt("t1") as attempt:
+        line = room.vault.timeline("main")
+        line.save({"n": 1})
+        lose = attempt.lost
+
+        def save_first() -> None:
+            monkeypatch.setattr(attempt, "lost", lose)
+            with pytest.raises(LeaseLost):
+                line.save({"n": 2})
+            lose()
+
+        monkeypatch.setattr(attempt, "lost", save_first)
+        attempt.hand_back()
+    assert line.load() == {"n": 1}
