@@ -338,8 +338,8 @@ def working(attempt: Attempt) -> "contextlib.AbstractContextManager[None]":
 
 def end_block(attempt: Attempt, error: BaseException | None) -> bool:
     """Record how a block has ended; whether its error is settled by that."""
-    if isinstance(error, Paused):
-        return True
+    if isinstance(error, Paused) and attempt._is_over:
+        return True  # else it is a pause of another task, begun in here
     if attempt._is_over or isinstance(error, LeaseLost):
         return False
     if error is None:

@@ -264,8 +264,8 @@ class Runner:
 async def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
     try:
         return Outcome(await handler(attempt))
-    except Paused:
-        return Outcome()
+    except Paused as error:
+        return sync_executor.paused(attempt._sync, error)
     except asyncio.CancelledError as error:
         current = asyncio.current_task()
         if current is not None and current.cancelling():

@@ -121,14 +121,17 @@ class Calls:
     def around(self, path: str) -> list[EntryRecord]:
         """Ends for the steps around one that pauses: they begin again, and are not unknown."""
         data = self.desk.codec.encode("paused")
-        found = [call for each, call in self._started.items() if path.startswith(each + "/")]
+        with self._mutex:  # other threads begin and end steps meanwhile
+            started = list(self._started.items())
+        found = [call for each, call in started if path.startswith(each + "/")]
         return [
             self.entry("step_failed", call.asked, Body(call.arguments, call.asked.place, data))
             for call in found
         ]
 
     def started(self, call: "Call") -> None:
-        self._started[call.asked.path] = call
+        with self._mutex:
+            self._started[call.asked.path] = call
 
     def anew(self, path: str) -> None:
         """What is inside a step counts from the beginning, each time it runs."""

@@ -253,8 +253,8 @@ def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
     try:
         with working(attempt):
             return Outcome(handler(attempt))
-    except Paused:
-        return Outcome()
+    except Paused as error:
+        return paused(attempt, error)
     except BaseException as error:  # noqa: BLE001 # whatever it is, it is the task's end
         return Outcome(error=error)
 
@@ -264,6 +264,12 @@ def _wait_for(crew: Sequence[threading.Thread], seconds: float) -> None:
     for worker in crew:
         if worker.is_alive():
             worker.join(max(0.0, deadline - time.monotonic()))
+
+
+def paused(attempt: Attempt, error: Paused) -> Outcome:
+    """What a pause comes to: nothing that is left to record, unless another task has paused, which
+    a handler began and did not see to."""
+    return Outcome() if attempt.is_over else Outcome(error=error)
 
 
 @contextlib.contextmanager

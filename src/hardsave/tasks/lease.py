@@ -106,7 +106,7 @@ class Lease:
         return False
 
     def listen(self, listener: "Listener", id: Id) -> None:
-        """Tell `listener` when the lease is lost that it relies on; at once if that has happened."""
+        """Tell `listener` when the lease is lost that it relies on; at once if it is."""
         with self._mutex:
             if self._owner is not None and self._owner.id == id:
                 self._listeners.add(listener)

@@ -2,14 +2,14 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
-from hardsave.stores.ledger import TaskMove, TaskQuery, Work
+from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work
 from hardsave.tasks import adding, names, recovery, settings, states, steps
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
@@ -224,14 +224,27 @@ class Tasks:
         if keep_completed < 0:
             raise Misuse(f"keep_completed is not negative: {keep_completed}")
         ended = sorted(
-            (row.ended_at or 0, row.name) for row in self._every(TaskQuery(PAGE, state="completed"))
+            (row.ended_at or 0, Fence(row.name, row.epoch))
+            for row in self._every(TaskQuery(PAGE, state="completed"))
         )
-        gone = [name for _, name in ended[: max(0, len(ended) - keep_completed)]]
-        for first in range(0, len(gone), PAGE):
-            some = gone[first : first + PAGE]
-            event = self._desk.entry("forgotten", None, {"count": len(some)})
-            self._desk.commit(event, Work(forget=some))
-        return len(gone)
+        gone = [fence for _, fence in ended[: max(0, len(ended) - keep_completed)]]
+        return sum(self._forgotten(gone[at : at + PAGE]) for at in range(0, len(gone), PAGE))
+
+    def _forgotten(self, gone: Sequence[Fence]) -> int:
+        """Those that still stand as they were seen: one that was begun anew stays."""
+        for _ in range(_TRIES):
+            if not gone:
+                return 0
+            event = self._desk.entry("forgotten", None, {"count": len(gone)})
+            with contextlib.suppress(LeaseLost):
+                self._desk.commit(event, Work(fences=gone, forget=[task for task, _ in gone]))
+                return len(gone)
+            gone = [fence for fence in gone if self._is_at(fence)]
+        raise Conflict(f"others changed tasks {_TRIES} times while they were forgotten; try again")
+
+    def _is_at(self, fence: Fence) -> bool:
+        found = self._desk.store.task(self._desk.user, fence.task)
+        return found is not None and found.epoch == fence.epoch
 
     # Iterations
 

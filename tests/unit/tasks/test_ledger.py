@@ -399,3 +399,24 @@ def test_a_server_that_runs_for_ever_does_not_grow_for_ever(tmp_path: Path) -> N
                 assert tasks.stats().completed <= 110
         assert tasks.iterations == 7_500
     assert sizes[1] <= sizes[0] * 1.2
+
+
+def test_what_is_begun_anew_while_old_ones_are_forgotten_stays(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        room.tasks.add(f"t{number}")
+        room.tasks.claim(f"t{number}").complete()
+    listed = room.store.tasks
+    anew: list[hardsave.Attempt] = []
+
+    def meanwhile(user: str | None, query: Any) -> Any:
+        found = listed(user, query)
+        if not anew:
+            anew.append(room.tasks.claim("t1", force=True))
+        return found
+
+    monkeypatch.setattr(room.store, "tasks", meanwhile)
+    assert room.tasks.forget(keep_completed=0) == 2
+    anew[0].complete("done again")
+    assert room.tasks.get("t1").result == "done again"

@@ -9,6 +9,7 @@ import pytest
 import hardsave
 from hardsave import aio
 from hardsave.errors import LeaseLost, StepUnknown, Unavailable
+from hardsave.tasks.calls import Paused
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
 
 
@@ -168,3 +169,39 @@ def test_there_is_no_moment_in_which_what_was_handed_back_can_be_saved_into(
         monkeypatch.setattr(attempt, "lost", save_first)
         attempt.hand_back()
     assert line.load() == {"n": 1}
+
+
+def test_a_task_is_not_completed_by_the_pause_of_another(room: Room) -> None:
+    room.tasks.add("a")
+    room.tasks.add("b", priority=-1)
+
+    def asks(attempt: hardsave.Attempt) -> None:
+        room.tasks.claim("b").ask("may I?")  # without a block that would see to it
+
+    room.run(asks)
+    assert room.tasks.get("b").question == "may I?"
+    found = room.tasks.get("a")
+    assert (found.state, found.error) == ("failed", "Paused: task 'b' asks: may I?")
+
+
+def test_nor_by_that_of_another_coroutine() -> None:
+    async def body() -> str:
+        async with aio.open("memory://") as vault, vault.tasks.runner("s") as runner:
+            await vault.tasks.add("a")
+            await vault.tasks.add("b", priority=-1)
+
+            async def asks(attempt: aio.Attempt) -> None:
+                await (await vault.tasks.claim("b")).ask("may I?")
+
+            await runner.run(asks, until_idle=True)
+            return (await vault.tasks.get("a")).state
+
+    assert asyncio.run(body()) == "failed"
+
+
+def test_a_block_is_not_left_unfinished_by_the_pause_of_another(room: Room) -> None:
+    for name in ("a", "b"):
+        room.tasks.add(name)
+    with pytest.raises(Paused), room.tasks.attempt("a"):
+        room.tasks.claim("b").ask("may I?")
+    assert room.tasks.get("a").state == "pending"
