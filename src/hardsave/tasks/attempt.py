@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hardsave.errors import LeaseLost, Misuse
+from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
@@ -347,8 +347,17 @@ def end_block(attempt: Attempt, error: BaseException | None) -> bool:
     elif isinstance(error, Exception):
         attempt.fail(error)
     else:  # Ctrl-C, or the end of the program
-        attempt.hand_back()
+        _hand_back(attempt)
     return False
+
+
+def _hand_back(attempt: Attempt) -> None:
+    """Unless it has just ended: a call of a coroutine that was cancelled goes on in its thread."""
+    try:
+        attempt.hand_back()
+    except (Conflict, Misuse):
+        if not attempt.is_over:
+            raise
 
 
 def begin_step(

@@ -7,6 +7,7 @@ caller's own loop; only what they write goes through a thread.
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -37,6 +38,26 @@ class Threads(Protocol):
     """Where calls that block are run, in the context of whoever calls."""
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def run_to_the_end(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same; whoever is cancelled meanwhile is told so only afterwards."""
+
+
+async def _begun(threads: Threads, begin: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """What a thread begins. A caller who is cancelled meanwhile never gets it, and nobody else
+    would end it: so it is undone."""
+    begun: list[T] = []
+    try:
+        await threads.run_to_the_end(lambda: begun.append(begin()))
+    except asyncio.CancelledError:
+        for each in begun:
+            await threads.run_to_the_end(undo, each)
+        raise
+    return begun[0]
+
+
+async def _claimed(threads: Threads, claim: Callable[[], sync_attempt.Attempt]) -> "Attempt":
+    return Attempt(await _begun(threads, claim, sync_attempt.Attempt.hand_back), threads)
 
 
 class Attempt:
@@ -83,10 +104,12 @@ class Attempt:
         retry: Retry | None = None,
     ) -> Any:
         enclosing = sync_attempt.enclosing_step(self._sync)
-        call = await self._threads.run(
+        call = await _begun(
+            self._threads,
             lambda: sync_attempt.begin_step(
                 self._sync, name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
-            )
+            ),
+            Call.never_run,
         )
         if call.is_recorded:
             return call.value
@@ -169,10 +192,8 @@ class Runner:
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
     ) -> Attempt:
-        claimed = await self._threads.run(
-            self._sync.claim, id, force=force, unknown=unknown, retry=retry
-        )
-        return Attempt(claimed, self._threads)
+        claim = functools.partial(self._sync.claim, id, force=force, unknown=unknown, retry=retry)
+        return await _claimed(self._threads, claim)
 
     async def close(self, *, clean: bool = True) -> None:
         await self._threads.run(lambda: self._sync.close(clean=clean))
@@ -210,10 +231,11 @@ class Runner:
                 await asyncio.wait(crew, timeout=grace_seconds)
         finally:
             shift.stop.set()
-            await self._threads.run(shift.hand_back_all)
+            await self._threads.run_to_the_end(shift.hand_back_all)
             for each in crew:
                 each.cancel()
             results = await asyncio.gather(*crew, return_exceptions=True)
+            await self._threads.run_to_the_end(shift.hand_back_all)  # what was just being claimed
         for error in results:
             if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
                 raise error
@@ -232,7 +254,7 @@ class Runner:
     ) -> None:
         try:
             while not shift.stop.is_set():
-                attempt = await self._threads.run(shift.next)
+                attempt = await self._threads.run_to_the_end(shift.next)
                 if attempt is not None:
                     held = Attempt(attempt, self._threads)
                     with sync_attempt.working(attempt):
@@ -387,10 +409,8 @@ class Tasks:
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
     ) -> Attempt:
-        claimed = await self._threads.run(
-            self._sync.claim, id, force=force, unknown=unknown, retry=retry
-        )
-        return Attempt(claimed, self._threads)
+        claim = functools.partial(self._sync.claim, id, force=force, unknown=unknown, retry=retry)
+        return await _claimed(self._threads, claim)
 
     def runner(
         self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False

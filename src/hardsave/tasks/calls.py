@@ -246,6 +246,12 @@ class Call:
     def leave(self) -> None:
         self._calls.leave(self._scope, self.asked)
 
+    def never_run(self) -> None:
+        """Whoever asked for it has gone. If its start is on record, nothing is unknown about it."""
+        if not self.is_recorded and self._policy != "retry":
+            self._write("step_failed", "it was cancelled before its function was called")
+        self.leave()
+
     def _write(self, kind: str, value: Any) -> None:
         self._write_data(kind, self._calls.desk.codec.encode(value))
 
