@@ -156,7 +156,10 @@ class Watch:
         for name in CALLS:
             mock.patch.object(os, name, self._watched(name, getattr(os, name))).start()
         moved = self._watched("rename", beneath.rename_to_nothing)
-        mock.patch("hardsave.workspace.steps.rename_to_nothing", moved).start()
+        swapped = self._watched("rename", beneath.exchange)
+        for room in ("steps", "swapping"):
+            mock.patch(f"hardsave.workspace.{room}.rename_to_nothing", moved).start()
+        mock.patch("hardsave.workspace.swapping.exchange", swapped).start()
         real_open = os.open
 
         def opening(path: Any, flags: int, *given: Any, **named: Any) -> int:

@@ -15,7 +15,9 @@ from functools import cache
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
-_RENAMES = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}  # and the flag: never over
+_RENAMES = {"linux": "renameat2", "darwin": "renameatx_np"}
+_NEVER_OVER = {"linux": 1, "darwin": 4}.get(_SYSTEM, 0)
+_EXCHANGE = 2  # on both
 # To look whether it can be opened: this takes no lock away, see `descriptors`.
 _NOTHING: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
@@ -142,7 +144,7 @@ def _works(call: Callable[[int, bytes, int, int], int]) -> bool:
 def rename_to_nothing(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
     """Rename, but never over anything: FileExistsError."""
     kernel = _rename()
-    if kernel is not None and kernel(source_fd, source, target_fd, target):
+    if kernel is not None and kernel(source_fd, source, target_fd, target, _NEVER_OVER):
         return
     try:
         os.stat(target, dir_fd=target_fd, follow_symlinks=False)
@@ -152,15 +154,20 @@ def rename_to_nothing(source: bytes, source_fd: int, target: bytes, target_fd: i
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
 
 
+def exchange(one: bytes, one_fd: int, other: bytes, other_fd: int) -> bool:
+    """Let two names change places, in one call; False if this file system cannot."""
+    kernel = _rename()
+    return kernel is not None and kernel(one_fd, one, other_fd, other, _EXCHANGE)
+
+
 @cache
-def _rename() -> Callable[[int, bytes, int, bytes], bool] | None:
+def _rename() -> Callable[[int, bytes, int, bytes, int], bool] | None:
     """The kernel's call: False if this file system does not know it."""
     if _SYSTEM not in _RENAMES:
         return None
     import ctypes
 
-    name, flag = _RENAMES[_SYSTEM]
-    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    function = getattr(ctypes.CDLL(None, use_errno=True), _RENAMES[_SYSTEM], None)
     if function is None:
         return None
     function.argtypes = [
@@ -171,7 +178,7 @@ def _rename() -> Callable[[int, bytes, int, bytes], bool] | None:
         ctypes.c_uint,
     ]
 
-    def call(source_fd: int, source: bytes, target_fd: int, target: bytes) -> bool:
+    def call(source_fd: int, source: bytes, target_fd: int, target: bytes, flag: int) -> bool:
         if not function(source_fd, source, target_fd, target, flag):
             return True
         number = ctypes.get_errno()

@@ -1,6 +1,6 @@
 """Carrying out a plan on a real directory, so that it can be interrupted anywhere.
 
-    journal → directories → contents staged and synced → decided → renames → removals → sync → done
+    journal → directories → contents staged and synced → decided → swaps → removals → sync → done
 
 All contents are on the disk under names of ours before the first file is replaced, so a disk
 that is full is noticed while nothing has changed yet. Every step first looks whether it is
@@ -116,13 +116,14 @@ def carry_out(
     journal: then nothing has happened.
     """
     with _workspace(written, path) as beneath:
-        plan = written.plan
-        ways = [plan.back, plan.steps] if back else [plan.steps, plan.back]
-        steps, others = [Steps(beneath, way, written.id, fetch) for way in ways]
+        plan, name = written.plan, written.id.hex()
+        there = Steps(beneath, plan.steps, name, fetch)
+        home = Steps(beneath, plan.back, f"{name}-back", fetch)
+        steps, others = (home, there) if back else (there, home)
         try:
             if not is_fresh:
-                steps.clean()
-                others.clean()
+                others.tidy()
+                steps.tidy(others)
             steps.prepare()
             if whole:
                 steps.refuse_conflicts()

@@ -46,6 +46,15 @@ def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
     )
 
 
+def resembles(name: bytes, directory: int, entry: Entry | None) -> bool:
+    """The same, but for the content of a file: at a glance."""
+    status = look(name, directory)
+    if status is None or entry is None or entry.type != FILE:
+        return is_entry(name, directory, entry)
+    found = _type(status), status.st_size, kept_mode(status.st_mode)
+    return found == (FILE, entry.size, entry.mode)
+
+
 def is_at(beneath: Beneath, path: bytes, entry: Entry) -> bool:
     """Whether a path is what an entry says. One that cannot be reached or read is not."""
     try:

@@ -38,11 +38,12 @@ class Ground:
     def expect(self, step: Step, directory: int) -> None:
         """`Unexpected` if what a step would replace is not what the plan knows."""
         if not disk.is_entry(last_name(step.path), directory, step.before):
-            raise Unexpected(
-                "appeared after the present was saved"
-                if step.before is None
-                else "changed after the present was saved"
-            )
+            raise _unexpected(step)
+
+    def glance(self, step: Step, directory: int) -> None:
+        """The same, for a step that looks at contents when it is taken."""
+        if not disk.resembles(last_name(step.path), directory, step.before):
+            raise _unexpected(step)
 
     def is_by_its_name(self, path: bytes) -> bool:
         """Whether what is found at a path lies there, and not under a name that this file system
@@ -76,3 +77,8 @@ class Ground:
         except OSError:
             return None
         return None if status is None else (status.st_dev, status.st_ino)
+
+
+def _unexpected(step: Step) -> Unexpected:
+    what = "appeared" if step.before is None else "changed"
+    return Unexpected(f"{what} after the present was saved")

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hardsave.errors import Unavailable
-from hardsave.workspace import attributes, disk
+from hardsave.workspace import attributes, disk, swapping
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.descriptors import reading
@@ -23,6 +23,7 @@ from hardsave.workspace.ground import Ground, Unexpected
 from hardsave.workspace.names import TEMPORARY_PREFIX
 from hardsave.workspace.obstacles import IN_THE_WAY, unless_in_the_way
 from hardsave.workspace.plan import Step
+from hardsave.workspace.swapping import Change, Name
 from hardsave.workspace.syncing import synced
 
 _NO_DIRECTORY = {errno.ENOTDIR, errno.ELOOP}
@@ -45,12 +46,12 @@ class Restored(NamedTuple):
 
 
 class Steps:
-    """The steps of one restore; `id` names its temporary files."""
+    """The steps of one restore; `name` is in those of its temporary files."""
 
-    def __init__(self, beneath: Beneath, steps: Sequence[Step], id: bytes, fetch: Fetch) -> None:
+    def __init__(self, beneath: Beneath, steps: Sequence[Step], name: str, fetch: Fetch) -> None:
         self._beneath = beneath
         self._steps = steps
-        self._prefix = TEMPORARY_PREFIX + id.hex().encode() + b"-"
+        self._prefix = TEMPORARY_PREFIX + name.encode() + b"-"
         self._fetch = fetch
         self._staged: set[int] = set()
         self._touched: set[bytes] = set()
@@ -116,6 +117,28 @@ class Steps:
                 where = step.via if step.do == "write" else parent(step.path)
                 self._unlink_temporary(number, where)
 
+    def tidy(self, others: "Steps | None" = None) -> None:
+        """See to what a process that died has left of these steps: what it had staged, and what it
+        was just about to replace or remove. What `others`, of the same restore, came upon is not
+        ours either."""
+        for number, step in enumerate(self._steps):
+            if step.do in ("write", "symlink", "link", "remove") and step.before is not None:
+                self._guarded(number, step, self._settle)
+        self.clean()
+        if others is not None:
+            self._conflicts = {**others._conflicts, **self._conflicts}
+
+    def _settle(self, number: int, step: Step) -> None:
+        assert step.before is not None
+        where = step.via if step.do == "write" else parent(step.path)
+        with (
+            unless_in_the_way(where),
+            self._beneath.directory(where) as beside,
+            self._beneath.directory(parent(step.path)) as directory,
+        ):
+            change = Change(Name(last_name(step.path), directory), step.before, step.after)
+            swapping.settle(Name(self._aside(number), beside), change)
+
     def _unlink_temporary(self, number: int, where: bytes) -> None:
         with unless_in_the_way(where), self._beneath.directory(where) as directory:
             os.unlink(self._temporary(number), dir_fd=directory)
@@ -131,6 +154,10 @@ class Steps:
 
     def _temporary(self, number: int) -> bytes:
         return self._prefix + b"%d" % number
+
+    def _aside(self, number: int) -> bytes:
+        """The name that what is replaced or removed has for a moment."""
+        return self._temporary(number) + b"-aside"
 
     def _guarded(self, number: int, step: Step, do: Callable[[int, Step], None]) -> None:
         """Do it; a path that is not as expected is noted, a disk that fails ends everything."""
@@ -198,18 +225,19 @@ class Steps:
                 if number in self._staged:  # as can be if it had to be staged elsewhere
                     self._unlink_temporary(number, step.via)
                 return
-            self._ground.expect(step, directory)
+            self._ground.glance(step, directory)
             with self._beneath.directory(step.via) as source:
                 self._move(number, source, step, directory)
             self._touched.add(step.via)
 
     def _move(self, number: int, source: int, step: Step, directory: int) -> None:
         """Give a temporary file its name."""
-        temporary, name = self._temporary(number), last_name(step.path)
+        temporary, place = self._temporary(number), Name(last_name(step.path), directory)
         if step.before is None:
-            rename_to_nothing(temporary, source, name, directory)
+            rename_to_nothing(temporary, source, *place)
         else:
-            os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=directory)
+            change = Change(place, step.before, step.after)
+            swapping.replace(Name(temporary, source), Name(self._aside(number), source), change)
         self._note(step)
 
     def _note(self, step: Step) -> None:
@@ -224,7 +252,7 @@ class Steps:
         with self._beneath.directory(parent(step.path)) as directory:
             if self._ground.is_done(step, directory):
                 return
-            self._ground.expect(step, directory)
+            self._ground.glance(step, directory)
             os.symlink(step.after.target, self._temporary(number), dir_fd=directory)
             self._move(number, directory, step, directory)
 
@@ -232,7 +260,7 @@ class Steps:
         with self._beneath.directory(parent(step.path)) as directory:
             if self._ground.is_done(step, directory):
                 return
-            self._ground.expect(step, directory)
+            self._ground.glance(step, directory)
             temporary = self._temporary(number)
             with self._beneath.directory(parent(step.to)) as source:
                 if not disk.is_entry(last_name(step.to), source, step.after):
@@ -289,8 +317,10 @@ class Steps:
             status = disk.look(last_name(step.path), directory) if directory is not None else None
             if directory is None or status is None or disk.is_type(status, DIRECTORY):
                 return  # done, in a restore that went on from here
-            self._ground.expect(step, directory)
-            os.unlink(last_name(step.path), dir_fd=directory)
+            self._ground.glance(step, directory)
+            assert step.before is not None
+            change = Change(Name(last_name(step.path), directory), step.before, None)
+            swapping.take_away(Name(self._aside(number), directory), change)
             self._note(step)
 
     def _remove_directory(self, number: int, step: Step) -> None:
