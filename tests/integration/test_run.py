@@ -17,6 +17,7 @@ import hardsave
 from hardsave.errors import Misuse, Unavailable
 from hardsave.runtime import launch, survivors
 from hardsave.runtime.resident import Task
+from tests.unit.vault.secrets_scanner import found
 
 LIMIT = 60.0
 
@@ -366,3 +367,23 @@ def test_a_second_agent_in_one_workspace_is_told_that_it_is_not_alone(stage: Sta
     other = stage.run("true", "--timeline", "three", "-C", str(stage.work.parent / "elsewhere"))
     assert "works here too" not in other.stderr.decode(), "each has a directory of its own"
     first.kill()
+
+
+def test_a_purge_reaches_what_a_run_keeps_in_memory(stage: Stage) -> None:
+    """Its command, which it says with its first save."""
+    os.mkfifo(stage.work / "go")
+    running = stage.start("true sesame-opens; touch begun; read < go; touch ended; sleep 0.5")
+    stage.wait_for(lambda: len(stage.statuses()) >= 2 and (stage.work / "begun").exists())
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        assert vault.purge(text="sesame-opens").rewritten >= 1
+    (stage.work / "go").write_bytes(b"\n")
+    assert running.wait(LIMIT) == 0
+    stage.wait_for_the_end()
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        (line,) = vault.timelines()
+        commands = [str(each.metadata.get("command", "")) for each in line.checkpoints()]
+        assert line.head is not None
+        assert line.head.status == "ended"
+    assert "[purged]" in commands.pop()
+    assert set(commands) == {""}
+    assert found(stage.store.parent, ["sesame-opens"]) == set()

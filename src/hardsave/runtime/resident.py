@@ -90,7 +90,7 @@ class Resident:
         self._line = line
         self._misses = misses
         self._workspace = workspace
-        self._about: Mapping[str, Any] = {"command": list(command)}
+        self._about: Mapping[str, Any] = {"command": list(command)}  # for the first one to say
         self._left: Sequence[Survivor] = ()
         self._is_ending = threading.Event()
         self._wake: Callable[[], None] | None = None
@@ -140,12 +140,14 @@ class Resident:
             self._failed(error)
 
     def _snapshot(self, status: str) -> None:
+        """What is kept in mind to be said again would come back after a purge: so it is not."""
         saved = self._line.snapshot(
             self._workspace,
             status=status,
             description=told(self._left) if status == "ended" else "",
             metadata={**self._about, **_listed(self._left), **self._misses.about()},
         )
+        self._about = {}
         self.saves += 1
         self._misses.saved(saved.id)
 

@@ -1,20 +1,26 @@
 """Purge: what must be gone is gone, from every file of the store.
 
-Contract. Cannot be undone. What names nothing is an error; nothing is purged by halves: an
-interrupted purge is finished by calling it again (a checkpoint by its whole id, or by its
-number). When it returns, the bytes that only the purged checkpoints held, or the text, are in
+Contract. Cannot be undone. A ref or a timeline that names nothing is an error; a text that is
+nowhere is not: that is what was asked for, and the answer has only zeros. Nothing is purged by
+halves: an interrupted purge is finished by calling it again (a checkpoint by its whole id, or by
+its number). When it returns, the bytes that only the purged checkpoints held, or the text, are in
 no file of the store: not in its main file, its WAL, its backup, its search index, the caches of
-its workspaces, nor in free pages. Files that a repair set aside, and exports, are the caller's;
-the first are named. So are the files of a workspace themselves: what they hold when they are
-saved next is there again.
+its workspaces, nor in free pages; nor in the logs and notes beside it. Where a text stays all the
+same, `Purged.left` says so: in names of timelines and sessions, in the path of the project, with
+a process that is at work, in files that a repair set aside (see `vault.remains`).
+
+What goes on is told nothing, and no memory of ours brings a text back: who repeats what he has
+said of his checkpoints reads it from the store (`Saving.carry`). But what people and programs hand
+us is theirs: a conversation that goes on, a transcript, a file of the workspace, the state in an
+agent's memory, a path. If they have the text when they are saved next, it is there again. So are
+exports.
 
 Values are built anew without a text: where it was the text of a date, a time or a Decimal, that
 becomes a text; keys that would become equal stay apart (see `objects.rewriting`).
 Captured files are rewritten like everything else, names and link targets too. Operations whose
 log entries name such paths are forgotten, with those before them: they cannot be undone.
 
-What stays: tombstones, that is ids, numbers and parents; and the names of timelines and of
-sessions that ran tasks.
+What stays: tombstones, that is ids, numbers and parents.
 """
 
 import time
@@ -28,7 +34,7 @@ from hardsave.objects.records import CheckpointRecord, Id, LogRecord, Tombstone
 from hardsave.objects.rewriting import Rewriting
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.timeline import names
-from hardsave.vault import fencing, operations, purge_tasks, search
+from hardsave.vault import fencing, operations, purge_tasks, remains, search
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
@@ -59,6 +65,8 @@ class Purged:
     """Objects whose bytes are gone."""
     tasks: int = 0
     """Tasks that had the text: they are gone, with their history."""
+    left: tuple[str, ...] = ()
+    """Where it still is, or may be, and what helps. Nothing: it is gone."""
 
 
 def checkpoint(context: Context, ref: str) -> Purged:
@@ -104,7 +112,8 @@ def text(context: Context, wanted: str) -> Purged:
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
         purged = _collected(context, rewritten=count)
-    return replace(purged, tasks=tasks)
+    left = remains.clear(context, wanted, REPLACEMENT)
+    return replace(purged, tasks=tasks, left=(*purged.left, *left))
 
 
 def _forget_names(context: Context, old: bytes) -> None:
@@ -160,7 +169,7 @@ def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Pur
             "what was purged is still in the store's files: a capture, an export, an import or "
             "another purge of this user is under way, and holds on to them; repeat it afterwards"
         )
-    return Purged(dropped, rewritten, objects)
+    return Purged(dropped, rewritten, objects, left=remains.aside(context))
 
 
 class _Rewriter:

@@ -341,8 +341,9 @@ class Vault:
 
         **It cannot be undone.** A text is replaced by `[purged]` in every checkpoint that has
         it, and tasks that have it are forgotten, if they are over; what other checkpoints share
-        with a purged one stays. Exported files, and files that a takeover or a repair has set
-        aside, are yours to delete.
+        with a purged one stays. `left` names where it still is. Exported files are yours to
+        delete; a conversation, a file or a state that has the text when it is saved next brings
+        it back.
         """
         from hardsave.vault import purge  # few callers need it
 

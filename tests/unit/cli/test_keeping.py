@@ -209,3 +209,13 @@ def test_doctor_ends_with_1_if_restoring_does_not_work(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_a_script_for_the_shell(shell: str, run: Run) -> None:
     assert "_HARDSAVE_COMPLETE" in run("completion", shell).out
+
+
+def test_purge_says_where_a_text_still_is_and_that_it_is_nowhere(run: Run, project: Path) -> None:
+    run("save", "--timeline", "about sesame")
+    ran = run("purge", "--text", "sesame", "--yes")
+    assert ran.code == 1
+    assert "still there: the name of timeline 'about sesame'" in ran.err
+    assert run("purge", "--text", "sesame", "--yes", "--json").data["left"] != []
+    ran = run("purge", "--text", "nowhere", "--yes")
+    assert (ran.code, ran.out.strip()) == (0, "it was in nothing that is saved")

@@ -11,6 +11,7 @@ import hardsave
 from hardsave.adapters import spool
 from hardsave.adapters.missing import RunMisses
 from hardsave.runtime.resident import Resident
+from tests.unit.vault.secrets_scanner import found
 
 
 @pytest.fixture
@@ -114,3 +115,24 @@ def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -
     misses.saved("chk_1")
     misses.ended()
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+# A purge, and a resident that goes on
+
+
+def test_what_was_purged_does_not_come_back_from_the_memory_of_a_resident(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    """Its command is said once, by the first checkpoint, and by no other."""
+    work, line = tmp_path / "work", vault.timeline("a")
+    misses = RunMisses(tmp_path / "notes")
+    resident = Resident(line, vault.workspace(work), ["x", "--k=sesame"], misses)
+    resident._save("running")
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as other:
+        other.purge(text="sesame")
+    resident._save("running")
+    resident._save("ended")
+    told = [dict(each.metadata) for each in line.checkpoints()][::-1]
+    assert told == [{"command": ["x", "--k=[purged]"]}, {}, {}]
+    vault.close()
+    assert found(tmp_path, ["sesame"]) == set()

@@ -297,6 +297,7 @@ def test_a_text_that_is_nowhere_changes_nothing() -> None:
     with Vault(MemoryStore()) as vault:
         vault.timeline("main").save({"turn": 1})
         assert vault.purge(text="nowhere") == purge.Purged(0, 0, 0)
+        assert vault.timeline("main").load() == {"turn": 1}
 
 
 @pytest.mark.parametrize(("count", "size", "rest"), [(40, 200, 0), (5, 50, 5_000), (1, 20, 5_000)])

@@ -1,5 +1,7 @@
 """`hardsave purge`."""
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from hardsave.cli import words
@@ -8,6 +10,9 @@ from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    from hardsave.vault.purge import Purged
 
 
 @command(
@@ -27,8 +32,10 @@ def purge(
 ) -> Exit | None:
     """Remove something from every file of the store, for good.
 
-    Cannot be undone. What other checkpoints share with a purged one stays. Exported files, and
-    files that a repair has set aside, are yours to delete.
+    A text goes from all timelines, of whatever project. Cannot be undone. What other checkpoints
+    share with a purged one stays, and so does what you have exported. An agent that goes on, or a
+    file, which has the text still, brings it back with the next save: see to these first. Where
+    it still is, it says so, and ends with 1.
     """
     if [ref, text, whole].count(None) != 2:
         raise Misuse("say what, and only one: a REF, --text TEXT, or --whole TIMELINE")
@@ -39,16 +46,28 @@ def purge(
         return Exit.FAILED
     with session.out.busy("purging"):
         done = session.vault.purge(one, timeline=whole, text=text)
-    session.out.result(
-        lambda: {"dropped": done.dropped, "rewritten": done.rewritten, "objects": done.objects},
-        lambda: [
-            (
-                f"{words.count(done.dropped, 'checkpoint')} gone, {done.rewritten:,} rewritten, "
-                f"{words.count(done.objects, 'object')} erased"
-            )
-        ],
-    )
-    return None
+    session.out.result(lambda: _data(done), lambda: _lines(done))
+    for each in done.left:
+        session.out.say(f"still there: {words.shown(each)}")
+    return Exit.FAILED if done.left else None
+
+
+def _data(done: "Purged") -> dict[str, Any]:
+    return {
+        "dropped": done.dropped,
+        "rewritten": done.rewritten,
+        "tasks": done.tasks,
+        "objects": done.objects,
+        "left": list(done.left),
+    }
+
+
+def _lines(done: "Purged") -> list[str]:
+    if not (done.dropped or done.rewritten or done.tasks or done.objects):
+        return ["it was in nothing that is saved"]
+    tasks = f"{words.count(done.tasks, 'task')} forgotten, " if done.tasks else ""
+    checkpoints = f"{words.count(done.dropped, 'checkpoint')} gone, {done.rewritten:,} rewritten"
+    return [f"{checkpoints}, {tasks}{words.count(done.objects, 'object')} erased"]
 
 
 COMMANDS = {"purge": purge}

@@ -1,0 +1,205 @@
+"""What is left of a purged text outside of the store's objects and rows: small files, and names.
+
+Contract. After a purge nothing of ours has the text, or the place is named, with what helps.
+Logs are masked where they stand, because others are writing to them; notes of hooks are written
+anew; what leads to nobody any more is emptied. What says where a living process or the project
+itself is cannot be changed behind their backs: that is named.
+
+Looked for as it is written, and as JSON writes it. The files of a database are none of this: a
+purge goes through their rows and objects, and what other users have there is not told.
+"""
+
+import glob
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from hardsave import config
+from hardsave.errors import Unavailable
+from hardsave.stores.sqlite import seats
+from hardsave.vault import projects
+from hardsave.vault.context import Context
+
+_LARGEST = 64 << 20  # of a file that is looked through: logs are cut long before
+_MASK = b"*"
+_LOG = ".log"
+_DAMAGED = ".damaged-"
+_DATABASE = b"SQLite format 3\0"
+_OF_DATABASES = ("-wal", "-shm", "-journal-wal")
+_NOTES = "hooks"
+_SESSIONS = "sessions"
+_MEETINGS = "residents"
+_PAGE = 500
+
+
+def clear(context: Context, text: str, new: str) -> tuple[str, ...]:
+    """Take a text out of what lies beside the store; where it still is, one line each."""
+    forms = _forms(text)
+    left = list(_names(context, text))
+    beside = context.store.beside("")
+    if beside is not None:
+        store = Path(beside[:-1])
+        left += _beside(store, forms)
+        left += _project(store.parent, text, forms)
+        left += _data(text, new, forms)
+    return tuple(left)
+
+
+def aside(context: Context) -> tuple[str, ...]:
+    """Files that a takeover or a repair has set aside: they may hold anything."""
+    beside = context.store.beside("")
+    if beside is None:
+        return ()
+    store = Path(beside[:-1])
+    found = sorted(store.parent.glob(f"{glob.escape(store.name)}{_DAMAGED}*"))
+    return tuple(f"{path}, which was set aside, may have it: delete it" for path in found)
+
+
+def _forms(text: str) -> tuple[bytes, ...]:
+    plain = text.encode("utf-8", "surrogatepass")
+    escaped = json.dumps(text)[1:-1].encode()
+    return tuple(dict.fromkeys((plain, escaped)))
+
+
+# Names, which stay
+
+
+def _names(context: Context, text: str) -> Iterator[str]:
+    after: str | None = None
+    while lines := context.store.timelines(context.user, after, _PAGE):
+        for line in lines:
+            if text in line.name:
+                yield f"the name of timeline {line.name!r}: names of timelines stay"
+        after = lines[-1].name
+    if any(text.encode("utf-8", "surrogatepass") in data for data in _ledger(context)):
+        yield "the ledger of tasks, in the name of a session or a bookmark: these stay"
+
+
+def _ledger(context: Context) -> Iterator[bytes]:
+    after = 0
+    while rows := context.store.entries(context.user, None, after, _PAGE):
+        yield from (row.data for row in rows)
+        after = rows[-1].number
+    yield from (owner.session.encode() for owner in context.store.owners(context.user))
+
+
+# Beside the store
+
+
+def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
+    if any(form in os.fsencode(store) for form in forms):
+        yield f"the path of the store, {store}: it is called after the project's directory"
+    for path in sorted(store.parent.glob(f"{glob.escape(store.name)}-*")):
+        data = _read(path)
+        if data is None or not any(form in data for form in forms):
+            continue
+        if path.name.endswith(_LOG):
+            _mask(path, data, forms)
+        elif path.name.endswith(seats.ENDING) and seats.sitter(str(path)) is None:
+            _empty(path)
+        elif path.name.endswith(seats.ENDING):
+            yield f"{path}, which says where a running agent is: purge again when it has ended"
+        else:
+            yield f"{path}: purge again when no agent works with this store"
+
+
+def _read(path: Path) -> bytes | None:
+    """What a small file of ours holds; None if it is a database's, or is none."""
+    if path.name.endswith(_OF_DATABASES):
+        return None
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+            data = path.read_bytes()
+            return None if data.startswith(_DATABASE) else data
+    return None
+
+
+def _mask(path: Path, data: bytes, forms: Sequence[bytes]) -> None:
+    """In place and at the same length: whoever has it open goes on writing behind it."""
+    with _told(path), path.open("r+b", buffering=0) as file:
+        for form in forms:
+            at = data.find(form)
+            while at >= 0:
+                os.pwrite(file.fileno(), _MASK * len(form), at)
+                at = data.find(form, at + len(form))
+        os.fsync(file.fileno())
+
+
+def _empty(path: Path) -> None:
+    with _told(path), path.open("r+b", buffering=0) as file:
+        file.truncate(0)
+
+
+# Of the project, and of the user
+
+
+def _project(folder: Path, text: str, forms: Sequence[bytes]) -> Iterator[str]:
+    """Where a project was before is forgotten; where it is now, it is."""
+    known = projects.read(folder)
+    if known is None:
+        return
+    kept = tuple(each for each in known.formerly if text not in each)
+    if kept != known.formerly:
+        known = known._replace(formerly=kept)
+        projects.remember(projects.Place(folder, known))
+    data = _read(folder / projects.RECORD) or b""
+    if any(form in data for form in forms):
+        yield f"{folder / projects.RECORD}: the project's own directory is called so"
+
+
+def _data(text: str, new: str, forms: Sequence[bytes]) -> Iterator[str]:
+    home = config.data_directory(os.environ, sys.platform)
+    for path in sorted((home / _NOTES).glob("*/*")):
+        data = _read(path)
+        if data is not None and any(form in data for form in forms):
+            _rewrite(path, data, text, new)
+    for path in sorted((home / _SESSIONS).glob("*")):
+        data = _read(path)
+        if data is not None and any(form in data for form in forms):
+            yield f"{path}: the name of the timeline that a session goes on with"
+    for link in sorted((home / _MEETINGS).glob("*")):
+        with suppress(OSError):
+            leads_to = os.fsencode(os.readlink(link))
+            if any(form in leads_to for form in forms):
+                if os.path.exists(leads_to):
+                    yield f"{link}, which leads to a running agent: purge again when it has ended"
+                else:
+                    link.unlink()
+
+
+def _rewrite(path: Path, data: bytes, text: str, new: str) -> None:
+    """A note of a hook, which is JSON; one that nobody can read says nothing any more."""
+    try:
+        note: Any = _without(json.loads(data), text, new)
+    except (ValueError, RecursionError):
+        note = {"why": "its note is unreadable"}
+    draft = path.with_suffix(".new")
+    with _told(path):
+        draft.write_text(json.dumps(note), encoding="utf-8")
+        draft.replace(path)
+
+
+def _without(value: Any, text: str, new: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(text, new)
+    if isinstance(value, list):
+        return [_without(each, text, new) for each in value]
+    if isinstance(value, dict):
+        return {_without(key, text, new): _without(each, text, new) for key, each in value.items()}
+    return value
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What cannot be written still has the text: that is no purge."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(
+            f"{path} still has it, and cannot be written: {error.strerror}; see to that, then "
+            "purge again"
+        ) from error
