@@ -146,9 +146,13 @@ def test_files_of_a_fork_are_taken_back_if_its_attempt_has_lost_its_task(
     with working(desk.vault.tasks.claim("t1")):
         desk.vault.tasks.cancel("t1")
         with pytest.raises(LeaseLost):
-            workspace.fork(saved, tmp_path / "fork", name="other")
+            workspace.fork(saved, tmp_path / "new" / "fork", name="other")
+        (tmp_path / "own").mkdir()
+        with pytest.raises(LeaseLost):
+            workspace.fork(saved, tmp_path / "own", name="other")
     assert [line.name for line in desk.vault.timelines()] == ["main"]
-    assert not (tmp_path / "fork" / "a").exists()
+    assert not (tmp_path / "new").exists()
+    assert list((tmp_path / "own").iterdir()) == []  # it was there before
 
 
 def test_what_is_saved_after_an_attempt_has_ended_is_nobody_s(vault: Vault, line: Timeline) -> None:
