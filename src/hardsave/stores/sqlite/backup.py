@@ -91,6 +91,9 @@ def look(store: str) -> apsw.Connection | None:
     except FileNotFoundError:  # perhaps it is being replaced right now
         return None
     load_checksums()
+    if cramped.read_only(path) is not None:
+        with in_our_words(path):
+            return _checked(cramped.connect(path), path)
     try:
         with in_our_words(path):
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=CHECKSUM_VFS)

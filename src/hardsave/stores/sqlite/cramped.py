@@ -1,17 +1,19 @@
-"""A store on a full disk, read without a byte being written.
+"""A store that cannot be written, read without a byte being written: on a full disk, on a file
+system that is mounted read-only, or of files that we may only read.
 
 SQLite reads a WAL by way of a shared index beside the file, and whoever comes first has to make it:
 where there is no room for that, nothing could be opened, not even to look or to export. Then each
 connection keeps the index in its own memory. It takes no lock either, so nothing may be written
-meanwhile: whoever does write has found room, which shows in the files, and the store is opened
-anew as usual.
+meanwhile: whoever does write has found room, or another way to the files, which shows in them, and
+the store is opened anew. A WAL that is there is read; nothing of it is left out.
 
 Pages of the main file are checked against their checksums here, too; SQLite checks the WAL's.
 """
 
 import os
 import threading
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -26,6 +28,9 @@ VFS = "hardsave-cramped"
 _BASE = "unix-none"
 _NO_ROOM = (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
 
+_COARSE = 0.05  # seconds
+_LOOKS = 40
+
 _making = threading.Lock()
 _vfs: list[apsw.VFS] = []
 _files: dict[tuple[int, int], int] = {}  # main files that were read: see `_MainFile`
@@ -38,12 +43,37 @@ def is_for_want_of_room(error: Unavailable) -> bool:
     return isinstance(cause, apsw.FullError) or code in _NO_ROOM
 
 
+class Reason(NamedTuple):
+    """Why a store can only be read, and what would help."""
+
+    why: str
+    cure: str
+
+
+NO_ROOM = Reason("no space left for {}", "free some")
+
+
+def read_only(path: str) -> Reason | None:
+    """Why a store that is there may not be written; None if it may, as far as one can see."""
+    if not os.path.isfile(path):
+        return None
+    if not os.access(path, os.W_OK):
+        return Reason("{} may not be written", "make it writable, or copy its folder elsewhere")
+    if os.access(os.path.dirname(path), os.W_OK):
+        return None
+    beside = [path + end for end in ("-lock", "-open", "-mark", "-wal", "-shm")]
+    if all(os.access(each, os.W_OK) for each in beside):
+        return None  # nothing has to be made there
+    return Reason("nothing can be made beside {}", "make its folder writable, or copy it elsewhere")
+
+
 class Cramped:
     """The file at `path` as it is right now; `Corrupt` if it ends before its mark."""
 
-    def __init__(self, path: str, mark: Mark) -> None:
+    def __init__(self, path: str, mark: Mark, reason: Reason = NO_ROOM) -> None:
         self.path = path
-        self._stamp = _stamp(path)
+        self.reason = reason
+        self._stamp = _stamp(path) if reason is NO_ROOM else _settled(path)
         connection = self.connect()
         try:
             with in_our_words(path):
@@ -55,26 +85,30 @@ class Cramped:
         application, version = (connection.pragma(x) for x in ("application_id", "user_version"))
         tables: Any = connection.execute("SELECT count(*) FROM sqlite_schema").get
         schema.check_is_ours(self.path, int(application), int(version), int(tables))
-        if version != schema.VERSION:
-            raise Unavailable(f"{self.path} is of an older Hardsave, and needs room to be renewed")
-        known, number = mark.read(), schema.last_number(connection)
+        if tables and version != schema.VERSION:
+            raise Unavailable(
+                f"{self.path} is of an older Hardsave, and has to be renewed: first "
+                f"{self.reason.cure}"
+            )
+        known, number = mark.read(), schema.last_number(connection) if tables else 0
         if known is not None and known.number > number and not known.relaxed:
             raise Corrupt(
                 f"{self.path} ends at commit {number}, but commit {known.number} was acknowledged; "
-                "free some space and open it again, which takes over from its backup"
+                f"{self.reason.cure} and open it again, which takes over from its backup"
             )
+        if not tables:
+            raise Unavailable(f"{self.path} is empty, and {self.reason.why.format('it')}")
 
     def connect(self) -> apsw.Connection:
         return connect(self.path)
 
     def has_moved(self) -> bool:
-        """Whether somebody has written since: there is room again."""
+        """Whether somebody has written since: it can be, by now or from elsewhere."""
         return _stamp(self.path) != self._stamp
 
     def refusal(self) -> Unavailable:
-        return Unavailable(
-            f"no space left for {self.path}: it is open for reading alone; free some and repeat"
-        )
+        why = self.reason.why.format(self.path)
+        return Unavailable(f"{why}: it is open for reading alone; {self.reason.cure} and repeat")
 
 
 def connect(path: str) -> apsw.Connection:
@@ -95,6 +129,17 @@ def connect(path: str) -> apsw.Connection:
 
 def _stamp(path: str) -> list[tuple[int, int, int] | None]:
     return [_look(path), _look(path + "-wal"), _look(path + "-takeover")]
+
+
+def _settled(path: str) -> list[tuple[int, int, int] | None]:
+    """The same, older than file systems count time: what is written from here on shows."""
+    for _ in range(_LOOKS):
+        found = _stamp(path)
+        youngest = max((each[2] for each in found if each is not None), default=0)
+        if abs(time.time_ns() - youngest) > _COARSE * 1e9:
+            return found
+        time.sleep(_COARSE)
+    raise Unavailable(f"others write to {path}, which can only be read here; repeat it")
 
 
 def _look(path: str) -> tuple[int, int, int] | None:
@@ -123,6 +168,8 @@ class _Vfs(apsw.VFS):
     def xOpen(self, name: Any, flags: list[int]) -> Any:  # SQLite's name
         if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             return _MainFile(name.filename())
+        if flags[0] & apsw.SQLITE_OPEN_WAL and not os.path.exists(name):
+            return _NoFile()  # a WAL that is not there is empty; nothing is made
         return apsw.VFSFile(_BASE, name, flags)
 
     def xDelete(self, name: str, is_synced: bool) -> None:  # SQLite's name
@@ -161,6 +208,28 @@ class _MainFile:
 
     def xCheckReservedLock(self) -> bool:
         return False
+
+    def xFileControl(self, op: int, pointer: int) -> bool:
+        return False
+
+    def xSectorSize(self) -> int:
+        return PAGE_BYTES
+
+    def xDeviceCharacteristics(self) -> int:
+        return 0
+
+
+class _NoFile:
+    """A file that is empty, and stays so."""
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        return b""
+
+    def xFileSize(self) -> int:
+        return 0
+
+    def xClose(self) -> None:
+        pass
 
     def xFileControl(self, op: int, pointer: int) -> bool:
         return False

@@ -17,6 +17,7 @@ from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import backup, schema
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
+    PAGE_BYTES,
     check_length,
     check_pages_are_checked,
     check_wal,
@@ -25,8 +26,9 @@ from hardsave.stores.sqlite.connection import (
     look,
     refuse_network_file_system,
     seems_cut,
+    wal_bytes,
 )
-from hardsave.stores.sqlite.cramped import Cramped, is_for_want_of_room
+from hardsave.stores.sqlite.cramped import Cramped, Reason, is_for_want_of_room, read_only
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark, MarkRecord
 from hardsave.stores.sqlite.presence import Presence
@@ -44,7 +46,7 @@ def prepare(
     is_open_here: bool,
 ) -> apsw.Connection | Cramped:
     """Create, check or take over the file, under the writer's lock, before anybody uses it. On a
-    full disk it can only be read."""
+    full disk, or where it may not be written, it can only be read."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -54,6 +56,8 @@ def prepare(
             with contextlib.suppress(FileExistsError):  # another process was faster
                 os.mkdir(folder, 0o700)
     refuse_network_file_system(path)
+    if (reason := read_only(path)) is not None:
+        return _read_only(path, mark, reason, is_open_here=is_open_here)
     lock.acquire(BUSY_SECONDS)
     try:
         _finish_takeover(path, presence)
@@ -83,6 +87,34 @@ def _cramped(path: str, mark: Mark, error: Unavailable) -> Cramped:
         raise error from error.__cause__  # it is not that alone
     log(__name__).warning("%s is opened for reading alone: no space is left for it", path)
     return found
+
+
+def _read_only(path: str, mark: Mark, reason: Reason, *, is_open_here: bool) -> Cramped:
+    """Nobody is told of us: there is nothing that we could take a lock on, or mend."""
+    if os.path.exists(path + "-takeover"):
+        raise Unavailable(
+            f"a takeover of {path} was broken off, and cannot be finished: "
+            f"{reason.why.format('it')}; {reason.cure} and open it again"
+        )
+    if not is_open_here:
+        _check_header(path, mark.read() is not None or os.path.exists(backup.path_of(path)))
+    found = Cramped(path, mark, reason)
+    with contextlib.closing(found.connect()) as connection, in_our_words(path):
+        _check_read_only(connection, path, mark)
+    log(__name__).info("%s is opened for reading alone", path)
+    return found
+
+
+def _check_read_only(connection: apsw.Connection, path: str, mark: Mark) -> None:
+    """What opening it otherwise would have found out."""
+    pages, number = int(connection.pragma("page_count")), schema.last_number(connection)
+    if wal_bytes(path) == 0 and os.path.getsize(path) < pages * PAGE_BYTES:
+        raise Corrupt(f"{path} has been cut short")
+    if os.path.exists(path + SUSPECT):
+        _check_every_page(connection, path)
+    known = mark.read()
+    if known is None or mark.may_be_old(known):
+        _compare_with_backup(path, number)
 
 
 def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) -> apsw.Connection:
@@ -172,11 +204,15 @@ def _check_suspicion(connection: apsw.Connection, path: str) -> None:
     """Somebody has met damage in the middle of use: look at every page before going on."""
     if not os.path.exists(path + SUSPECT):
         return
+    _check_every_page(connection, path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path + SUSPECT)
+
+
+def _check_every_page(connection: apsw.Connection, path: str) -> None:
     found: Any = connection.execute("PRAGMA integrity_check(1)").get
     if found != "ok":
         raise Corrupt(f"{path} is damaged ({found.splitlines()[-1]})")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path + SUSPECT)
 
 
 def suspect(path: str) -> None:
