@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent, ModelRetry, ToolReturn
+from pydantic_ai import Agent, BinaryContent, ModelRetry, RunContext, ToolReturn
+from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -26,6 +27,7 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, StepUnknown, Unavailable, Unstorable
 from hardsave.runtime import loop
 from hardsave.runtime.loop import messages as forms
+from hardsave.runtime.loop.record import begins_with
 from hardsave.runtime.loop.retrying import RETRY, pause_seconds
 from hardsave.stores.memory import MemoryStore
 from hardsave.vault.vault import Vault
@@ -95,6 +97,68 @@ class Broken(Exception):
 
 
 # What is saved
+
+
+def test_every_checkpoint_holds_the_whole_conversation(vault: Vault) -> None:
+    """Though a save is given only what has changed."""
+    told: list[dict[str, Any]] = []
+    vault.on("checkpoint_saved", lambda cp: told.append(cp.read()))
+    model, data = Model(calls("breaks"), calls("other"), text("done")), {"seen": 0}
+
+    def other() -> str:
+        data["seen"] += 1  # in place
+        return "fine"
+
+    agent = _with_tools(model, [])
+    agent.tool_plain(other)
+    loop.run_sync(agent, "hi", line=line(vault), data=data)
+    assert {frozenset(state) for state in told} == {frozenset(told[0])}
+    assert [state["turn"] for state in told] == [0, 1, 1, 1, 2, 2, 2, 3, 3]
+    assert [state["data"]["content"]["seen"] for state in told] == [0, 0, 0, 0, 0, 0, 1, 1, 1]
+    assert [state["status"] for state in told] == ["running"] * 8 + ["completed"]
+    assert [state["prompt"]["content"] for state in told] == ["hi", *[None] * 8]
+    assert [len(state["calls"]) for state in told] == [0, 0, 1, 1, 0, 1, 1, 0, 0]
+    assert [len(state["messages"]) for state in told] == [0, 2, 2, 2, 4, 4, 4, 6, 6]
+    assert told[-1]["output"]["content"] == "done"
+
+
+def test_an_old_message_that_was_replaced_is_saved(vault: Vault) -> None:
+    async def shortened(messages: list[ModelMessage]) -> list[ModelMessage]:
+        return [ModelRequest(parts=[UserPromptPart("short")]), *messages[1:]]
+
+    model = Model(calls("breaks"), text("done"))
+    agent = _with_tools(model, [], capabilities=[ProcessHistory(shortened)])
+    outcome = loop.run_sync(agent, "a long story", line=line(vault))
+    assert forms.live(line(vault).load()["messages"]) == outcome.messages
+    assert "a long story" not in repr(model.requests[1])
+
+
+def test_an_old_message_that_was_changed_in_place_is_saved_at_the_end(vault: Vault) -> None:
+    model = Model(calls("breaks"), calls("trim"), text("done"))
+    agent = _with_tools(model, [])
+
+    @agent.tool
+    def trim(ctx: RunContext[None]) -> str:
+        [part] = ctx.messages[2].parts
+        assert isinstance(part, ToolReturnPart)
+        part.content = "trimmed"
+        return "fine"
+
+    outcome = loop.run_sync(agent, "hi", line=line(vault))
+    assert "trimmed" in repr(outcome.messages)
+    assert forms.live(line(vault).load()["messages"]) == outcome.messages
+
+
+def test_a_list_begins_with_another() -> None:
+    one, two, other = (ModelRequest(parts=[UserPromptPart(word)]) for word in ("a", "b", "c"))
+    assert begins_with([one, two], [])
+    assert begins_with([one, two], [one])
+    assert begins_with([one, two], [one, two])
+    assert begins_with([one, two], [replace(one)])
+    assert not begins_with([one, two], [other])
+    assert not begins_with([one, two], [two])
+    assert not begins_with([one], [one, two])
+    assert not begins_with([one, other], [one, two])
 
 
 def test_every_response_and_every_tool_result_is_saved(vault: Vault) -> None:
@@ -228,8 +292,10 @@ def test_fail_refuses_to_go_on_and_says_how_to(vault: Vault) -> None:
     assert outcome.output == "done"
 
 
-def _with_tools(model: Model, effects: list[str], *, breaks: bool = False) -> "Agent[None, Any]":
-    agent = model.agent()
+def _with_tools(
+    model: Model, effects: list[str], *, breaks: bool = False, **options: Any
+) -> "Agent[None, Any]":
+    agent = model.agent(**options)
     agent.tool_plain(sequential=True)(_tool("fine", effects, "fine"))
     error = Broken("out of order") if breaks else None
     agent.tool_plain(sequential=True)(_tool("breaks", effects, "fine", error))

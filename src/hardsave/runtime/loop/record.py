@@ -32,6 +32,18 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def begins_with(messages: list[ModelMessage], others: list[ModelMessage]) -> bool:
+    """Whether a list begins with what another one holds.
+
+    Asked for in this way, messages that are the same objects in both are not touched. Slices would
+    count references to each of them, thousands in memory that nobody has looked at for a while.
+    """
+    try:
+        return others <= messages
+    except TypeError:  # the first two that are not equal have no order
+        return False
+
+
 class Record:
     """Used by one event loop; what is saved is saved in a thread."""
 
@@ -52,6 +64,7 @@ class Record:
         self._conversation = conversation
         self._live: list[ModelMessage] = forms.live(conversation.messages)
         self._kept_messages: int | None = len(self._live) if is_kept else None
+        self._kept_rest: dict[str, Any] = {}
         self._turn = asyncio.Lock()
         self._wanted = self._kept = 0
         self._note = ""
@@ -65,6 +78,10 @@ class Record:
     @property
     def messages(self) -> list[ModelMessage]:
         return list(self._live)
+
+    def __len__(self) -> int:
+        """How many messages there are."""
+        return len(self._live)
 
     def noted(self, id: str) -> Noted | None:
         """What is on record about a call of the last response."""
@@ -101,20 +118,24 @@ class Record:
     async def finished(
         self, status: Status, messages: Sequence[ModelMessage] | None = None, **about: Any
     ) -> None:
-        """The run is over."""
+        """The run is over. Now all messages are saved, for once: it costs what they are, and
+        notices one that somebody has changed in place."""
         if messages is not None:
             self._take(messages)
+        self._kept_messages = None
         self._change(status=status, **about)
         await self._keep(status)
 
     # Keeping
 
     def _take(self, messages: Sequence[ModelMessage]) -> None:
-        kept, taken = self._kept_messages, list(messages)
-        # Two lists compare what is the same object at no cost: there are thousands of them.
-        if kept is not None and taken[:kept] != self._live[:kept]:
-            self._kept_messages = None  # older messages were rewritten: all of them are saved
-        self._live = taken
+        """Have them in the place of what was there, whose beginning they mostly are."""
+        taken = messages if isinstance(messages, list) else list(messages)
+        if begins_with(taken, self._live):
+            self._live += taken[len(self._live) :]
+        else:
+            self._live = list(taken)
+            self._kept_messages = None  # older messages were replaced: all of them are saved
 
     def _note_call(self, id: str, noted: Noted) -> None:
         self._change(calls={**self._conversation.calls, id: noted})
@@ -137,9 +158,9 @@ class Record:
 
     async def _kept_or_reported(self) -> None:
         kept, self._kept_messages = self._kept_messages, None  # until it is certain
-        count = len(self._live)
+        count, rest = len(self._live), conversations.without_messages(self._conversation)
         try:
-            save = self._prepared(kept)
+            save = self._prepared(kept, rest)
             self.last = await asyncio.to_thread(save)
         except Conflict:
             raise
@@ -152,20 +173,30 @@ class Record:
                 error,
             )
         else:
-            self._kept_messages = count
+            self._kept_messages, self._kept_rest = count, rest
 
-    def _prepared(self, kept: int | None) -> Callable[[], Checkpoint]:
+    def _prepared(self, kept: int | None, rest: dict[str, Any]) -> Callable[[], Checkpoint]:
         """A save with all its data made plain, so that a thread can do it."""
-        rest = conversations.without_messages(self._conversation)
         new = forms.plain(self._live[kept or 0 :])
         how: dict[str, Any] = {
             "status": self._conversation.status,
             "description": self._note,
             "workspace": self._files(),
         }
-        save = self._line.save if kept is None else self._line.append
-        state = {"messages": new, **rest}
-        return lambda: self._saved(lambda **more: save(state, **how, **more))
+        if kept is None:
+            whole = {"messages": new, **rest}
+            return lambda: self._saved(lambda **more: self._line.save(whole, **how, **more))
+        delta = {"messages": new, **self._changed(rest)}
+        return lambda: self._saved(lambda **more: self._line.append(delta, **how, **more))
+
+    def _changed(self, rest: dict[str, Any]) -> dict[str, Any]:
+        """What is not as it was saved. The caller's own data may have changed in place."""
+        kept = self._kept_rest
+        return {
+            key: value
+            for key, value in rest.items()
+            if key == "data" or key not in kept or kept[key] != value
+        }
 
     def _files(self) -> Directory | None:
         """A workspace that an agent has removed as a whole costs no conversation."""

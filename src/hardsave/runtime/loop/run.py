@@ -301,7 +301,7 @@ async def _walked(walk: AgentRun[Any, Out], node: Any, way: _Walk) -> Out:
     while not isinstance(node, End):
         await _streamed(walk, node, way.events)
         node = await walk.next(node)
-        if Agent.is_call_tools_node(node) and len(walk.all_messages()) > len(record.messages):
+        if Agent.is_call_tools_node(node) and len(walk.all_messages()) > len(record):
             way.keeping.next_response()
             response = node.model_response
             usage = plain_usage(walk.usage)
