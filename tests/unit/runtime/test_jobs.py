@@ -185,6 +185,28 @@ def test_a_job_that_was_taken_back_has_no_output(office: Office) -> None:
     assert (job.state, job.output, job.can_resume) == ("rolled_back", None, True)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("turn", "x"), ("turn", None), ("messages", 5), ("messages", "x"), ("model", 5), ("error", [])]
+    + [(key, None) for key in ("output", "data")]
+    + [(key, ...) for key in ("status", "model", "error", "output", "data", "turn", "messages")],
+)
+def test_a_timeline_that_only_looks_like_a_job_hides_no_other(
+    office: Office, key: str, value: Any
+) -> None:
+    office.failed(2)
+    state = dict(office.vault.timeline("fix").load())
+    odd = dict(state, data={"content": {"job": {"lineage": "odd", "prompt": "Do"}}})
+    odd[key] = value
+    office.vault.timeline("odd").save({k: v for k, v in odd.items() if v is not ...})
+    assert [job.id for job in office.jobs.find()] == ["fix"]
+    assert not office.jobs.can_resume("odd")
+    with pytest.raises(NotFound):
+        office.jobs.resume("odd")
+    assert office.jobs.health().resumable == 1
+    assert office.jobs.clean() == []
+
+
 def test_a_fork_of_a_job_is_not_that_job(office: Office) -> None:
     office.failed(2)
     office.vault.timeline("fix").fork(name="trial")

@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, StepUnknown, Unavailable, Unstorable
+from hardsave.errors import Conflict, Corrupt, Misuse, StepUnknown, Unavailable, Unstorable
 from hardsave.runtime import loop
 from hardsave.runtime.loop import messages as forms
 from hardsave.runtime.loop.record import begins_with
@@ -463,6 +463,55 @@ def test_that_a_run_goes_on_with_another_model_is_told(
     assert not caplog.records
     loop.run_sync(_with_tools(model, []), None, line=line(vault))
     assert "held with model 'large' and goes on with 'scripted'" in caplog.text
+
+
+def _left(vault: Vault, **other: Any) -> None:
+    """What a run that broke has left, with something else in it than it was."""
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(Model(calls("breaks")), [], breaks=True), "hi", line=line(vault))
+    left = {**line(vault).load(), **other}
+    line(vault).save({key: value for key, value in left.items() if value is not ...})
+
+
+CALL = {"part_kind": "tool-call", "tool_name": "fine", "args": {}, "tool_call_id": "id"}
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"status": ...}, "status is missing"),
+        ({"turn": "x"}, "turn is 'x'"),
+        ({"usage": None}, "usage is None"),
+        ({"model": ["x"]}, r"model is \['x'\]"),
+        ({"asked": {}}, "asked is {}"),
+        ({"prompt": "hi"}, "prompt has no content"),
+        ({"output": ...}, "output has no content"),
+        ({"messages": {}}, "messages is {}"),
+        ({"messages": [5]}, r"messages\[0\] is no message"),
+        ({"messages": [{"kind": "response"}]}, r"messages\[0\].parts is not a list"),
+        ({"messages": [{"kind": "request", "parts": []}]}, "nothing was said"),
+        ({"messages": [{"kind": "response", "parts": [{**CALL, "args": 5}]}]}, "none of Pydantic"),
+        ({"calls": {"id-breaks": 5}}, "the record of tool calls is not one of ours"),
+        (
+            {"calls": {"id-breaks": {"tool": "breaks", "state": "odd", "at": ""}}},
+            "the record of tool call 'id-breaks' is not one of ours",
+        ),
+        (
+            {"calls": {"id-breaks": {"tool": "breaks", "state": "returned", "at": ""}}},
+            "the record of tool call 'id-breaks' is not one of ours",
+        ),
+    ],
+)
+def test_a_conversation_that_was_changed_into_none_is_named_and_left_alone(
+    vault: Vault, other: dict[str, Any], says: str
+) -> None:
+    _left(vault, **other)
+    head, model = line(vault).get(), Model(text("new"))
+    with pytest.raises((Misuse, Corrupt), match=says):
+        loop.run_sync(_with_tools(model, []), None, line=line(vault))
+    assert line(vault).get().id == head.id
+    assert not model.requests
+    assert loop.run_sync(model.agent(), "hi", line=line(vault), resume=False).output == "new"
 
 
 def test_something_else_on_the_timeline_is_left_alone(vault: Vault) -> None:

@@ -1,6 +1,6 @@
 """How a job stands, out of its task and its newest checkpoint; either may be missing. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -53,7 +53,7 @@ def saved(head: Checkpoint | None) -> Saved | None:
     if head is None:
         return None
     state = head.state
-    if not isinstance(state, Mapping) or not {"messages", "data", "turn"} <= state.keys():
+    if not isinstance(state, Mapping) or not _is_conversation(state):
         return None
     data = head.read("data")
     content = data.get("content") if isinstance(data, Mapping) else None
@@ -72,6 +72,27 @@ def saved(head: Checkpoint | None) -> Saved | None:
         error=state["error"],
         output=head.read("output", "content"),
     )
+
+
+def _is_conversation(state: Mapping[str, Any]) -> bool:
+    """Whether it has what is told of a job: a timeline may hold anybody's state, and one that only
+    looks like a conversation must not keep anybody from seeing the others."""
+    if not state.keys() >= _READ:
+        return False
+    messages, output = state["messages"], state["output"]
+    return (
+        isinstance(messages, Sequence)
+        and not isinstance(messages, str | bytes)
+        and isinstance(state["turn"], int)
+        and isinstance(state["status"], str)
+        and isinstance(state["model"], str | None)
+        and isinstance(state["error"], str | None)
+        and isinstance(output, Mapping)
+        and "content" in output
+    )
+
+
+_READ = frozenset({"messages", "data", "turn", "status", "model", "error", "output"})
 
 
 def queued(task: Task | None) -> tuple[Spec, JobId] | None:

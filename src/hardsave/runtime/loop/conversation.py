@@ -4,14 +4,15 @@
 `calls`, until the next response is there; a prompt that was not answered yet in `prompt`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Literal
 
 from hardsave.errors import Misuse
 from hardsave.runtime.loop import journal
 from hardsave.runtime.loop.journal import Noted
-from hardsave.runtime.loop.repair import Message, open_calls
+from hardsave.runtime.loop.repair import Message, check_message, open_calls
 
 FORMAT = 1
 
@@ -67,7 +68,7 @@ def without_messages(conversation: Conversation) -> dict[str, Any]:
 
 
 def from_state(state: Any, timeline: str) -> Conversation:
-    """What was saved; `Misuse` if it is something else."""
+    """What was saved; `Misuse` if it is something else, or was changed into what is none."""
     if not isinstance(state, Mapping) or not {"format", "run", "messages"} <= state.keys():
         raise Misuse(
             f"timeline {timeline!r} holds something else than a conversation of this loop; "
@@ -78,11 +79,17 @@ def from_state(state: Any, timeline: str) -> Conversation:
             f"timeline {timeline!r} was saved in format {state['format']!r}, and this version "
             f"knows {FORMAT}; it is left as it is. Use the version that saved it"
         )
+    wrong = next(_wrong(state), None)
+    if wrong is not None:
+        raise Misuse(
+            f"timeline {timeline!r} holds a conversation that cannot be gone on with: {wrong}; "
+            "rewind it to a checkpoint before, or resume=False to begin on top of it"
+        )
     return Conversation(
         run=state["run"],
         status=state["status"],
         prompt=state["prompt"]["content"],
-        messages=state["messages"],
+        messages=[check_message(each, at) for at, each in enumerate(state["messages"])],
         calls=journal.from_plain(state["calls"]),
         turn=state["turn"],
         usage=state["usage"],
@@ -92,6 +99,33 @@ def from_state(state: Any, timeline: str) -> Conversation:
         error=state["error"],
         data=state["data"]["content"],
     )
+
+
+_KINDS: Mapping[str, type | UnionType] = {
+    "run": str,
+    "status": str,
+    "messages": list,
+    "calls": Mapping,
+    "turn": int,
+    "usage": Mapping,
+    "model": str | None,
+    "error": str | None,
+}
+_WRAPPED = ("prompt", "output", "data")
+
+
+def _wrong(state: Mapping[str, Any]) -> Iterator[str]:
+    """What is not as it was saved."""
+    for key, kind in _KINDS.items():
+        if key not in state:
+            yield f"{key} is missing"
+        elif not isinstance(state[key], kind):
+            yield f"{key} is {state[key]!r}"
+    if not isinstance(state.get("asked"), str | None):
+        yield f"asked is {state['asked']!r}"
+    for key in _WRAPPED:
+        if not isinstance(state.get(key), Mapping) or "content" not in state[key]:
+            yield f"{key} has no content"
 
 
 def next_of(conversation: Conversation) -> Next:

@@ -5,7 +5,7 @@ end is on record, or neither: then nobody knows what it did, and the policy of i
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.tasks.steps import POLICIES, UnknownPolicy
@@ -42,9 +42,20 @@ def to_plain(calls: Mapping[str, Noted]) -> dict[str, Any]:
 
 def from_plain(stored: Any) -> dict[str, Noted]:
     try:
-        return {str(id): Noted(**noted) for id, noted in stored.items()}
+        found = {str(id): Noted(**noted) for id, noted in stored.items()}
     except (AttributeError, TypeError) as error:
         raise Corrupt(f"the record of tool calls is not one of ours: {error}") from error
+    for id, noted in found.items():
+        if noted.state not in get_args(State) or not _has_result(noted):
+            raise Corrupt(f"the record of tool call {id!r} is not one of ours: {noted!r}")
+    return found
+
+
+def _has_result(noted: Noted) -> bool:
+    """Whether it can be replayed, if it has returned."""
+    return noted.state != "returned" or (
+        isinstance(noted.value, Mapping) and "value" in noted.value
+    )
 
 
 def decide(noted: Noted | None, policy: UnknownPolicy) -> Decision:

@@ -113,8 +113,8 @@ def live_result(stored: dict[str, Any]) -> Any:
     return ToolReturn(
         value,
         content=None if content is None else live_prompt(content),
-        metadata=stored["metadata"],
-        tools=stored["tools"],
+        metadata=stored.get("metadata"),
+        tools=stored.get("tools"),
     )
 
 

@@ -30,7 +30,7 @@ def repaired(
     its result was lost. With `keep_last` the calls of a response at the very end stay open: they
     can still be made. A sound history comes back equal.
     """
-    checked = [_checked(message, at) for at, message in enumerate(messages)]
+    checked = [check_message(message, at) for at, message in enumerate(messages)]
     lines = _joined(checked)
     spare = _spare(lines)
     out: list[Message] = []
@@ -56,7 +56,8 @@ def open_calls(messages: Sequence[Message]) -> list[Part]:
     return _calls(messages[-1])
 
 
-def _checked(message: Any, at: int) -> Message:
+def check_message(message: Any, at: int) -> Message:
+    """A message, if it has the form of one; `Misuse` with its place if it has not."""
     if not isinstance(message, Mapping) or message.get("kind") not in ("request", "response"):
         raise Misuse(f"messages[{at}] is no message: it needs a kind, 'request' or 'response'")
     parts = message.get("parts")

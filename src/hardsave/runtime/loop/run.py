@@ -195,6 +195,8 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
     messages = repaired(conversations.up_to_response(saved.messages), keep_last=True)
     data = saved.data if wanted.data is None else wanted.data
     going_on = replace(saved, status="running", messages=messages, error=None, data=data)
+    if conversations.next_of(going_on) == "nothing":
+        raise Misuse(f"nothing was said on timeline {timeline!r}: begin anew with resume=False")
     return _Opened(going_on, is_kept=messages == saved.messages, resumed=True)
 
 
