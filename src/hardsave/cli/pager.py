@@ -21,10 +21,9 @@ def show(console: "Console", lines: "Iterable[RenderableType]", put: Put) -> Non
     """Print lines, in a pager if they are more than the terminal has rows."""
     text = _rendered(console, lines, put)
     command = _command()
-    if command is None or text.count("\n") < console.height:
+    fits = text.count("\n") < console.height
+    if command is None or fits or not _through(command, text):
         console.file.write(text)
-        return
-    _through(command, text)
 
 
 def _rendered(console: "Console", lines: "Iterable[RenderableType]", put: Put) -> str:
@@ -40,19 +39,24 @@ def _rendered(console: "Console", lines: "Iterable[RenderableType]", put: Put) -
 def _command() -> list[str] | None:
     """None: the user wants no pager, or has none."""
     chosen = os.environ.get("HARDSAVE_PAGER", os.environ.get("PAGER", "less"))
-    command = shlex.split(chosen)
+    try:
+        command = shlex.split(chosen)
+    except ValueError:  # a quote that nobody has closed
+        return None
     return command if command and command != ["cat"] else None
 
 
-def _through(command: list[str], text: str) -> None:
+def _through(command: list[str], text: str) -> bool:
+    """Whether there is such a pager."""
     import subprocess  # most answers fit on a screen
 
     environment = {"LESS": LESS, **os.environ}
-    # Ctrl-C in a pager is the pager's own business.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C in a pager is the pager's own business. It would inherit it if we ignored the signal.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         subprocess.run(command, input=text.encode("utf-8", "replace"), env=environment, check=False)
-    except FileNotFoundError:
-        os.write(1, text.encode("utf-8", "replace"))
+    except OSError:  # it is not there, or is nothing that can be run
+        return False
     finally:
         signal.signal(signal.SIGINT, before)
+    return True
