@@ -37,7 +37,7 @@ class Offered(click.ParamType[str]):
             with Session(settings) as session:
                 found = islice(self._offers(session, incomplete), _OFFERED)
                 return [CompletionItem(value, help=why) for value, why in found]
-        except HardsaveError:
+        except (HardsaveError, OSError):
             return []  # whatever is wrong, a message in the middle of a prompt helps nobody
 
 

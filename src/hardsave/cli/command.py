@@ -20,6 +20,10 @@ Body = Callable[..., Exit | None]
 def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None) -> None:
     """At once, before other arguments are looked at: paths among them are meant from there."""
     if directory is not None:
+        if ctx.resilient_parsing:  # for a shell that completes; the context is closed before
+            with contextlib.suppress(OSError):
+                os.chdir(directory)
+            return
         if not os.path.isdir(directory):
             raise click.BadParameter(
                 f"there is no directory {directory!r}. If it was removed, make it again, empty: "
