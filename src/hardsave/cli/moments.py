@@ -51,16 +51,34 @@ def moment(text: str, now: datetime) -> datetime:
     time; without a zone it is local time. A time of the day is the last one that has passed."""
     said = text.strip()
     ago = _AGO.fullmatch(said)
-    if ago is not None or _SPAN.fullmatch(said):
-        return now - span(said if ago is None else f"{ago['number']}{ago['unit']}")
     try:
+        if ago is not None or _SPAN.fullmatch(said):
+            return now - span(said if ago is None else f"{ago['number']}{ago['unit']}")
         found = _of_a_day(said, now.astimezone()) or datetime.fromisoformat(said)
-    except ValueError as error:
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise Misuse(
             f"{text!r} is no time; write how long ago (15m, 2h, 3d), 14:00, today, yesterday, or "
             "2026-01-31T14:00"
         ) from error
-    return found.astimezone(UTC)
+
+
+def coming(text: str, now: datetime) -> datetime:
+    """A point in time for what is still to happen: in so long, a time of the day, or a date and
+    time; without a zone it is local time. A time of the day is the next one."""
+    said = text.strip()
+    try:
+        if _SPAN.fullmatch(said):
+            return now + span(said)
+        if _CLOCK.fullmatch(said):
+            last = moment(said, now).astimezone().replace(tzinfo=None)
+            return (last + timedelta(days=1)).astimezone(UTC)
+        return datetime.fromisoformat(said).astimezone(UTC)
+    except (Misuse, ValueError, OverflowError) as error:
+        raise Misuse(
+            f"{text!r} is no time to come; write in how long (15m, 2h, 3d), 14:00, or "
+            "2026-01-31T14:00"
+        ) from error
 
 
 def _of_a_day(said: str, now: datetime) -> datetime | None:

@@ -31,7 +31,7 @@ def _row(task: Task, now: datetime) -> tuple[Text, ...]:
         Text(task.state, style=STYLES[task.state]),
         Text(f"{task.attempts}/{task.max_attempts}", style="quiet"),
         Text(_since(task, now), style="quiet"),
-        Text.assemble(text, (f"{'  ' if text else ''}{_note(task)}", "quiet")),
+        Text.assemble(text, (f"{'  ' if text else ''}{_note(task, now)}", "quiet")),
     )
 
 
@@ -40,12 +40,21 @@ def _since(task: Task, now: datetime) -> str:
     return moments.ago(moment, now)
 
 
-def _note(task: Task) -> str:
-    """What is most worth knowing of it now."""
+def waits(task: Task, now: datetime) -> str:
+    """What a pending task waits for, but for somebody who begins it; empty: nothing."""
     if task.question is not None:
         return f"asks: {words.line(task.question, 80)}"
     if task.waits_for is not None:
         return f"waits for {words.shown(task.waits_for)}"
+    if task.state == "pending" and task.not_before is not None and task.not_before > now:
+        return f"not before {moments.local(task.not_before)}"
+    return ""
+
+
+def _note(task: Task, now: datetime) -> str:
+    """What is most worth knowing of it now."""
+    if found := waits(task, now):
+        return found
     if task.error is not None and task.state != "completed":
         return words.line(task.error, 80)
     if task.progress.total and task.state != "completed":

@@ -97,3 +97,34 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
         moments.moment(text, NOW)
     with pytest.raises(Misuse, match="2h"):
         moments.span(text)
+
+
+@pytest.mark.parametrize("text", ["999999w", "0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00"])
+def test_what_no_calendar_has_is_no_time(text: str) -> None:
+    with pytest.raises(Misuse, match="is no time"):
+        moments.moment(text, NOW)
+    with pytest.raises(Misuse, match="is no time to come"):
+        moments.coming(text, NOW.replace(year=9990))
+
+
+@pytest.mark.parametrize(("text", "hours"), [("90m", 1.5), ("2h", 2), ("1w", 168)])
+def test_a_span_to_come_is_in_so_long(text: str, hours: float) -> None:
+    assert moments.coming(text, NOW) == NOW + timedelta(hours=hours)
+
+
+def test_a_time_of_the_day_to_come_is_the_next_one(in_berlin: None) -> None:
+    """It is 14:00 there."""
+    assert moments.coming("15:30", NOW) == datetime(2026, 6, 15, 13, 30, tzinfo=UTC)
+    assert moments.coming("13:30", NOW) == datetime(2026, 6, 16, 11, 30, tzinfo=UTC)
+    before_winter = datetime(2026, 10, 24, 20, tzinfo=UTC)
+    assert moments.coming("13:30", before_winter) == datetime(2026, 10, 25, 12, 30, tzinfo=UTC)
+
+
+def test_a_date_to_come_is_that_moment() -> None:
+    assert moments.coming("2026-07-01T10:00Z", NOW) == datetime(2026, 7, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["2 hours ago", "yesterday", "", "soon"])
+def test_what_has_passed_is_no_time_to_come(text: str) -> None:
+    with pytest.raises(Misuse, match="write in how long"):
+        moments.coming(text, NOW)

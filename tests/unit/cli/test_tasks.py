@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -47,7 +49,7 @@ def test_tasks_are_listed_by_state_in_the_order_they_were_added(run: Run, projec
     ]
     page = run("tasks", "list", "-n", "1")
     assert "do c" in page.out
-    assert "hardsave tasks list --after c" in page.err
+    assert "hardsave tasks list -n 1 --after c" in page.err
     assert "2 pending, 1 failed" in page.err
     assert run("tasks", "list", "--state", "nonsense").code == 2
 
@@ -247,3 +249,31 @@ def test_a_rewind_shows_and_takes_back_tasks(run: Run, session_1: Path) -> None:
     assert run("tasks", "show", "edit", "--json").data["state"] == "completed"
     again = run("rewind", "@~1", "--tasks", "--yes")
     assert "rolled back 1 task" in again.out
+
+
+def test_a_task_for_later_is_not_due_before_and_says_so(run: Run, project: Path) -> None:
+    added = run("tasks", "add", "t1", "--not-before", "2h", "--json").data
+    moment = datetime.fromisoformat(added["not_before"])
+    assert timedelta(hours=1.9) < moment - datetime.now(UTC) < timedelta(hours=2.1)
+    assert run("tasks", "start", "t1", "--", "true").code == 4
+    assert "not before 20" in run("tasks").out
+    assert "not before 20" in run("tasks", "start", "t1").out
+
+
+def test_what_a_pending_task_waits_for_is_said(run: Run, project: Path) -> None:
+    run("tasks", "add", "first")
+    run("tasks", "add", "then", "--after", "first")
+    assert run("tasks", "start", "then").out == "then is pending; waits for first\n"
+    run("tasks", "cancel", "then")
+    assert run("tasks", "retry", "then").out == "then is pending; waits for first\n"
+    assert run("tasks", "start", "first").out == "first is pending; the next runner begins it\n"
+
+
+def test_the_next_page_is_of_the_same_kind(run: Run, project: Path) -> None:
+    for name in ("one", "it's two", "three"):
+        run("tasks", "add", name)
+        run("tasks", "cancel", name)
+    said = run("tasks", "list", "--state", "failed", "-n", "2").err.splitlines()[-1]
+    asked = shlex.split(said.removeprefix("more: hardsave "))
+    assert [each["id"] for each in run(*asked, "--json").data] == ["three"]
+    assert asked == ["tasks", "list", "--state", "failed", "-n", "2", "--after", "it's two"]

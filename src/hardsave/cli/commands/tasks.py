@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from hardsave.tasks.states import STATES
 if TYPE_CHECKING:
     from hardsave import Task
 
+LIMIT = 50
 SHOWN = ("max_attempts", "keep_completed", "cleanup_every")
 ID = click.argument("id", type=TASK)
 
@@ -32,7 +34,7 @@ ID = click.argument("id", type=TASK)
     """,
 )
 @click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
-@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("-n", "--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
 @click.option("--after", metavar="ID", type=TASK, help="Those after this one.")
 def list_(session: Session, state: str | None, limit: int, after: str | None) -> None:
     """List tasks, in the order they were added."""
@@ -51,7 +53,14 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
 
         session.out.say(work.counted(stats))
         if len(found) > limit:
-            session.out.say(f"more: hardsave tasks list --after {shown[-1].id}")
+            session.out.say(f"more: {_next_page(shown[-1].id, state, limit)}")
+
+
+def _next_page(last: str, state: str | None, limit: int) -> str:
+    """What to type to see on, as it was asked for."""
+    narrow = [] if state is None else ["--state", state]
+    count = [] if limit == LIMIT else ["-n", str(limit)]
+    return shlex.join(["hardsave", "tasks", "list", *narrow, *count, "--after", last])
 
 
 @command(
@@ -67,7 +76,7 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
 @click.option("--key", metavar="K", help="What makes two tasks the same.  [default: the text]")
 @click.option("--max-attempts", type=click.IntRange(1, 100), metavar="N")
 @click.option("--priority", type=int, default=0, metavar="N", help="Higher ones come first.")
-@click.option("--not-before", metavar="T", help="Not before this moment: 2026-01-31T14:00.")
+@click.option("--not-before", metavar="T", help="In 2h, at 14:00, or at 2026-01-31T14:00.")
 @click.option("--after", multiple=True, metavar="ID", type=TASK, help="Once this is completed.")
 @click.option("--metadata", metavar="JSON", help="A JSON object to keep with it.")
 def add(
@@ -78,7 +87,7 @@ def add(
     By its id, or by its key. One that has failed and has attempts left is put back to work.
     """
     session.creates = True
-    moment = None if not_before is None else moments.moment(not_before, session.now)
+    moment = None if not_before is None else moments.coming(not_before, session.now)
     task = session.vault.tasks.add(
         id, text, not_before=moment, metadata=_metadata(metadata), **given
     )
@@ -146,7 +155,7 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
         task = tasks.get(id)
         if task.state != "pending":
             task = tasks.retry(id, force=force)
-        _answer(session, task, f"{words.shown(id)} is pending; the next runner begins it")
+        _answer(session, task, _pending(task, session))
         return None
     from hardsave.cli.programs import run  # with subprocess
 
@@ -182,7 +191,7 @@ def retry(session: Session, id: str, unknown: Any, force: bool) -> None:
     It gets one more attempt if it has none left. A rolled back one starts over.
     """
     task = session.vault.tasks.retry(id, unknown=unknown, force=force)
-    _answer(session, task, f"{words.shown(id)} is pending; the next runner begins it")
+    _answer(session, task, _pending(task, session))
 
 
 @command(
@@ -238,6 +247,14 @@ def settings(session: Session, profile: str | None) -> None:
     found = PROFILES[profile] if profile else of_project(project_root(Path.cwd()), os.environ)
     shown = {name: getattr(found, name) for name in SHOWN}
     session.out.result(lambda: shown, lambda: [f"{name}: {value}" for name, value in shown.items()])
+
+
+def _pending(task: "Task", session: Session) -> str:
+    """What has to happen before somebody begins it."""
+    from hardsave.cli import work
+
+    waits = work.waits(task, session.now) or "the next runner begins it"
+    return f"{words.shown(task.id)} is pending; {waits}"
 
 
 def _value(given: str) -> Any:
