@@ -1,5 +1,6 @@
 """What a hook is told, as plain data. Pure: nothing is believed before it is looked at."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ def parse(data: bytes) -> Event:
         name=name,
         session=session,
         transcript=_text(told, "transcript_path"),
-        directory=_text(told, "cwd"),
+        directory=_path(told, "cwd"),
         tools=tuple(_tools(told)),
         tool_use_id=_words(told, "tool_use_id"),
         batch=tuple(_of_calls(told, "tool_use_id")),
@@ -97,6 +98,16 @@ def _of_calls(told: Mapping[str, Any], key: str) -> Iterator[str]:
 def _text(told: Mapping[str, Any], key: str) -> str | None:
     found = told.get(key)
     return found if isinstance(found, str) and found else None
+
+
+def _path(told: Mapping[str, Any], key: str) -> str | None:
+    """A text that can be a path; what cannot leads nowhere, and is as good as none."""
+    found = _text(told, key)
+    try:
+        is_one = found is not None and b"\0" not in os.fsencode(found)
+    except UnicodeEncodeError:  # half an emoji
+        return None
+    return found if is_one else None
 
 
 def _words(told: Mapping[str, Any], key: str) -> str | None:

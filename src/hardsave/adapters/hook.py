@@ -20,6 +20,7 @@ from hardsave.adapters.events import Event
 from hardsave.adapters.transcripts import EMPTY, Mark, Reading, read
 from hardsave.adapters.warning import warning
 from hardsave.errors import Conflict, HardsaveError, Unavailable
+from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
 
 _ATTEMPTS = 20
@@ -83,7 +84,7 @@ def work(
         event = events.parse(data)
     except ValueError as error:
         place = spool.folder(environment, config.project_root(called.directory))
-        spool.fail(_begun(place, called, {}), f"not the words of a hook: {error}")
+        _ended(_begun(place, called, {}), f"not the words of a hook: {error}")
         return False
     project = project_of(agent, event, environment, called.directory)
     place = spool.folder(environment, project)
@@ -100,10 +101,7 @@ def work(
     late = time.time() - called.at / 1e9
     if is_made and late > BUDGET_SECONDS:
         why = f"saved {late:.0f} s late: its files may be of a later moment"
-    if why is None:
-        spool.end(note)
-    else:
-        spool.fail(note, why)
+    _ended(note, why)
     if afterwards is not None:
         said = b""
         if why is not None and not is_made:
@@ -118,10 +116,25 @@ def project_of(agent: Agent, event: Event, environment: Mapping[str, str], direc
     return config.project_root(Path(told or event.directory or directory))
 
 
-def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
-    """Under the name that whoever else takes up this call would give it, too."""
+def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note | None:
+    """Under the name that whoever else takes up this call would give it, too. None if nothing can
+    be written there: the store may be elsewhere, and to save matters more than to have said so."""
     name = f"{called.at}-{called.id}"
-    return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
+    try:
+        return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
+    except OSError as error:
+        log(__name__).warning("a call of a hook cannot be noted: %s", error)
+        return None
+
+
+def _ended(note: spool.Note | None, why: str | None) -> None:
+    """It is saved, or why not. A note that cannot be written any more says that it was killed."""
+    if note is None:
+        return
+    try:
+        spool.end(note) if why is None else spool.fail(note, why)
+    except OSError as error:
+        log(__name__).warning("the end of a call of a hook cannot be noted: %s", error)
 
 
 def tried(job: Callable[[], None]) -> str | None:
@@ -153,7 +166,7 @@ def save(
     if is_there(vault, id):
         return False
     name = _timeline(agent, event, environment)
-    notes = spool.missed(place)
+    notes = _notes(place)
     unsaved = [note for note in notes if not _is_in(vault, note)]
     about = event.metadata(agent.name) | spool.listed(unsaved)
     made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
@@ -162,6 +175,15 @@ def save(
     for note in notes:
         spool.end(note)
     return True
+
+
+def _notes(place: Path) -> list[spool.Note]:
+    """What was missed. If that cannot be read, it keeps nobody from saving."""
+    try:
+        return spool.missed(place)
+    except OSError as error:
+        log(__name__).warning("what was missed before cannot be read: %s", error)
+        return []
 
 
 def _persistently(put: Callable[[], hardsave.Checkpoint]) -> hardsave.Checkpoint:
@@ -210,7 +232,7 @@ def _put(
         return line.snapshot(**how)  # the conversation stays as the last hook has left it
     try:
         found = _conversation(agent, event, known or EMPTY)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # it is not there for us, or cannot be a path at all
         line.snapshot(**how)
         why = f"the transcript cannot be read, so only files were saved: {error}"
         raise Unavailable(why) from error

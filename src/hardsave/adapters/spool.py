@@ -136,7 +136,8 @@ def _read(path: Path) -> Note | None:
 
 
 def _write(note: Note) -> None:
-    new = note.path.with_suffix(".new")
+    # Two may take up one call: a resident that has fallen silent, and the hook itself.
+    new = note.path.with_suffix(f".{os.getpid()}.new")
     try:
         with new.open("w", encoding="utf-8") as file:
             json.dump(dict(note.about), file)

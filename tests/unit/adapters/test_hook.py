@@ -372,3 +372,61 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
     assert happened == ["let go, with b''", "kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []
+
+
+@pytest.mark.parametrize("cwd", ["a\0b", "/half/\ud800", "", 5])
+def test_a_directory_that_is_none_is_where_the_hook_was_called(
+    project: Path, transcript: Path, cwd: object
+) -> None:
+    assert hook.work(told(transcript, cwd=cwd), os.environ)
+    with hardsave.open() as vault:
+        head = vault.timeline(SESSION).head
+        assert head is not None
+        assert head.snapshot is not None
+        assert head.snapshot.workspace == str(project)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "/half/\ud800.jsonl"])
+def test_files_are_saved_where_the_transcript_has_no_path(project: Path, path: str) -> None:
+    data = json.dumps(
+        {"session_id": "s-1", "hook_event_name": "Stop", "transcript_path": path, "cwd": "."}
+    )
+    assert not hook.work(data.encode(), os.environ)
+    with hardsave.open() as vault:
+        head = vault.timeline(SESSION).head
+        assert head is not None
+        assert head.snapshot is not None
+    (note,) = spool.missed(place(project))
+    assert "only files were saved" in note.about["why"]
+
+
+def test_two_who_take_up_one_call_note_it_once(
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one comes in the middle of our writing, under the same name."""
+    dump, pid = json.dump, os.getpid()
+
+    def both(about: Any, file: Any) -> None:
+        monkeypatch.setattr(json, "dump", dump)
+        monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+        spool.begin(place(project), "1-chk", {"hook": "Stop"})
+        monkeypatch.setattr(os, "getpid", lambda: pid)
+        dump(about, file)
+
+    monkeypatch.setattr(json, "dump", both)
+    note = spool.begin(place(project), "1-chk", {"hook": "Stop"})
+    (path,) = place(project).iterdir()
+    assert path == note.path
+    assert json.loads(path.read_bytes())["pid"] == pid
+
+
+def test_what_cannot_be_noted_is_saved_all_the_same(
+    project: Path, transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/elsewhere.db")
+    folder = place(project)
+    folder.parent.mkdir(parents=True)
+    folder.write_text("in the way")
+    assert hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        assert vault.timeline(SESSION).head is not None
