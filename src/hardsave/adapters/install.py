@@ -69,7 +69,7 @@ def plan(agent: Agent, path: Path, *, undo: bool) -> Change:
     else:
         own = command(agent)
         after = _refused(path, lambda: settings.with_hooks(text, own, agent.hooks))
-    return Change(agent, path, before, after.encode())
+    return Change(agent, path, before, _refused(path, after.encode))
 
 
 def installed(path: Path) -> list[str]:
@@ -80,8 +80,16 @@ def installed(path: Path) -> list[str]:
 def gone(path: Path) -> list[str]:
     """The programs that hooks of ours call, and that are not there any more."""
     told = _refused(path, lambda: settings.places((_read(path) or b"").decode()))
-    programs = {shlex.split(str(place.told["command"]))[0] for place in told}
+    programs = {_program(str(place.told["command"])) for place in told}
     return sorted(program for program in programs if shutil.which(program) is None)
+
+
+def _program(command: str) -> str:
+    """What a command calls. One that somebody has edited may have a quote too many."""
+    try:
+        return shlex.split(command)[0]
+    except ValueError:
+        return command.split()[0]
 
 
 def idle(agent: Agent, path: Path) -> list[str]:
@@ -126,7 +134,7 @@ def _read(path: Path) -> bytes | None:
 def _refused(path: Path, read: Callable[[], T]) -> T:
     try:
         return read()
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:  # bytes that are none, or an escape for half a character
         raise Misuse(f"{path} was left as it is: it is not UTF-8") from error
     except HardsaveError as error:
         raise Misuse(f"{path} was left as it is: {error}") from error

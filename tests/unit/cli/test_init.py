@@ -164,3 +164,20 @@ def test_a_store_that_cannot_be_opened_is_one_fault_and_the_rest_is_looked_at(ru
     assert [what for what, each in found.items() if each["level"] == "failure"] == ["store"]
     assert "see 'store'" in found["workspace"]["message"]
     assert found["Claude Code"]["level"] == found["file system"]["level"] == "ok"
+
+
+@pytest.mark.parametrize("data", [b'{"note": "\\ud83d"}', b'{"note": "\xff"}'])
+def test_settings_with_what_cannot_be_written_back_are_left_as_they_are(
+    run: Run, settings: Path, data: bytes
+) -> None:
+    settings.write_bytes(data)
+    ran = run("init", "--yes")
+    assert (ran.code, "was left as it is" in ran.err) == (Exit.USAGE, True)
+    assert settings.read_bytes() == data
+
+
+def test_a_hook_of_ours_that_somebody_has_edited_is_looked_at(run: Run, settings: Path) -> None:
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": "no-such/hardsave-hook 'it"}]}]}
+    settings.write_text(json.dumps({"hooks": hooks}))
+    found = {each["what"]: each for each in run("doctor", "--json").data}
+    assert "no-such/hardsave-hook, which is not there" in found["Claude Code"]["message"]
