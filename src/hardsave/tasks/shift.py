@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
@@ -21,6 +22,7 @@ from hardsave.tasks.task import Task, view
 
 POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written
+REST = 4.0  # for so many times as long as it has looked in vain
 
 _PAGE = 500
 _FOR_EVER = 1 << 62
@@ -58,6 +60,7 @@ class Shift:
         self._terms = terms
         self._mutex = threading.Lock()
         self._candidates: deque[TaskRecord] = deque()
+        self._rests_until = 0.0
         self._claiming = 0
         self._running: dict[Attempt, Outcome | None] = {}  # and how it has ended, if it has
         self._is_given_up = threading.Event()
@@ -79,20 +82,33 @@ class Shift:
             if self.stop.is_set():
                 return None
             if not self._candidates:
-                limit = max(4, self._terms.concurrency)
-                self._candidates.extend(self._due(self._desk.clock(), limit))
+                self._look_for_more()
             if not self._candidates:
                 return None
             self._claiming += 1
             return self._candidates.popleft()
 
+    def _look_for_more(self) -> None:
+        """A look past a hundred thousand tasks that others are to run takes a second: whoever has
+        looked in vain rests longer than that took."""
+        began = monotonic()
+        if began < self._rests_until:
+            return
+        limit = max(4, self._terms.concurrency)
+        self._candidates.extend(self._due(self._desk.clock(), limit))
+        if not self._candidates:
+            now = monotonic()
+            self._rests_until = now + REST * (now - began)
+
     def _due(self, until: int, limit: int) -> list[TaskRecord]:
         """The first that are due and wanted: it looks further if others stand before them."""
+        seen: set[str] = set()
         while True:
             found = self._desk.store.due(self._desk.user, until, limit)
-            wanted = [task for task in found if self._is_wanted(task)]
+            wanted = [task for task in found if task.name not in seen and self._is_wanted(task)]
             if wanted or len(found) < limit or self._terms.come_first:
                 return wanted
+            seen.update(task.name for task in found)
             limit *= 4
 
     def _is_wanted(self, task: TaskRecord) -> bool:

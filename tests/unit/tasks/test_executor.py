@@ -474,6 +474,33 @@ def test_what_is_not_wanted_is_left_to_others_however_much_of_it_there_is(room: 
     assert {room.tasks.get(f"other-{number}").attempts for number in range(40)} == {0}
 
 
+def test_whoever_has_looked_past_many_in_vain_rests_and_asks_of_each_once(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        room.tasks.add(f"t{number}")
+    now, asked = [100.0], Counter()
+
+    def wants(task: hardsave.Task) -> bool:
+        now[0] += 0.1  # a look takes as long as there are tasks
+        return bool(asked(task.id) == "mine")
+
+    monkeypatch.setattr(shift, "monotonic", lambda: now[0])
+    with room.tasks.runner("s") as runner:
+        terms = Terms(1, "retry", hardsave.Retry(), wants=wants)
+        crew = executor.begin_shift(runner, terms)
+        assert crew.next() is None
+        assert sorted(asked.calls) == sorted(f"t{number}" for number in range(40))
+        room.tasks.add("mine")
+        now[0] += 15
+        assert crew.next() is None
+        assert len(asked.calls) == 40
+        now[0] += 2
+        attempt = crew.next()
+        assert attempt is not None
+        assert attempt.id == "mine"
+
+
 def test_the_end_of_every_attempt_is_told_once_it_is_on_record(room: Room) -> None:
     room.tasks.add("good")
     room.tasks.add("bad", max_attempts=2)
