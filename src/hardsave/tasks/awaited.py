@@ -375,8 +375,8 @@ class Tasks:
     async def roll_back(self, id: str) -> Task:
         return await self._threads.run(self._sync.roll_back, id)
 
-    async def answer(self, id: str, answer: Any) -> Task:
-        return await self._threads.run(self._sync.answer, id, answer)
+    async def answer(self, id: str, answer: Any, *, question: str | None = None) -> Task:
+        return await self._threads.run(self._sync.answer, id, answer, question=question)
 
     async def forget(self, *, keep_completed: int | None = None) -> int:
         return await self._threads.run(self._sync.forget, keep_completed=keep_completed)

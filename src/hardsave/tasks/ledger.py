@@ -175,14 +175,23 @@ class Tasks:
         now = self._desk.clock()
         return self._change(id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
 
-    def answer(self, id: str, answer: Any) -> Task:
+    def answer(self, id: str, answer: Any, *, question: str | None = None) -> Task:
         """Answer what a task has asked; it goes on with that. A step that nobody knows the end
-        of is answered with 'retry', 'skip' or 'fail'."""
+        of is answered with 'retry', 'skip' or 'fail'.
+
+        `question` is what was read: `Conflict` if somebody else has answered that, and the task
+        asks something else by now.
+        """
+        first: bytes | None = None
 
         def change(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
+            nonlocal first
             become = states.answered(task)
             assert task.question is not None
             asked = self._desk.codec.decode(task.question)
+            first = task.question if first is None else first
+            if task.question != first or question not in (None, asked["question"]):
+                raise Conflict(f"task {id!r} asks something else by now: {asked['question']}")
             if not asked["is_unknown"]:
                 return become, [self._step(task, "step_answered", asked, answer)]
             if answer == "fail":

@@ -420,3 +420,42 @@ def test_what_is_begun_anew_while_old_ones_are_forgotten_stays(
     assert room.tasks.forget(keep_completed=0) == 2
     anew[0].complete("done again")
     assert room.tasks.get("t1").result == "done again"
+
+
+def asking(room: Room, *questions: str) -> None:
+    """A task that gets on with its questions, as far as they were answered."""
+    with room.tasks.attempt("t1") as attempt:
+        for question in questions:
+            attempt.ask(question)
+
+
+def test_an_answer_is_for_the_question_that_was_read(room: Room) -> None:
+    room.tasks.add("t1")
+    asking(room, "read it?", "delete it?")
+    read = room.tasks.get("t1").question
+    room.tasks.answer("t1", "yes", question=read)  # somebody else is faster
+    asking(room, "read it?", "delete it?")
+    with pytest.raises(Conflict, match="asks something else by now: delete it"):
+        room.tasks.answer("t1", "yes", question=read)
+    assert room.tasks.get("t1").question == "delete it?"
+
+
+def test_an_answer_that_comes_second_is_not_given_to_the_next_question(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is slower by a moment reads again, and finds another question."""
+    room.tasks.add("t1")
+    asking(room, "read it?", "delete it?")
+    commit, first = room.store.commit, [True]
+
+    def meanwhile(batch: Any) -> int:
+        if batch.event.kind == "answered" and first:
+            first.clear()
+            room.tasks.answer("t1", "no")
+            asking(room, "read it?", "delete it?")
+        return int(commit(batch))
+
+    monkeypatch.setattr(room.store, "commit", meanwhile)
+    with pytest.raises(Conflict, match="asks something else"):
+        room.tasks.answer("t1", "yes")
+    assert room.tasks.get("t1").question == "delete it?"
