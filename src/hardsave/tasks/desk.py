@@ -8,6 +8,8 @@ from hardsave.objects.records import EntryRecord, Id, TaskRecord
 from hardsave.stores.base import Batch, Store
 from hardsave.stores.ledger import Work
 
+KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries, bookmarks
+
 
 class Desk(NamedTuple):
     """Passed in once, by the vault."""

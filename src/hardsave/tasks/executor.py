@@ -14,7 +14,7 @@ from hardsave.errors import HardsaveError, Misuse
 from hardsave.stores.ledger import Work
 from hardsave.tasks import rescue
 from hardsave.tasks.attempt import Attempt, Paused, check_policy, working
-from hardsave.tasks.desk import Desk
+from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
@@ -178,7 +178,9 @@ class Runner:
                 due = time.monotonic() + SWEEP_SECONDS
 
     def _note(self, kind: str, about: Any) -> None:
-        self._desk.commit(self._desk.entry(kind, None, about), Work())
+        """With each session the old ones go: a server that is restarted for ever, and never
+        iterates, does not grow for ever."""
+        self._desk.commit(self._desk.entry(kind, None, about), Work(keep_itself=KEPT))
 
 
 def _check_handler(handler: Any) -> None:

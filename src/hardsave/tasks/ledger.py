@@ -13,7 +13,7 @@ from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work
 from hardsave.tasks import adding, names, recovery, settings, states, steps
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
-from hardsave.tasks.desk import Desk
+from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import LEASE_SECONDS, Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import TaskSettings
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _TRIES = 100  # of a write that others were faster with
 PAGE = 500
 _UPKEEP_ROUNDS = 10  # after which it is asked whether it is due
-_KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries
 
 
 class Tasks:
@@ -135,7 +134,9 @@ class Tasks:
         first. With a number, from now on that."""
         kind = f"bookmark {reader}"
         if number is not None:
-            self._desk.commit(self._desk.entry(kind, None, {"number": number}), Work())
+            is_round = number // KEPT != self.bookmark(reader) // KEPT
+            work = Work(keep_itself=KEPT) if is_round else Work()
+            self._desk.commit(self._desk.entry(kind, None, {"number": number}), work)
             return number
         found = self._latest(kind)
         return 0 if found is None else int(found.about["number"])
@@ -272,7 +273,7 @@ class Tasks:
         """
         with self._mutex:
             count = self.iterations + 1
-            work = Work(keep_itself=_KEPT) if count % _KEPT == 0 else Work()
+            work = Work(keep_itself=KEPT) if count % KEPT == 0 else Work()
             self._desk.commit(self._desk.entry("iterated", None, {"count": count}), work)
         every = self._settings.cleanup_every
         if every and count % every == 0:

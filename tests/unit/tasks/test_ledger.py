@@ -10,6 +10,7 @@ import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import SqliteStore
+from hardsave.tasks import executor, ledger
 from tests.unit.tasks.room import AT_ONCE, START, Counter, Room
 
 
@@ -459,3 +460,19 @@ def test_an_answer_that_comes_second_is_not_given_to_the_next_question(
     with pytest.raises(Conflict, match="asks something else"):
         room.tasks.answer("t1", "yes")
     assert room.tasks.get("t1").question == "delete it?"
+
+
+def test_what_is_noted_about_the_ledger_does_not_grow_for_ever(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (ledger, executor):
+        monkeypatch.setattr(module, "KEPT", 10)
+    room.tasks.bookmark("kept", 7)
+    for number in range(60):
+        room.tasks.bookmark("reader", number)
+    assert len(room.store.entries(None, None)) <= 2 * 10 + 1  # a round, and the latest of a kind
+    for _ in range(30):
+        with room.tasks.runner("s"):
+            pass
+    assert len(room.store.entries(None, None)) <= 14
+    assert (room.tasks.bookmark("kept"), room.tasks.bookmark("reader")) == (7, 59)
