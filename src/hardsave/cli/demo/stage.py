@@ -24,7 +24,7 @@ class Stage(NamedTuple):
     def play(self, module: str, *arguments: str, kill_after: int = 0) -> list[str]:
         """Run a module as a program, and show what it prints; it. With `kill_after` it is killed
         with SIGKILL as soon as it has printed so many lines."""
-        command = [sys.executable, "-m", module, *arguments]
+        command = [sys.executable, "-P", "-m", module, *arguments]  # nothing of where we are
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         lines: list[str] = []
