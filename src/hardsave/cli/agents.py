@@ -6,7 +6,8 @@ Python is imported here, and only by what was typed: nothing that is stored can 
 import importlib
 import runpy
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,28 @@ def loaded(where: str | None) -> dict[str, Any]:
         raise Misuse(f"--agents is FILE.py:NAME or MODULE:NAME, not {where!r}")
     if place.endswith(".py") and not Path(place).is_file():
         raise NotFound(f"there is no file {place!r}")
-    sys.path.insert(0, str(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()))
     try:
-        found = _names(place).get(name)
+        with _found_in(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()):
+            found = _names(place).get(name)
     except Exception as error:
         raise Misuse(f"{place} cannot be loaded: {type(error).__name__}: {error}") from error
-    finally:
-        del sys.path[0]
     if not isinstance(found, Mapping):
         raise Misuse(f"{where!r} is no dict of agents")
     return dict(found)
+
+
+@contextmanager
+def _found_in(folder: Path) -> Iterator[None]:
+    """Modules beside what is loaded come first meanwhile, and last from then on: its functions may
+    import others when they are called, and nobody else shall come upon these by chance."""
+    place = str(folder)
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # it may have changed the path itself
+            sys.path.remove(place)
+        sys.path.append(place)
 
 
 def _names(place: str) -> Mapping[str, Any]:
