@@ -178,6 +178,45 @@ def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
     }
 
 
+def hooks(disk: Path, elsewhere: Path, *, before: bool) -> dict[str, Any]:
+    """An agent whose hooks go on being called; `before`: they were also while there was room."""
+    work, runtime = elsewhere / "work", elsewhere / "runtime"
+    for folder in (work, runtime):
+        folder.mkdir()
+    os.chdir(work)
+    data = {"HOME": str(disk), "XDG_DATA_HOME": str(disk / "data"), "CLAUDE_CONFIG_DIR": str(work)}
+    os.environ.update(data, XDG_RUNTIME_DIR=str(runtime), HARDSAVE_RESIDENT="off")
+    os.environ.pop("HARDSAVE_STORE", None)
+    (disk / "data").mkdir()
+    event = {"session_id": "s1", "hook_event_name": "Stop", "cwd": str(work)}
+
+    def hook() -> int:
+        (work / "file").write_text(os.urandom(8).hex())
+        command = [str(Path(sys.executable).with_name("hardsave-hook")), "claude-code"]
+        told = json.dumps(event).encode()
+        return subprocess.run(command, input=told, check=False, timeout=60).returncode
+
+    def doctor() -> Any:
+        command = [str(Path(sys.executable).with_name("hardsave")), "doctor", "--json"]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+        looked = {each["what"]: each for each in json.loads(done.stdout)}
+        return [looked["saves of hooks"]["message"], looked["disk"]["remedy"]]
+
+    found: dict[str, Any] = {"first": hook() if before else 0}
+    crowd(disk)
+    found["full"] = [hook(), hook()]
+    found["doctor"] = doctor()
+    found["runtime"] = [path.name for path in runtime.iterdir()]
+    (disk / "ballast").unlink()
+    found["after"] = hook()
+    found["doctor after"] = doctor()
+    with hardsave.open() as vault:
+        (line,) = vault.timelines()
+        found["saved"] = len(line)
+        found["missed"] = line.head and line.head.metadata.get("missed_count")
+    return found
+
+
 CASES: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
     "closed": lambda disk, elsewhere: read(disk, elsewhere, dies=False),
     "killed": lambda disk, elsewhere: read(disk, elsewhere, dies=True),
@@ -186,6 +225,8 @@ CASES: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
     "beside": write_beside,
     "damage": damage,
     "commands": commands,
+    "hooks": lambda disk, elsewhere: hooks(disk, elsewhere, before=True),
+    "hooks from then on": lambda disk, elsewhere: hooks(disk, elsewhere, before=False),
 }
 
 if __name__ == "__main__":

@@ -86,3 +86,18 @@ def test_the_command_line_reads_on_a_full_disk(found: Any) -> None:
     assert code != 0
     assert "no space left" in said
     assert {words: code for words, (code, _) in found.items()} == dict.fromkeys(found, 0), found
+
+
+@pytest.mark.parametrize("found", ["hooks", "hooks from then on"], indirect=True)
+def test_saves_that_hooks_miss_on_a_full_disk_are_told(
+    found: Any, request: pytest.FixtureRequest
+) -> None:
+    """In room that was set aside; in the runtime directory, if there was none to be had."""
+    assert (found["first"], found["full"], found["after"]) == (0, [0, 0], 0)
+    message, remedy = found["doctor"]
+    assert message.startswith("2 saves missed, the last: ")
+    assert remedy.startswith("make room with other files first")
+    is_late = "from then on" in request.node.name
+    assert len(found["runtime"]) == is_late
+    assert found["doctor after"][0] == "none was missed"
+    assert (found["saved"], found["missed"]) == (1 if is_late else 2, 2)

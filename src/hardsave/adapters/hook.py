@@ -116,21 +116,14 @@ def project_of(agent: Agent, event: Event, environment: Mapping[str, str], direc
     return config.project_root(Path(told or event.directory or directory))
 
 
-def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note | None:
-    """Under the name that whoever else takes up this call would give it, too. None if nothing can
-    be written there: the store may be elsewhere, and to save matters more than to have said so."""
+def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
+    """Under the name that whoever else takes up this call would give it, too."""
     name = f"{called.at}-{called.id}"
-    try:
-        return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
-    except OSError as error:
-        log(__name__).warning("a call of a hook cannot be noted: %s", error)
-        return None
+    return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
 
 
-def _ended(note: spool.Note | None, why: str | None) -> None:
-    """It is saved, or why not. A note that cannot be written any more says that it was killed."""
-    if note is None:
-        return
+def _ended(note: spool.Note, why: str | None) -> None:
+    """It is saved, or why not."""
     try:
         spool.end(note) if why is None else spool.fail(note, why)
     except OSError as error:

@@ -21,7 +21,7 @@ class RunMisses:
 
     def __init__(self, place: Path) -> None:
         self._place = place
-        self._at = time.time_ns()
+        self._name = f"{time.time_ns()}-run"
         self._saved = ""
         self._tries = 0
         self._told: list[spool.Note] = []
@@ -53,9 +53,9 @@ class RunMisses:
                 spool.end(self._begun())
 
     def _begun(self) -> spool.Note:
-        about = {"hook": spool.RUN, "at": self._at / 1e9, "saved": self._saved}
+        about = {"hook": spool.RUN, "at": time.time(), "saved": self._saved}
         tries = {"count": self._tries} if self._tries else {}
-        return spool.begin(self._place, f"{self._at}-run", {**about, **tries})
+        return spool.begin(self._place, self._name, {**about, **tries})
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 A request is noted before anything is tried, and the note is removed when the checkpoint is
 there. So a hook that is killed, or runs out of time, leaves a trace without having to do anything
 for it. The notes lie in the user's data directory and not in the store's: a folder made for
-them there would look like a store.
+them there would look like a store. Where no note can be written, as on a full disk, what was missed
+is counted at least (`adapters.reserve`).
 """
 
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hardsave import config
+from hardsave.adapters import reserve
 from hardsave.stores.processes import UNKNOWN, is_there, started
 
 RUN = "run"  # in the place of a hook's name: the process beside an agent
@@ -52,31 +54,44 @@ def folder(environment: Mapping[str, str], project: Path) -> Path:
 
 
 def begin(place: Path, name: str, about: Mapping[str, Any]) -> Note:
-    """Note a request that this process takes up now."""
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Note a request that this process takes up now. Whatever keeps it from being noted need not
+    keep it from being done: the store may lie elsewhere."""
     own = {**about, "pid": os.getpid(), "began": started(os.getpid())}
     note = Note(place / (name + _SUFFIX), own)
-    _write(note)
+    with suppress(OSError):  # `fail` counts it
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(note)
+        reserve.keep(place)
     return note
 
 
 def fail(note: Note, why: str) -> None:
     """Say why it could not be done."""
-    _write(note._replace(about={**note.about, "why": why}))
+    try:
+        _write(note._replace(about={**note.about, "why": why}))
+    except OSError:
+        if reserve.count(note.path.parent, note.about.get("at", 0.0), why):
+            with suppress(OSError):
+                note.path.unlink()  # which says only that somebody is at it
 
 
 def end(note: Note) -> None:
     """It is done, or reported: nothing is left to tell."""
-    note.path.unlink(missing_ok=True)
+    if note.path.name == reserve.NAME:
+        reserve.clear(note.path.parent)
+    else:
+        note.path.unlink(missing_ok=True)
 
 
 def missed(place: Path) -> list[Note]:
-    """What nobody works at any more, oldest first."""
+    """What nobody works at any more, oldest first; at the end what could only be counted."""
     try:
         paths = sorted(path for path in place.iterdir() if path.suffix == _SUFFIX)
     except FileNotFoundError:
-        return []
-    return [note for note in map(_read, paths) if note is not None and not note.is_under_way]
+        paths = []
+    found = [note for note in map(_read, paths) if note is not None and not note.is_under_way]
+    counted = reserve.missed(place)
+    return found if counted is None else [*found, Note(place / reserve.NAME, counted)]
 
 
 def listed(notes: Sequence[Note]) -> dict[str, Any]:
@@ -97,7 +112,7 @@ def _tries(about: Mapping[str, Any]) -> int:
 
 
 def _told(note: Note) -> dict[str, Any]:
-    keys = ("hook", "tool", "tool_use_id", "at", "count")
+    keys = ("hook", "tool", "tool_use_id", "at", "count", "since")
     return {**{key: note.about[key] for key in keys if key in note.about}, "why": note.why}
 
 

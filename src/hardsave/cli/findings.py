@@ -9,6 +9,7 @@ from hardsave.workspace import mounts
 MIB = 1 << 20
 SCARCE_BYTES = 1024 * MIB
 TOO_LITTLE_BYTES = 100 * MIB
+NEEDED_BYTES = 16 * MIB  # by retention and gc, which write small transactions into a WAL
 
 Level = Literal["ok", "warning", "failure"]
 
@@ -47,10 +48,20 @@ def backup(what: str, copied: int | None, last: int) -> Finding:
     return Finding(what, "ok", "has everything")
 
 
-def disk(what: str, free: int) -> Finding:
-    """How much room there is to save into."""
+def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding:
+    """How much room there is to save into. `spare`: files that may be deleted, and their sizes.
+
+    To let checkpoints go is to write down that they are gone: on a full disk that helps nobody.
+    """
     message = f"{words.size(free)} free"
     remedy = "make room, or let old checkpoints go: hardsave retain, then hardsave gc"
+    if free < NEEDED_BYTES:
+        listed = ", ".join(f"{path} ({words.size(size)})" for path, size in spare)
+        ours = f", or delete what nobody needs: {listed}" if listed else ""
+        remedy = (
+            f"make room with other files first{ours}; only then hardsave retain and hardsave gc "
+            "can do their work, which needs some itself"
+        )
     if free < TOO_LITTLE_BYTES:
         return Finding(what, "failure", message, remedy)
     return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)

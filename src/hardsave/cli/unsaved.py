@@ -27,8 +27,8 @@ def standing(session: Session) -> list[Note]:
     """What was missed in this workspace since its last checkpoint."""
     try:
         notes = spool.missed(spool.folder(os.environ, session.directory))
-    except Unavailable:
-        return []  # who has no home has no notes
+    except (OSError, Unavailable):
+        return []  # who has no home, or may not look there, has no notes
     last = session.workspace.last if notes else None
     return [note for note in notes if last is None or is_later(note, last)]
 

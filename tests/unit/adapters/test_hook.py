@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import os
@@ -50,7 +51,7 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
         assert head.metadata["tool_use_id"] == "t1"
         assert head.snapshot is not None
         assert head.snapshot.read("a.txt") == b"one\n"
-    assert list(place(project).iterdir()) == []
+    assert [path.name for path in place(project).iterdir()] == ["reserve"]
 
 
 def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) -> None:
@@ -371,7 +372,7 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
     signal.alarm(0)
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
     assert happened == ["let go, with b''", "kept up after SessionEnd"]
-    assert list(place(project).iterdir()) == []
+    assert [path.name for path in place(project).iterdir()] == ["reserve"]
 
 
 @pytest.mark.parametrize("cwd", ["a\0b", "/half/\ud800", "", 5])
@@ -415,7 +416,7 @@ def test_two_who_take_up_one_call_note_it_once(
 
     monkeypatch.setattr(json, "dump", both)
     note = spool.begin(place(project), "1-chk", {"hook": "Stop"})
-    (path,) = place(project).iterdir()
+    (path,) = place(project).glob("*.json")
     assert path == note.path
     assert json.loads(path.read_bytes())["pid"] == pid
 
@@ -430,3 +431,38 @@ def test_what_cannot_be_noted_is_saved_all_the_same(
     assert hook.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         assert vault.timeline(SESSION).head is not None
+
+
+# Where no note can be written
+
+
+def test_what_cannot_be_noted_is_counted_and_told_once(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(project)
+    spool.end(spool.begin(folder, "0", {}))  # while there was room
+    with monkeypatch.context() as full:
+        full.setattr(spool, "_write", no_room)
+        for at in (5.0, 7.0):
+            note = spool.begin(folder, "1", {"hook": "Stop", "at": at})
+            spool.fail(note, "no space left")
+    (counted,) = spool.missed(folder)
+    assert counted.about == {"since": 5.0, "count": 2, "at": 7.0, "why": "no space left"}
+    assert spool.count([counted]) == 2
+    assert (folder / "reserve").stat().st_size == 4096
+    spool.end(counted)
+    assert spool.missed(folder) == []
+    assert (folder / "reserve").stat().st_size == 4096, "for the next time"
+
+
+def test_what_can_be_noted_nowhere_is_missed_without_a_fault(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "_write", no_room)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    spool.fail(spool.begin(place(project), "1", {}), "no space left")
+    assert spool.missed(place(project)) == []
+
+
+def no_room(note: spool.Note) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -176,6 +176,12 @@ def test_a_full_disk_is_told(free: int, level: str) -> None:
     assert findings.disk("disk", free).level == level
 
 
+def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:
+    assert findings.disk("disk", 50 << 20).remedy.endswith("hardsave retain, then hardsave gc")
+    remedy = findings.disk("disk", 4096, [("store.db-search", 5 << 20)]).remedy
+    assert "or delete what nobody needs: store.db-search (5.0 MiB); only then" in remedy
+
+
 @pytest.mark.parametrize(
     ("copied", "last", "level"), [(None, 3, "warning"), (2, 3, "warning"), (3, 3, "ok")]
 )

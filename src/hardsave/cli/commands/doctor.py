@@ -106,7 +106,18 @@ def _backup(what: str, session: Session) -> Finding:
 def _disk(what: str, session: Session) -> Finding:
     path = session.store_path or Path.cwd()
     existing = next(folder for folder in (path, *path.parents) if folder.exists())
-    return findings.disk(what, shutil.disk_usage(existing).free)
+    spare = [] if session.store_path is None else _spare(session.store_path)
+    return findings.disk(what, shutil.disk_usage(existing).free, spare)
+
+
+def _spare(store: Path) -> list[tuple[str, int]]:
+    """Files of ours that nobody needs: what a repair has set aside, and what is made anew."""
+    import glob
+
+    name = glob.escape(store.name)
+    found = [*store.parent.glob(f"{name}.damaged-*"), *store.parent.glob(f"{name}-search*")]
+    sized = [(str(path), path.stat().st_size) for path in sorted(found) if path.is_file()]
+    return [(path, size) for path, size in sized if size]
 
 
 def _file_system(what: str, session: Session) -> Finding:
