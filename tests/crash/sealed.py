@@ -4,6 +4,7 @@ It runs in a mount namespace, so the disk is gone with it. What it finds out it 
 """
 
 import contextlib
+import io
 import json
 import os
 import subprocess
@@ -40,16 +41,23 @@ def read(disk: Path, elsewhere: Path, *, dies: bool) -> dict[str, Any]:
 
 
 def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
-    """What people type."""
+    """What people type, in a workspace that they may write to."""
+    (work := elsewhere / "work").mkdir()
+    os.chdir(work)
     write(disk, 3, dies=True)
-    (disk / "project").mkdir()
-    os.chdir(disk / "project")
-    seal(disk)
     os.environ["HARDSAVE_STORE"] = f"sqlite:///{disk}/store.db"
+    (work / "file").write_text("one")
+    with opened(disk) as vault:
+        vault.timeline("files").save({}, workspace=work)
+    seal(disk)
+    (work / "file").write_text("two")
     wanted = {
         "log": ["log", "--timeline", "main"],
         "show": ["show", "main:2"],
         "diff": ["diff", "main:1", "main:2"],
+        "status": ["status"],
+        "diff now": ["diff"],
+        "plan": ["rewind", "files:1", "--dry-run"],
         "verify": ["verify"],
         "stats": ["stats"],
         "timelines": ["timelines"],
@@ -63,6 +71,12 @@ def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
     for name, words in wanted.items():
         with contextlib.redirect_stdout(sys.stderr):
             codes[name] = hardsave_main(words)
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        hardsave_main(["doctor", "--json"])
+    (codes["doctor's word"],) = [
+        each["message"] for each in json.loads(told.getvalue()) if each["what"] == "store"
+    ]
     return codes
 
 

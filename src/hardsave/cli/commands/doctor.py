@@ -76,6 +76,11 @@ def _store(what: str, session: Session) -> Finding:
             f"{path} lies in the workspace: an agent that empties it reaches the store",
             "leave out --store and HARDSAVE_STORE, or name a place outside",
         )
+    from hardsave.stores.sqlite import cramped
+
+    if (reason := cramped.read_only(str(path))) is not None:
+        message = f"{reason.why.format(path)}: it can be looked at, and nothing is saved"
+        return Finding(what, "failure", message, reason.cure)
     return Finding(what, "ok", str(path))
 
 

@@ -6,6 +6,7 @@ the lock would hang everybody, so a contended wait happens in a thread that the 
 stops listening to when its time is up.
 """
 
+import errno
 import fcntl
 import os
 import threading
@@ -47,7 +48,7 @@ class FileLock:
 
     def _open(self) -> int:
         if self._file is None:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = _opened(self.path)
         return self._file
 
     def _wait(self, file: int, timeout_seconds: float) -> None:
@@ -71,6 +72,17 @@ class FileLock:
                 f"another process has held {self.path} for {timeout_seconds:.0f} s; "
                 "it may be stopped (see 'lsof' or 'fuser' on that file)"
             )
+
+
+def _opened(path: str) -> int:
+    """The kernel lends locks on files that can only be read, too: who looks on a read-only disk
+    needs no more."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EROFS or not os.path.exists(path):
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _take(file: int) -> bool:
