@@ -45,7 +45,7 @@ def clear(context: Context, text: str, new: str) -> tuple[str, ...]:
         store = Path(beside[:-1])
         left += _beside(store, forms)
         left += _project(store.parent, text, forms)
-        left += _data(text, new, forms)
+        left += _data(store.parent, text, new, forms)
     return tuple(left)
 
 
@@ -151,16 +151,19 @@ def _project(folder: Path, text: str, forms: Sequence[bytes]) -> Iterator[str]:
         yield f"{folder / projects.RECORD}: the project's own directory is called so"
 
 
-def _data(text: str, new: str, forms: Sequence[bytes]) -> Iterator[str]:
+def _data(own: Path, text: str, new: str, forms: Sequence[bytes]) -> Iterator[str]:
     home = config.data_directory(os.environ, sys.platform)
     for path in sorted((home / _NOTES).glob("*/*")):
         data = _read(path)
         if data is not None and any(form in data for form in forms):
             _rewrite(path, data, text, new)
-    for path in sorted((home / _SESSIONS).glob("*")):
-        data = _read(path)
-        if data is not None and any(form in data for form in forms):
-            yield f"{path}: the name of the timeline that a session goes on with"
+    named = {f"{_SESSIONS}/*": "a timeline that a session goes on with is called so"}
+    named |= dict.fromkeys((f"projects/*/{projects.RECORD}", "trusted/*"), "a project lies there")
+    for pattern, why in named.items():
+        for path in sorted(home.glob(pattern)):
+            data = _read(path)
+            if path.parent != own and data is not None and any(form in data for form in forms):
+                yield f"{path}: {why}; delete it if that is over"
     for link in sorted((home / _MEETINGS).glob("*")):
         with suppress(OSError):
             leads_to = os.fsencode(os.readlink(link))

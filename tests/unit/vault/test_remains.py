@@ -96,6 +96,21 @@ def test_notes_of_hooks_are_written_anew_and_links_to_nobody_go(
     assert json.loads(odd.read_text()) == {"why": "its note is unreadable"}
 
 
+def test_what_is_known_of_other_projects_and_sessions_is_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data" / "hardsave"
+    for name in ("trusted/p-0.json", "projects/p-1/project.json", "sessions/s1"):
+        (data / name).parent.mkdir(parents=True)
+        (data / name).write_text(f'"/home/{json.dumps(TEXT)[1:-1]}"')
+    with opened(folder) as vault:
+        left = vault.purge(text=TEXT).left
+    assert [each.partition(":")[0] for each in left] == [
+        str(data / name)
+        for name in ("sessions/s1", "projects/p-1/project.json", "trusted/p-0.json")
+    ]
+
+
 def test_names_that_stay_are_named(folder: Path, tmp_path: Path) -> None:
     with opened(folder) as vault:
         vault.timeline(f"about {TEXT}").save({"turn": 1})
