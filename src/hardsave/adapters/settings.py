@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hardsave.errors import Misuse
+from hardsave.objects import depth
 
 PROGRAM = "from hardsave.adapters.entry import main; main()"
 """For `python -c`: `-m` loads a dozen modules more, which takes longer than what they are for."""
@@ -77,6 +78,7 @@ def installed(text: str) -> list[str]:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
+        depth.check(text)
         settings = json.loads(text, object_pairs_hook=_once) if text.strip() else {}
     except ValueError as error:
         raise Misuse(f"it is not plain JSON ({error})") from error

@@ -187,4 +187,4 @@ def _position(after: Any) -> tuple[Any, ...]:
         f"{field}{path}".encode()
         return float(score), order, text, line, str(field), str(path)
     except (ValueError, TypeError, OverflowError, struct.error, RecursionError) as error:
-        raise Misuse(f"after is the `next` of an earlier page, not {after!r}") from error
+        raise Misuse(f"after is the `next` of an earlier page, not {after!r:.80}") from error

@@ -88,6 +88,7 @@ def test_a_file_stays_set_as_it_was(indent: str) -> None:
         '{"hooks": {"Stop": {}}}',
         '{"a": 1, "a": 2}',
         "nonsense",
+        pytest.param('{"a":' * 50_000, id="deep"),
     ],
 )
 def test_what_is_not_understood_is_refused(text: str) -> None:

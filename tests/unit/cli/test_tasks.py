@@ -62,6 +62,7 @@ def test_a_task_is_added_once(run: Run, project: Path) -> None:
     assert "is there already" in run(*given).out
     assert run("tasks", "add", "t2", "--metadata", "[1]").code == 2
     assert run("tasks", "add", "t2", "--metadata", "{").code == 2
+    assert run("tasks", "add", "t2", "--metadata", '{"a":' * 50_000).code == 2
     assert run("tasks", "add", "t2", "--after", "nowhere").code == 3
 
 

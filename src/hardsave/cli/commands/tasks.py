@@ -1,6 +1,5 @@
 """`hardsave tasks …`: the ledger from a terminal."""
 
-import json
 import os
 import shlex
 from pathlib import Path
@@ -15,6 +14,7 @@ from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 from hardsave.config import project_root
 from hardsave.errors import Misuse
+from hardsave.objects import depth
 from hardsave.tasks.settings import PROFILES, of_project
 from hardsave.tasks.states import STATES
 
@@ -99,11 +99,11 @@ def _metadata(given: str | None) -> dict[str, Any] | None:
     if given is None:
         return None
     try:
-        found = json.loads(given)
+        found = depth.loads(given)
     except ValueError as error:
         raise Misuse(f"--metadata is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise Misuse(f"--metadata is a JSON object, not {given!r}")
+        raise Misuse(f"--metadata is a JSON object, not {words.line(given, 60)!r}")
     return found
 
 
@@ -259,7 +259,7 @@ def _pending(task: "Task", session: Session) -> str:
 
 def _value(given: str) -> Any:
     try:
-        return json.loads(given)
+        return depth.loads(given)
     except ValueError:
         return given
 
