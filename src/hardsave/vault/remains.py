@@ -94,6 +94,8 @@ def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
     if any(form in os.fsencode(store) for form in forms):
         yield f"the path of the store, {store}: it is called after the project's directory"
     for path in sorted(store.parent.glob(f"{glob.escape(store.name)}-*")):
+        if path.name.endswith(_LOG) and path.stat().st_size > _LARGEST:
+            yield f"{path} may have it, and is too large to be looked through: delete it"
         data = _read(path)
         if data is None or not any(form in data for form in forms):
             continue

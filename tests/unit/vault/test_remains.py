@@ -44,6 +44,14 @@ def test_logs_are_masked_where_they_stand(folder: Path) -> None:
     assert beside(folder, "run.log").read_bytes() == whole + b"more\n"
 
 
+def test_a_log_that_is_too_large_to_be_looked_through_is_named(folder: Path) -> None:
+    with beside(folder, "run.log").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    with opened(folder) as vault:
+        (left,) = vault.purge(text=TEXT).left
+    assert left.endswith("is too large to be looked through: delete it")
+
+
 def test_a_seat_is_emptied_once_nobody_sits_there(folder: Path) -> None:
     path = str(beside(folder, "files-0-seat"))
     with opened(folder) as vault:
