@@ -572,6 +572,22 @@ def test_a_result_that_cannot_be_stored_is_reported_as_such(
     assert "could not be stored" in repr(model.requests[-1][-1])
 
 
+@pytest.mark.parametrize("rich", [False, True])
+def test_a_result_that_can_be_read_once_is_kept_and_told(vault: Vault, rich: bool) -> None:
+    model = Model(calls("lines"), text("done"))
+    agent = model.agent()
+
+    @agent.tool_plain
+    def lines() -> Any:
+        found = (word for word in ("one", "two"))
+        return ToolReturn(found, content="more") if rich else found
+
+    loop.run_sync(agent, "hi", line=line(vault))
+    told, *_ = model.requests[1][-1].parts
+    assert told.content == ["one", "two"]
+    assert line(vault).load("@~2")["calls"]["id-lines"]["value"]["value"] == ["one", "two"]
+
+
 def test_another_writer_of_the_same_conversation_stops_it(vault: Vault) -> None:
     effects: list[str] = []
     agent = Model(calls("meddle"), calls("fine"), text("done")).agent()

@@ -1,13 +1,14 @@
 """What the loop adds to a run: a journal around the tools, patience with the model."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
+from pydantic_ai.messages import ToolReturn
 from pydantic_ai.models import Model
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
@@ -123,7 +124,7 @@ class Journalled(WrapperToolset[Any]):
     ) -> Any:
         record = self.keeping.record
         try:
-            value = await super().call_tool(name, tool_args, ctx, tool)
+            value = _read_out(await super().call_tool(name, tool_args, ctx, tool))
         except (CallDeferred, ApprovalRequired):
             record.forget(key)
             self.keeping.put_off(str(ctx.tool_call_id))
@@ -143,6 +144,13 @@ class Journalled(WrapperToolset[Any]):
 
 def _said(verdict: Verdict) -> str | None:
     return None if verdict is True else approvals.reason(verdict)
+
+
+def _read_out(value: Any) -> Any:
+    """What can be read only once as a list: whoever keeps it would leave nothing for the model."""
+    if isinstance(value, ToolReturn):
+        return replace(value, return_value=_read_out(value.return_value))
+    return list(value) if isinstance(value, Iterator) else value
 
 
 def _storable(value: Any, tool: str) -> dict[str, Any]:
