@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, RunContext, ToolReturn
 from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -147,6 +147,22 @@ def test_an_old_message_that_was_changed_in_place_is_saved_at_the_end(vault: Vau
     outcome = loop.run_sync(agent, "hi", line=line(vault))
     assert "trimmed" in repr(outcome.messages)
     assert forms.live(line(vault).load()["messages"]) == outcome.messages
+
+
+def test_a_model_that_gives_an_id_twice_costs_the_run_and_not_the_conversation(
+    vault: Vault,
+) -> None:
+    twice = ModelResponse(parts=[ToolCallPart("fine", tool_call_id="id") for _ in range(3)])
+    effects: list[str] = []
+    model = Model(twice, text("done"))
+    with pytest.raises(UnexpectedModelBehavior, match="unique"):
+        loop.run_sync(_with_tools(model, effects), "hi", line=line(vault))
+    assert effects == []
+    assert loop.run_sync(_with_tools(model, effects), None, line=line(vault)).output == "done"
+    assert effects == ["fine"] * 3
+    assert len(model.requests) == 2
+    told = [part for part in model.requests[1][-1].parts if isinstance(part, ToolReturnPart)]
+    assert [part.tool_call_id for part in told] == ["id", "id#2", "id#3"]
 
 
 def test_a_list_begins_with_another() -> None:

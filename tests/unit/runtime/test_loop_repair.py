@@ -197,3 +197,17 @@ def _results(message: Message) -> Counter[str]:
     kind = "tool-return"
     parts = message["parts"] if message["kind"] == "request" else ()
     return Counter(part["tool_call_id"] for part in parts if part["part_kind"] == kind)
+
+
+def test_open_calls_have_ids_of_their_own() -> None:
+    def call(id: str) -> dict[str, Any]:
+        return {"part_kind": "tool-call", "tool_name": "t", "args": {}, "tool_call_id": id}
+
+    def last(*ids: str) -> list[Any]:
+        return [{"kind": "response", "parts": [call(id) for id in ids]}]
+
+    assert repaired(last("a", "b"), keep_last=True) == last("a", "b")
+    assert repaired(last("a", "a", "a"), keep_last=True) == last("a", "a#2", "a#3")
+    assert repaired(last("a", "a#2", "a"), keep_last=True) == last("a", "a#2", "a#3")
+    once = repaired(last("a", "a"), keep_last=True)
+    assert repaired(once, keep_last=True) == once

@@ -7,6 +7,7 @@ are those of Pydantic AI as JSON: `kind` and `parts`, each with its `part_kind`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from hardsave.errors import Misuse
@@ -28,7 +29,7 @@ def repaired(
     A result that is somewhere else is moved to where it belongs; results of no call, and second
     ones, are left out; a call with no result is answered from `answers` by its id, or told that
     its result was lost. With `keep_last` the calls of a response at the very end stay open: they
-    can still be made. A sound history comes back equal.
+    can still be made, and each has an id of its own then. A sound history comes back equal.
     """
     checked = [check_message(message, at) for at, message in enumerate(messages)]
     lines = _joined(checked)
@@ -36,10 +37,11 @@ def repaired(
     out: list[Message] = []
     for at, message in enumerate(lines):
         if message["kind"] == "response":
-            out.append(message)
             follows = lines[at + 1] if at + 1 < len(lines) else None
             if follows is None and keep_last:
+                out.append(_told_apart(message))
                 break
+            out.append(message)
             if follows is None or follows["kind"] == "response":
                 out += _request(message, (), spare, answers or {})
         elif at and lines[at - 1]["kind"] == "response":
@@ -82,6 +84,25 @@ def _joined(messages: Sequence[Message]) -> list[Message]:
 
 def _calls(response: Message) -> list[Part]:
     return [part for part in response["parts"] if part.get("part_kind") == "tool-call"]
+
+
+def _told_apart(response: Message) -> Message:
+    """A response whose calls have ids of their own: a careless model may give one twice, and then
+    Pydantic AI makes none of them."""
+    ids = [str(call["tool_call_id"]) for call in _calls(response)]
+    if len(ids) == len({*ids}):
+        return response
+    taken, parts = {*ids}, []
+    seen: set[str] = set()
+    for part in response["parts"]:
+        id = part.get("tool_call_id")
+        if part.get("part_kind") == "tool-call" and id in seen:
+            number = next(n for n in count(2) if f"{id}#{n}" not in taken)
+            part = {**part, "tool_call_id": f"{id}#{number}"}
+            taken.add(part["tool_call_id"])
+        seen.add(str(id))
+        parts.append(part)
+    return {**response, "parts": parts}
 
 
 def _is_result(part: Part) -> bool:
