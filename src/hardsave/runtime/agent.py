@@ -135,7 +135,8 @@ class StandardAgent:
     """An agent with a life: it is told something, works, and answers.
 
     Override the hooks. `on_running(message)` does the work and returns the answer; it may set
-    the status itself, to wait for more. Observers are told of every change of status.
+    the status itself, to wait for more. Observers are told of every change of status, and of the
+    answer of one that waits.
     """
 
     def __init__(
@@ -187,13 +188,14 @@ class StandardAgent:
         except BaseException as error:
             await self._failed(error)
             raise
+        spoken = answer if isinstance(answer, Message) else Message(answer, "assistant")
+        self._history.append(spoken)  # before anybody is told: whoever saves now has it
         if self.status is Status.WAITING:
+            await self._tell()  # it was told when it began to wait, and had not said what for
             await self.on_waiting(message)
         else:
             await self.set_status(Status.COMPLETED)
             await self.on_completed(self.result)
-        spoken = answer if isinstance(answer, Message) else Message(answer, "assistant")
-        self._history.append(spoken)
         return spoken
 
     async def _failed(self, error: BaseException) -> None:
@@ -208,6 +210,9 @@ class StandardAgent:
         if status is self.status:
             return
         self.status = status
+        await self._tell()
+
+    async def _tell(self) -> None:
         for observer in tuple(self._observers):
             try:
                 await observer(self)

@@ -198,6 +198,27 @@ def test_the_orchestrator_of_the_page_saves_on_every_change() -> None:
     asyncio.run(session())
 
 
+class Asks(StandardAgent):
+    async def on_running(self, msg: Message) -> str:
+        await self.set_status(Status.WAITING)
+        return "which one?"
+
+
+@pytest.mark.parametrize(("cls", "answer"), [(Counter, 1), (Asks, "which one?")])
+def test_what_is_saved_by_itself_last_has_the_answer(cls: Any, answer: Any) -> None:
+    async def session() -> None:
+        kept = CheckpointManager()
+        agent = cls("a", "u")
+        await Orchestrator([agent], checkpoint_manager=kept, auto_checkpoint=True).run("go")
+        newest, *_ = await kept.list_by_user("u")
+        back = await kept.restore(newest.id)
+        assert back.status is agent.status
+        assert back.get_message_history() == agent.get_message_history()
+        assert back.get_message_history()[-1] == Message(answer, "assistant")
+
+    asyncio.run(session())
+
+
 def test_what_is_not_there_says_so() -> None:
     with pytest.raises(NotFound, match="no checkpoint 'chk_nothing'"):
         asyncio.run(manager().restore("chk_nothing"))

@@ -600,6 +600,7 @@ def test_a_result_that_can_be_read_once_is_kept_and_told(vault: Vault, rich: boo
 
     loop.run_sync(agent, "hi", line=line(vault))
     told, *_ = model.requests[1][-1].parts
+    assert isinstance(told, ToolReturnPart)
     assert told.content == ["one", "two"]
     assert line(vault).load("@~2")["calls"]["id-lines"]["value"]["value"] == ["one", "two"]
 
