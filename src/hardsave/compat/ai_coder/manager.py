@@ -160,6 +160,8 @@ class CheckpointManager:
         if line.head is None:
             return False
         line.delete()
+        with self._mutex:
+            self._lines.pop(line.name, None)  # with all that it remembers of the last save
         return True
 
     def _metadata(self, job_id: str) -> CheckpointMetadata | None:

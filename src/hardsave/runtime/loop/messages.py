@@ -29,18 +29,19 @@ Prompt = str | Sequence[UserContent]
 
 def plain(messages: Sequence[ModelMessage], path: str = "messages") -> list[Message]:
     """Messages as data; `Unstorable` if a tool has put something else into them."""
+    found: list[Message] = json.loads(dumped(messages, path))
+    return found
+
+
+def dumped(messages: Sequence[ModelMessage], path: str = "messages") -> bytes:
+    """The same as a text."""
     try:
-        return _dumped(messages)
+        return ModelMessagesTypeAdapter.dump_json(list(messages))
     except (TypeError, ValueError) as error:  # as pydantic reports what it cannot serialise
         lighter = [_without_odd_metadata(message) for message in messages]
         if all(ours is theirs for ours, theirs in zip(lighter, messages, strict=True)):
             raise Unstorable(path, f"cannot be kept as JSON ({error})") from error
-    return plain(lighter, path)
-
-
-def _dumped(messages: Sequence[ModelMessage]) -> list[Message]:
-    found: list[Message] = json.loads(ModelMessagesTypeAdapter.dump_json(list(messages)))
-    return found
+    return dumped(lighter, path)
 
 
 def _without_odd_metadata(message: ModelMessage) -> ModelMessage:

@@ -7,11 +7,12 @@ go on with it would call the same tools twice.
 """
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_ai.messages import ModelMessage
 
@@ -30,6 +31,13 @@ Now = Callable[[], datetime]
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+class Mark(NamedTuple):
+    """How messages were when they were kept, from the last mark to this one."""
+
+    end: int
+    hash: int
 
 
 def begins_with(messages: list[ModelMessage], others: list[ModelMessage]) -> bool:
@@ -64,6 +72,7 @@ class Record:
         self._conversation = conversation
         self._live: list[ModelMessage] = forms.live(conversation.messages)
         self._kept_messages: int | None = len(self._live) if is_kept else None
+        self._marks = [Mark(len(self._live), hash(forms.dumped(self._live)))] if is_kept else []
         self._kept_rest: dict[str, Any] = {}
         self._turn = asyncio.Lock()
         self._wanted = self._kept = 0
@@ -118,11 +127,12 @@ class Record:
     async def finished(
         self, status: Status, messages: Sequence[ModelMessage] | None = None, **about: Any
     ) -> None:
-        """The run is over. Now all messages are saved, for once: it costs what they are, and
-        notices one that somebody has changed in place."""
+        """The run is over. Now all messages are looked at, for once: somebody may have changed one
+        in place."""
         if messages is not None:
             self._take(messages)
-        self._kept_messages = None
+        if not await asyncio.to_thread(self._are_as_kept):
+            self._kept_messages = None
         self._change(status=status, **about)
         await self._keep(status)
 
@@ -136,6 +146,17 @@ class Record:
         else:
             self._live = list(taken)
             self._kept_messages = None  # older messages were replaced: all of them are saved
+
+    def _are_as_kept(self) -> bool:
+        begin = 0
+        for mark in self._marks:
+            try:
+                if hash(forms.dumped(self._live[begin : mark.end])) != mark.hash:
+                    return False
+            except HardsaveError:
+                return False  # the save will say what is wrong
+            begin = mark.end
+        return True
 
     def _note_call(self, id: str, noted: Noted) -> None:
         self._change(calls={**self._conversation.calls, id: noted})
@@ -160,7 +181,8 @@ class Record:
         kept, self._kept_messages = self._kept_messages, None  # until it is certain
         count, rest = len(self._live), conversations.without_messages(self._conversation)
         try:
-            save = self._prepared(kept, rest)
+            new = forms.dumped(self._live[kept or 0 :])
+            save = self._prepared(kept, new, rest)
             self.last = await asyncio.to_thread(save)
         except Conflict:
             raise
@@ -174,10 +196,16 @@ class Record:
             )
         else:
             self._kept_messages, self._kept_rest = count, rest
+            if kept is None:
+                self._marks.clear()
+            if count > (kept or 0):
+                self._marks.append(Mark(count, hash(new)))
 
-    def _prepared(self, kept: int | None, rest: dict[str, Any]) -> Callable[[], Checkpoint]:
+    def _prepared(
+        self, kept: int | None, dumped: bytes, rest: dict[str, Any]
+    ) -> Callable[[], Checkpoint]:
         """A save with all its data made plain, so that a thread can do it."""
-        new = forms.plain(self._live[kept or 0 :])
+        new = json.loads(dumped)
         how: dict[str, Any] = {
             "status": self._conversation.status,
             "description": self._note,
