@@ -104,6 +104,8 @@ class WorkflowExecutor:
         the run before its first step: its id is the timeline that it is saved on."""
         plan = workflow if isinstance(workflow, Workflow) else read_file(workflow)
         self._check_agents(plan)
+        if not isinstance(inputs, Mapping | None):
+            raise Misuse(f"inputs is a dict, not {inputs!r}")
         check_storable(dict(inputs or {}), "inputs")
         if checkpoint_id is None:
             run = Run(f"run-{uuid.uuid4().hex[:12]}", plan.name, dict(inputs or {}))
@@ -168,6 +170,11 @@ class WorkflowExecutor:
                     f"{plan.where(step)} wants agent {step.agent!r}, which was not given (there "
                     f"are: {known})"
                 )
+            if not _is_worker(self._agents[step.agent]):
+                raise Misuse(
+                    f"{plan.where(step)} has agent {step.agent!r}, which is "
+                    f"{self._agents[step.agent]!r}; give an agent, or a function of its inputs"
+                )
 
     # Going on
 
@@ -180,14 +187,14 @@ class WorkflowExecutor:
         accept_changes: bool,
     ) -> Run:
         saved = self._vault.get(checkpoint_id).read()
-        if not isinstance(saved, dict) or "workflow" not in saved:
+        steps = _outcomes(saved)
+        if steps is None:
             raise Misuse(f"checkpoint {checkpoint_id} is not one of a workflow's run")
         if saved["workflow"] != plan.name:
             raise Conflict(
                 f"checkpoint {checkpoint_id} is of workflow {saved['workflow']!r}, not of "
                 f"{plan.name!r}"
             )
-        steps = {name: Outcome(**step) for name, step in saved["steps"].items()}
         changes = changed(plan, steps)
         if changes and not accept_changes:
             raise Conflict(
@@ -254,6 +261,26 @@ async def _asked(worker: Worker | StandardAgent, inputs: dict[str, Any]) -> Any:
         return (await worker.reply(Message(inputs))).content
     answer = worker(inputs)
     return await answer if inspect.isawaitable(answer) else answer
+
+
+def _is_worker(given: Any) -> bool:
+    """Whether it can be asked. A class of agents would make one, and that is no answer."""
+    if isinstance(given, type) and issubclass(given, StandardAgent):
+        return False
+    return isinstance(given, StandardAgent) or callable(given)
+
+
+def _outcomes(saved: Any) -> dict[str, Outcome] | None:
+    """The steps that a run has saved; None if it is no run."""
+    kinds = {"workflow": str, "run": str, "inputs": Mapping, "steps": Mapping}
+    if not isinstance(saved, Mapping):
+        return None
+    if not all(isinstance(saved.get(key), kind) for key, kind in kinds.items()):
+        return None
+    try:
+        return {name: Outcome(**step) for name, step in saved["steps"].items()}
+    except TypeError:
+        return None
 
 
 def changed(plan: Workflow, done: Mapping[str, Outcome]) -> list[str]:

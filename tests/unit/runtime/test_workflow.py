@@ -282,6 +282,41 @@ def test_what_does_not_fit_is_refused(vault: hardsave.Vault) -> None:
         run(vault, TEN, {"count": Counting()}, checkpoint_id=done.checkpoint_id)
 
 
+RUN = {"workflow": "w", "run": "run-1", "inputs": {}, "steps": {}}
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        *({key: value for key, value in RUN.items() if key != gone} for gone in RUN),
+        {**RUN, "run": 5},
+        {**RUN, "inputs": None},
+        {**RUN, "steps": [1]},
+        {**RUN, "steps": {"s1": 5}},
+        {**RUN, "steps": {"s1": {"status": "completed", "odd": 1}}},
+        [RUN],
+    ],
+    ids=repr,
+)
+def test_what_only_looks_like_a_run_is_refused(vault: hardsave.Vault, saved: Any) -> None:
+    count = Counting()
+    checkpoint = vault.timeline("run-1").save(saved).id
+    with pytest.raises(Misuse, match="is not one of a workflow's run"):
+        run(vault, TEN, {"count": count}, checkpoint_id=checkpoint)
+    assert count.calls == []
+
+
+def test_what_cannot_be_asked_is_refused_before_anything_runs(vault: hardsave.Vault) -> None:
+    text, count = "steps: [{name: a, agent: count}, {name: b, agent: odd}]", Counting()
+    for odd in (5, StandardAgent, None):
+        with pytest.raises(Misuse, match=r"w\.yaml:1: step 'b' has agent 'odd', which is"):
+            run(vault, text, {"count": count, "odd": odd})
+    with pytest.raises(Misuse, match=r"inputs is a dict, not \['x'\]"):
+        run(vault, TEN, {"count": count}, inputs=["x"])
+    assert count.calls == []
+    assert vault.tasks.find() == []
+
+
 # Two at once
 
 
