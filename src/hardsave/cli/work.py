@@ -1,12 +1,13 @@
 """Tasks as people see them: a list, one with all that is known of it, and what happened to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from rich.text import Text
 
 from hardsave import Task
 from hardsave.cli import data, draw, moments, words
+from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.stats import Happening, TaskStats
 from hardsave.tasks.task import moment
 
@@ -19,19 +20,19 @@ STYLES = {
 }
 
 
-def listed(tasks: Sequence[Task], now: datetime) -> list[Text]:
-    """One line a task."""
-    return draw.columns([_row(task, now) for task in tasks])
+def listed(tasks: Sequence[Task], now: datetime, over: Collection[str] = ()) -> list[Text]:
+    """One line a task. `over` are those that were given up: whoever waits for one waits in vain."""
+    return draw.columns([_row(task, now, over) for task in tasks])
 
 
-def _row(task: Task, now: datetime) -> tuple[Text, ...]:
+def _row(task: Task, now: datetime, over: Collection[str]) -> tuple[Text, ...]:
     text = words.line(task.text, 80) if task.text != task.id else ""
     return (
         Text(words.shown(task.id), style="name"),
         Text(task.state, style=STYLES[task.state]),
         Text(f"{task.attempts}/{task.max_attempts}", style="quiet"),
         Text(_since(task, now), style="quiet"),
-        Text.assemble(text, (f"{'  ' if text else ''}{_note(task, now)}", "quiet")),
+        Text.assemble(text, (f"{'  ' if text else ''}{_note(task, now, over)}", "quiet")),
     )
 
 
@@ -40,20 +41,27 @@ def _since(task: Task, now: datetime) -> str:
     return moments.ago(moment, now)
 
 
-def waits(task: Task, now: datetime) -> str:
+def waits(task: Task, now: datetime, over: Collection[str] = ()) -> str:
     """What a pending task waits for, but for somebody who begins it; empty: nothing."""
     if task.question is not None:
         return f"asks: {words.line(task.question, 80)}"
     if task.waits_for is not None:
-        return f"waits for {words.shown(task.waits_for)}"
+        why = ", which was given up" if task.waits_for in over else ""
+        return f"waits for {words.shown(task.waits_for)}{why}"
     if task.state == "pending" and task.not_before is not None and task.not_before > now:
         return f"not before {moments.local(task.not_before)}"
     return ""
 
 
-def _note(task: Task, now: datetime) -> str:
+def given_up(tasks: Tasks, waiting: Iterable[Task]) -> set[str]:
+    """Which of the tasks that these wait for will not be completed unless somebody sees to them."""
+    names = {task.waits_for for task in waiting if task.waits_for is not None}
+    return {name for name in names if tasks.get(name).state in ("failed", "rolled_back")}
+
+
+def _note(task: Task, now: datetime, over: Collection[str]) -> str:
     """What is most worth knowing of it now."""
-    if found := waits(task, now):
+    if found := waits(task, now, over):
         return found
     if task.error is not None and task.state != "completed":
         return words.line(task.error, 80)

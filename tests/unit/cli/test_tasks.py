@@ -268,6 +268,9 @@ def test_what_a_pending_task_waits_for_is_said(run: Run, project: Path) -> None:
     run("tasks", "cancel", "then")
     assert run("tasks", "retry", "then").out == "then is pending; waits for first\n"
     assert run("tasks", "start", "first").out == "first is pending; the next runner begins it\n"
+    run("tasks", "cancel", "first")
+    assert "waits for first, which was given up" in run("tasks").out
+    assert "waits for first, which was given up" in run("tasks", "start", "then").out
 
 
 def test_the_next_page_is_of_the_same_kind(run: Run, project: Path) -> None:

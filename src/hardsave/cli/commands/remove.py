@@ -7,7 +7,7 @@ from hardsave.cli.arguments import REF, TIMELINE
 from hardsave.cli.command import command
 from hardsave.cli.commands.rewind import undo_command
 from hardsave.cli.session import Session
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, NotFound
 
 
 @command(
@@ -51,6 +51,8 @@ def clear(session: Session, name: str) -> None:
 
     The timeline stays, and its numbers go on.
     """
+    if all(line.name != name for line in session.vault.timelines()):
+        raise NotFound(f"there is no timeline {name!r}; 'hardsave timelines' lists them")
     count = session.vault.timeline(name).clear()
     _answer(session, name, count, f"cleared {words.shown(name)}")
 

@@ -45,7 +45,7 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
     def lines() -> Any:
         from hardsave.cli import work
 
-        return work.listed(shown, session.now)
+        return work.listed(shown, session.now, work.given_up(tasks, shown))
 
     session.out.result(lambda: [data.task(each) for each in shown], lines, paged=True)
     if not session.out.as_json:
@@ -253,7 +253,8 @@ def _pending(task: "Task", session: Session) -> str:
     """What has to happen before somebody begins it."""
     from hardsave.cli import work
 
-    waits = work.waits(task, session.now) or "the next runner begins it"
+    over = work.given_up(session.vault.tasks, [task])
+    waits = work.waits(task, session.now, over) or "the next runner begins it"
     return f"{words.shown(task.id)} is pending; {waits}"
 
 
