@@ -9,8 +9,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -20,7 +19,7 @@ from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
 from hardsave.tasks.calls import Call, Paused
-from hardsave.tasks.executor import GRACE_SECONDS, SIGNALS, SWEEP_SECONDS
+from hardsave.tasks.executor import GRACE_SECONDS, SWEEP_SECONDS
 from hardsave.tasks.lease import LEASE_SECONDS
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
@@ -225,8 +224,8 @@ class Runner:
             for _ in range(concurrency)
         ]
         try:
-            with _signals(shift):
-                await self._look_after(shift, crew)
+            with sync_executor.signals() as told:
+                await self._look_after(shift, crew, told)
                 shift.stop.set()
                 await asyncio.wait(crew, timeout=grace_seconds)
         finally:
@@ -240,10 +239,12 @@ class Runner:
             if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
                 raise error
 
-    async def _look_after(self, shift: Shift, crew: "list[asyncio.Task[None]]") -> None:
+    async def _look_after(
+        self, shift: Shift, crew: "list[asyncio.Task[None]]", told: Sequence[object]
+    ) -> None:
         loop = asyncio.get_running_loop()
         due = loop.time() + SWEEP_SECONDS
-        while not shift.stop.is_set() and not all(each.done() for each in crew):
+        while not told and not shift.stop.is_set() and not all(each.done() for each in crew):
             await asyncio.wait(crew, timeout=POLL_SECONDS)
             if loop.time() >= due:
                 await self._threads.run(sync_executor.sweep, self._sync, shift)
@@ -285,7 +286,9 @@ class Runner:
 
 async def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
     try:
-        return Outcome(await handler(attempt))
+        working = handler(attempt)
+        if inspect.isawaitable(working):
+            return Outcome(await working)
     except Paused as error:
         return sync_executor.paused(attempt._sync, error)
     except asyncio.CancelledError as error:
@@ -295,22 +298,8 @@ async def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
         return Outcome(error=error)
     except BaseException as error:  # noqa: BLE001 # whatever it is, it is the task's end
         return Outcome(error=error)
-
-
-@contextlib.contextmanager
-def _signals(shift: Shift) -> Iterator[None]:
-    """Stop cleanly on SIGINT and SIGTERM, if this loop can be told of them."""
-    loop = asyncio.get_running_loop()
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    for number in SIGNALS:
-        loop.add_signal_handler(number, shift.stop.set)
-    try:
-        yield
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
+    # Not the task's fault: every other one would fail by it, too.
+    raise Misuse(f"a handler is a coroutine function, not {handler!r}")
 
 
 class Tasks:

@@ -144,7 +144,7 @@ class Runner:
             _Worker(shift, handler, ended, until_idle=until_idle, number=n)
             for n in range(concurrency)
         ]
-        with _signals() as told:
+        with signals() as told:
             try:
                 for worker in crew:
                     worker.start()
@@ -275,7 +275,7 @@ def paused(attempt: Attempt, error: Paused) -> Outcome:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[Sequence[signal.Signals]]:
+def signals() -> Iterator[Sequence[signal.Signals]]:
     """The signals to stop that have come. Only the main thread can ask for them.
 
     They are noted and no more: a handler runs in the middle of whatever the main thread does, and

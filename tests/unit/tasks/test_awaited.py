@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave import aio
-from hardsave.errors import Conflict, StepUnknown
+from hardsave.errors import Conflict, Misuse, StepUnknown
 from hardsave.tasks import attempt, awaited, executor, ledger
 from tests.unit.tasks.room import AT_ONCE, Counter
 
@@ -232,3 +234,44 @@ def test_a_coroutine_and_a_function_are_the_same_step(tmp_path: Path) -> None:
 
     assert run(body, url) == 10
     assert effects.calls == [10]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_stop_cleanly_and_are_given_back(number: signal.Signals) -> None:
+    """Also to a loop that had asked for them."""
+    told: list[str] = []
+
+    async def body(tasks: awaited.Tasks) -> None:
+        loop = asyncio.get_running_loop()
+        before = signal.getsignal(number)
+        await tasks.add("t1")
+
+        async def handler(attempt: awaited.Attempt) -> str:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0)
+            return "ended"
+
+        async with tasks.runner("s") as runner:
+            await asyncio.wait_for(runner.run(handler), 20)
+            assert signal.getsignal(number) == before
+            assert (await tasks.get("t1")).result == "ended"
+            loop.add_signal_handler(number, told.append, "its own")
+            await asyncio.wait_for(runner.run(handler, until_idle=True), 20)
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0.1)
+        loop.remove_signal_handler(number)
+
+    run(body)
+    assert told == ["its own"]
+
+
+def test_a_plain_function_is_no_handler_and_no_fault_of_a_task() -> None:
+    async def body(tasks: awaited.Tasks) -> None:
+        await tasks.add("t1")
+        plain: Any = lambda attempt: None  # noqa: E731
+        async with tasks.runner("s") as runner:
+            with pytest.raises(Misuse, match="a handler is a coroutine function"):
+                await runner.run(plain, until_idle=True)
+        assert (await tasks.get("t1")).state == "pending"
+
+    run(body)
