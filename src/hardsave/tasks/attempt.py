@@ -168,7 +168,7 @@ class Attempt(Listener):
         about = {
             "question": self._desk.redacted(question),
             "step": call.asked.path,
-            "place": call.asked.place,
+            "place": call.place,
             "arguments": call.arguments,
             "is_unknown": call.is_unknown,
         }

@@ -125,7 +125,7 @@ class Calls:
             started = list(self._started.items())
         found = [call for each, call in started if path.startswith(each + "/")]
         return [
-            self.entry("step_failed", call.asked, Body(call.arguments, call.asked.place, data))
+            self.entry("step_failed", call.asked, Body(call.arguments, call.place, data))
             for call in found
         ]
 
@@ -165,6 +165,11 @@ class Call:
         self._policy = policy
         self._retry = retry
         self._failures = 0
+
+    @property
+    def place(self) -> int:
+        """Where it stands in the order, as far as that is certain by now."""
+        return self._scope.place(self.asked)
 
     def look(self) -> None:
         """Find out what the record says, and record the start if the policy wants it."""
@@ -256,8 +261,7 @@ class Call:
         self._write_data(kind, self._calls.desk.codec.encode(value))
 
     def _write_data(self, kind: str, data: bytes) -> None:
-        place = self._scope.place(self.asked)
-        self._calls.write(kind, self.asked, Body(self.arguments, place, data))
+        self._calls.write(kind, self.asked, Body(self.arguments, self.place, data))
 
 
 def check_policy(policy: Any) -> None:

@@ -504,3 +504,26 @@ def test_questions_with_a_key_may_come_in_another_order_the_next_time(room: Room
         assert attempt.ask("second?", key="b") == "two"
         assert attempt.ask("first?", key="a") == "one"
     assert room.tasks.get("t1").state == "completed"
+
+
+def test_a_question_inside_a_step_that_others_overlap_binds_nobody_to_an_order(room: Room) -> None:
+    room.tasks.add("t1")
+    effects = Counter()
+
+    def beside(attempt: hardsave.Attempt) -> None:
+        thread = threading.Thread(target=attempt.step, args=("beside", effects, 1))
+        thread.start()
+        thread.join()
+
+    def outer(attempt: hardsave.Attempt, *, starts: bool) -> Any:
+        if starts:
+            beside(attempt)
+        return attempt.ask("may I?")
+
+    with room.tasks.attempt("t1") as attempt:
+        attempt.step("outer", lambda: outer(attempt, starts=True), unknown="fail")
+    room.tasks.answer("t1", "yes")
+    with room.tasks.attempt("t1") as attempt:
+        beside(attempt)  # this time it is first
+        found = attempt.step("outer", lambda: outer(attempt, starts=False), unknown="fail")
+    assert (found, effects.calls) == ("yes", [1])
