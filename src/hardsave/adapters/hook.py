@@ -111,9 +111,11 @@ def work(
 
 
 def project_of(agent: Agent, event: Event, environment: Mapping[str, str], directory: Path) -> Path:
-    """Where a hook saves, which was called in a directory."""
+    """Where a hook saves, which was called in a directory. That one counts if the one that it was
+    told is not there: JSON has no way to say a name that is not UTF-8."""
     told = environment.get(agent.project_variable) if agent.project_variable else None
-    return config.project_root(Path(told or event.directory or directory))
+    found = config.project_root(Path(told or event.directory or directory))
+    return found if found.is_dir() else config.project_root(directory)
 
 
 def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
