@@ -44,7 +44,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     from hardsave.runtime.resident import Task
 
     session.may_save_here()
-    timeline = session.settings.timeline or named_after(cmd[0], session.now)
+    timeline = session.settings.timeline or named_after(cmd[0], session.now, os.getpid())
     url, directory = session.url, session.directory
     session.close()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,10 +102,11 @@ def _advice(program: str, directory: Path) -> Iterator[str]:
         yield f"only files are sure to be saved: {error}"
 
 
-def named_after(program: str, moment: datetime) -> str:
-    """The name of a run's timeline: what runs, and since when."""
+def named_after(program: str, moment: datetime, pid: int) -> str:
+    """The name of a run's timeline: what runs, since when, and which of those that a script has
+    started in the same second. Nothing is saved yet by which another would know it as taken."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(program)).strip("-.") or "run"
-    return f"{plain}-{moment:%Y%m%d-%H%M%S}"
+    return f"{plain}-{moment:%Y%m%d-%H%M%S}-{pid}"
 
 
 COMMANDS = {"run": run}
