@@ -22,6 +22,16 @@ class Queueing:
         assert names(store.due(None, MOMENT, 9)) == ["b", "e", "a", "c", "d"]
         assert names(store.due(None, MOMENT, 2)) == ["b", "e"]
 
+    def test_a_higher_priority_comes_first_however_many_were_due_before_it(
+        self, store: Store
+    ) -> None:
+        for number in range(100):
+            add(store, a_task(f"early-{number}", due=MOMENT + number))
+        add(store, a_task("urgent", due=MOMENT + 500, priority=1))
+        found = names(store.due(None, MOMENT + 500, 3))
+        assert found == ["urgent", "early-0", "early-1"]
+        assert len(store.due(None, MOMENT + 500, 200)) == 101
+
     def test_only_what_is_pending_and_whose_time_has_come_is_due(self, store: Store) -> None:
         add(store, a_task("now"))
         add(store, a_task("soon", due=MOMENT + 5, priority=9))

@@ -74,16 +74,17 @@ _TRIM = """
 """
 _ENTRY = "number, id, ?2, kind, generation, epoch, created_at, step, data"
 _OF_TASK = "task = (SELECT id FROM tasks WHERE user = ?1 AND name = ?2)"
-# Two short ranges of one index, instead of all that is pending.
+# Each part is answered by one index alone, and only the rows that are wanted are read: the first
+# as a short range, the second by a look at all whose time has come.
 DUE = f"""
-    SELECT {COLUMNS} FROM (
-        SELECT id, {COLUMNS} FROM (SELECT id, {COLUMNS} FROM tasks
+    SELECT {COLUMNS} FROM tasks WHERE id IN (
+        SELECT id FROM (SELECT id FROM tasks
             WHERE user = ?1 AND state = 'pending' AND due = 0
             ORDER BY priority DESC, id LIMIT ?3)
         UNION ALL
-        SELECT id, {COLUMNS} FROM (SELECT id, {COLUMNS} FROM tasks
+        SELECT id FROM (SELECT id FROM tasks
             WHERE user = ?1 AND state = 'pending' AND due > 0 AND due <= ?2
-            ORDER BY due LIMIT 64 + ?3))
+            ORDER BY priority DESC, id LIMIT ?3))
     ORDER BY priority DESC, id LIMIT ?3
 """  # noqa: S608 # put together from constants only
 ENTRIES = f"""
