@@ -16,8 +16,6 @@ import pytest
 
 import hardsave
 from hardsave.adapters import alone, child, entry, events, hook, install, spool, warning
-from hardsave.adapters.agents import CLAUDE_CODE
-from hardsave.adapters import alone, child, entry, hook, install, spool
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
 from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
@@ -468,6 +466,8 @@ def test_what_can_be_noted_nowhere_is_missed_without_a_fault(
 
 def no_room(note: spool.Note) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_directory_that_json_cannot_name_is_where_the_hook_was_called(
     project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

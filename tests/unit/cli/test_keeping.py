@@ -225,6 +225,8 @@ def test_purge_says_where_a_text_still_is_and_that_it_is_nowhere(run: Run, proje
     assert run("purge", "--text", "sesame", "--yes", "--json").data["left"] != []
     ran = run("purge", "--text", "nowhere", "--yes")
     assert (ran.code, ran.out.strip()) == (0, "it was in nothing that is saved")
+
+
 def test_a_timeline_that_is_not_there_is_not_said_to_be_cleared(run: Run, session_1: Path) -> None:
     ran = run("clear", "sesion-1")
     assert (ran.code, "there is no timeline 'sesion-1'" in ran.err) == (3, True)
