@@ -64,15 +64,16 @@ class Lease:
     def _begin(self) -> None:
         owner = self._renewed(self._new())
         self._desk.store.hold(self._desk.user, owner, is_new=True)
+        self._stop = threading.Event()
+        thread = threading.Thread(
+            target=_beat, args=(weakref.ref(self), self._stop, self.seconds / BEATS), daemon=True
+        )
+        thread.name = "hardsave-heartbeat"
+        thread.start()  # before it counts as taken: one that nobody renews is soon lost
+        self._thread = thread
         self._owner = owner
         self._pid = os.getpid()
         _ours.add(self)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=_beat, args=(weakref.ref(self), self._stop, self.seconds / BEATS), daemon=True
-        )
-        self._thread.name = "hardsave-heartbeat"
-        self._thread.start()
 
     def _new(self) -> OwnerRecord:
         place, moment = processes.here(), self._desk.store.moment()
