@@ -64,8 +64,9 @@ def _close_all_but(kept: int) -> None:
     from contextlib import suppress  # the parent needs none of it
 
     found: list[str] = []
-    with suppress(OSError):  # another system
-        found = os.listdir("/proc/self/fd")
+    for folder in ("/proc/self/fd", "/dev/fd"):  # of Linux, and of macOS
+        with suppress(OSError):
+            found = found or os.listdir(folder)
     for name in found:
         if int(name) > 2 and int(name) != kept:
             with suppress(OSError):  # the one that the list was read from

@@ -202,9 +202,21 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_a_job_holds_nothing_open_that_somebody_waits_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_proc", [True, False])
+def test_a_job_holds_nothing_open_that_somebody_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_proc: bool
+) -> None:
     """As an agent waits for the end of whatever it has let its hook inherit."""
     reads, writes = os.pipe()
+    listed = os.listdir
+
+    def without_proc(folder: str) -> list[str]:
+        if folder.startswith("/proc"):
+            raise FileNotFoundError(folder)
+        return listed(folder)
+
+    if not has_proc:  # as on macOS
+        monkeypatch.setattr(os, "listdir", without_proc)
 
     def job(let_go: Callable[[bytes], None]) -> None:
         let_go(b"done")
