@@ -208,11 +208,13 @@ def side_shift(runner: Runner, terms: Terms) -> Shift:
 
 def sweep(runner: Runner, shift: Shift) -> None:
     """Look after what nobody else would: the dead, and those whom a clock holds up."""
+    worry = "looking for dead sessions failed"
     try:
         runner.recover()
         shift.wake_the_overslept()
-    except HardsaveError:
-        _log.exception("looking for dead sessions failed; it is tried again")
+        shift.settled(worry)
+    except HardsaveError as error:
+        shift.report(worry, error)
 
 
 class _Worker(threading.Thread):

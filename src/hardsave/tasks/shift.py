@@ -64,18 +64,33 @@ class Shift:
         self._claiming = 0
         self._running: dict[Attempt, Outcome | None] = {}  # and how it has ended, if it has
         self._is_given_up = threading.Event()
+        self._worries: dict[str, str] = {}  # and what was last said about each
 
     def next(self) -> Attempt | None:
         """Claim what is due next; None if nothing is, or it cannot be had now."""
+        worry = "no task can be claimed for now"
         try:
             while (record := self._candidate()) is not None:
                 attempt = self._claimed(record)
                 if attempt is not None:
+                    self.settled(worry)
                     return attempt
-        except Unavailable:
-            _log.exception("no task can be claimed for now")
+            self.settled(worry)
+        except Unavailable as error:
+            self.report(worry, error)
             self.stop.wait(AGAIN_SECONDS)
         return None
+
+    def report(self, worry: str, error: Exception) -> None:
+        """Log what goes wrong, once for as long as it stays the same: it is tried again every
+        second, and a disk that is full does not become emptier by being told so."""
+        if self._worries.get(worry) != str(error):
+            self._worries[worry] = str(error)
+            _log.error("%s; it is tried again", worry, exc_info=error)
+
+    def settled(self, worry: str) -> None:
+        """It goes well, or nobody tries any more."""
+        self._worries.pop(worry, None)
 
     def _candidate(self) -> TaskRecord | None:
         with self._mutex:
@@ -167,6 +182,7 @@ class Shift:
             if attempt.is_lost:
                 _log.warning("task %r is not ours any more; its end is not recorded", attempt.id)
         finally:
+            self.settled(_unrecorded(attempt))
             with self._mutex:
                 self._running.pop(attempt, None)
 
@@ -184,8 +200,8 @@ class Shift:
             if outcome.error is not None:
                 raise
             return self._is_recorded(attempt, Outcome(error=wrong))
-        except Unavailable:
-            _log.exception("the end of task %r could not be recorded yet", attempt.id)
+        except Unavailable as error:
+            self.report(_unrecorded(attempt), error)
             return False
         return True
 
@@ -208,3 +224,7 @@ class Shift:
         if outcome is None or not self._is_recorded(attempt, outcome):
             attempt.hand_back()
             _log.warning("task %r was handed back before its end", attempt.id)
+
+
+def _unrecorded(attempt: Attempt) -> str:
+    return f"the end of task {attempt.id!r} could not be recorded yet"

@@ -140,3 +140,36 @@ def test_nothing_more_is_claimed_after_a_stop(room: Room) -> None:
         crew.stop.set()
         assert crew.next() is None
     assert room.tasks.stats().pending == 4
+
+
+def test_what_fails_every_second_is_logged_once_until_it_is_something_else(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shift, "AGAIN_SECONDS", 0.0)
+    why = ["the disk is full"]
+    due = room.store.due
+
+    def broken(*args: Any) -> Any:
+        if not why:
+            return due(*args)
+        raise Unavailable(why[0])
+
+    monkeypatch.setattr(room.store, "due", broken)
+    with room.tasks.runner("s") as runner:
+        crew = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry()))
+
+        def look(times: int) -> list[str]:
+            caplog.clear()
+            for _ in range(times):
+                assert crew.next() is None
+                executor.sweep(runner, crew)
+            return [record.getMessage() for record in caplog.records]
+
+        both = ["no task can be claimed for now", "looking for dead sessions failed"]
+        assert look(5) == [f"{worry}; it is tried again" for worry in both]
+        why[0] = "the disk fails"
+        assert len(look(5)) == 2
+        why.clear()
+        assert look(1) == []
+        why.append("the disk fails")
+        assert len(look(5)) == 2
