@@ -281,3 +281,9 @@ def test_the_next_page_is_of_the_same_kind(run: Run, project: Path) -> None:
     asked = shlex.split(said.removeprefix("more: hardsave "))
     assert [each["id"] for each in run(*asked, "--json").data] == ["three"]
     assert asked == ["tasks", "list", "--state", "failed", "-n", "2", "--after", "it's two"]
+
+
+def test_a_page_after_a_task_that_is_gone_is_not_the_end(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    assert run("tasks", "list", "--after", "gone").code == 3
+    assert run("tasks", "list", "--after", "t1", "--json").data == []
