@@ -74,7 +74,8 @@ class Shift:
                 attempt = self._claimed(record)
                 if attempt is not None:
                     self.settled(worry)
-                    return attempt
+                    # Else it is handed back with the rest: its handler has not begun.
+                    return None if self.stop.is_set() else attempt
             self.settled(worry)
         except Unavailable as error:
             self.report(worry, error)

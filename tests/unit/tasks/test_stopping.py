@@ -173,3 +173,21 @@ def test_what_fails_every_second_is_logged_once_until_it_is_something_else(
         assert look(1) == []
         why.append("the disk fails")
         assert len(look(5)) == 2
+
+
+def test_what_is_claimed_while_the_stop_comes_is_handed_back_before_it_begins(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.tasks.add("t1")
+    ran, commit = Counter(), room.store.commit
+    with room.tasks.runner("s") as runner:
+
+        def stopped(batch: Any) -> int:
+            if batch.event.kind == "claimed":
+                runner.stop()
+            return int(commit(batch))
+
+        monkeypatch.setattr(room.store, "commit", stopped)
+        runner.run(lambda attempt: ran(attempt.id))
+    task = room.tasks.get("t1")
+    assert (task.state, task.attempts, ran.calls) == ("pending", 0, [])
