@@ -1,6 +1,6 @@
 """Missed saves that no note could be written about: counted in room that was set aside.
 
-A note is a new file, and a full disk has no room for one. So beside the notes lies a file of one
+A note is a new file, and a full disk has no room for one. So beside their folder lies a file of one
 block, made while there was room: to write over it takes none, on most file systems. Where there
 is none, a file in the user's runtime directory takes its place, which is in memory mostly, and
 gone with the machine.
@@ -14,15 +14,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-NAME = "reserve"
+_SUFFIX = ".reserve"
 _SIZE = 4096
 _LONGEST = 500  # characters of a reason
 _RUNTIME = "XDG_RUNTIME_DIR"
 
 
+def path_of(place: Path) -> Path:
+    """The one for the notes at `place`."""
+    return place.with_name(place.name + _SUFFIX)
+
+
 def keep(place: Path) -> None:
-    """Have one beside the notes at `place`. Not worth failing for."""
-    path = place / NAME
+    """Have one. Not worth failing for."""
+    path = path_of(place)
     with suppress(OSError):
         if path.exists():
             return
@@ -34,7 +39,7 @@ def keep(place: Path) -> None:
 
 def count(place: Path, at: float, why: str) -> bool:
     """One more was missed, at this moment; whether that could be noted."""
-    for path, is_made in ((place / NAME, False), (_elsewhere(place), True)):
+    for path, is_made in ((path_of(place), False), (_elsewhere(place), True)):
         with suppress(OSError), _opened(path, create=is_made) as file:
             known = _read(file)
             told = {"count": known.get("count", 0) + 1, "at": at, "why": why[:_LONGEST]}
@@ -46,7 +51,7 @@ def count(place: Path, at: float, why: str) -> bool:
 def missed(place: Path) -> dict[str, Any] | None:
     """What was counted, as a note would say it; None if nothing was."""
     found: dict[str, Any] | None = None
-    for path in (place / NAME, _elsewhere(place)):
+    for path in (path_of(place), _elsewhere(place)):
         with suppress(OSError), _opened(path) as file:
             known = _read(file)
             if known and found is None:
@@ -58,7 +63,7 @@ def missed(place: Path) -> dict[str, Any] | None:
 
 def clear(place: Path) -> None:
     """It is told: count from the beginning. The room stays."""
-    with suppress(OSError), _opened(place / NAME) as file:
+    with suppress(OSError), _opened(path_of(place)) as file:
         _write(file, {})
     with suppress(OSError):
         _elsewhere(place).unlink()

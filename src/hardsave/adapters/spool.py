@@ -77,8 +77,8 @@ def fail(note: Note, why: str) -> None:
 
 def end(note: Note) -> None:
     """It is done, or reported: nothing is left to tell."""
-    if note.path.name == reserve.NAME:
-        reserve.clear(note.path.parent)
+    if "count" in note.about:
+        reserve.clear(note.path)
     else:
         note.path.unlink(missing_ok=True)
 
@@ -91,7 +91,7 @@ def missed(place: Path) -> list[Note]:
         paths = []
     found = [note for note in map(_read, paths) if note is not None and not note.is_under_way]
     counted = reserve.missed(place)
-    return found if counted is None else [*found, Note(place / reserve.NAME, counted)]
+    return found if counted is None else [*found, Note(place, counted)]
 
 
 def listed(notes: Sequence[Note]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def _project(folder: Path, text: str, forms: Sequence[bytes]) -> Iterator[str]:
 
 def _data(own: Path, text: str, new: str, forms: Sequence[bytes]) -> Iterator[str]:
     home = config.data_directory(os.environ, sys.platform)
-    for path in sorted((home / _NOTES).glob("*/*")):
+    for path in sorted([*(home / _NOTES).glob("*/*"), *(home / _NOTES).glob("*.reserve")]):
         data = _read(path)
         if data is not None and any(form in data for form in forms):
             _rewrite(path, data, text, new)

@@ -17,6 +17,8 @@ import pytest
 import hardsave
 from hardsave.adapters import alone, child, entry, events, hook, install, spool, warning
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
+from hardsave.adapters import alone, child, entry, hook, install, reserve, spool
+from hardsave.adapters.agents import CLAUDE_CODE
 from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
 
@@ -51,7 +53,7 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
         assert head.metadata["tool_use_id"] == "t1"
         assert head.snapshot is not None
         assert head.snapshot.read("a.txt") == b"one\n"
-    assert [path.name for path in place(project).iterdir()] == ["reserve"]
+    assert list(place(project).iterdir()) == []
 
 
 def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) -> None:
@@ -385,6 +387,8 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
     assert happened == ["let go, with b''", "kept up after SessionEnd"]
     assert [path.name for path in place(project).iterdir()] == ["reserve"]
+    assert happened == ["let go", "kept up after SessionEnd"]
+    assert list(place(project).iterdir()) == []
 
 
 @pytest.mark.parametrize("cwd", ["a\0b", "/half/\ud800", "", 5])
@@ -462,9 +466,11 @@ def test_what_cannot_be_noted_is_counted_and_told_once(
     assert counted.about == {"since": 5.0, "count": 2, "at": 7.0, "why": "no space left"}
     assert spool.count([counted]) == 2
     assert (folder / "reserve").stat().st_size == 4096
+    assert counted.saves == 2
+    assert reserve.path_of(folder).stat().st_size == 4096
     spool.end(counted)
     assert spool.missed(folder) == []
-    assert (folder / "reserve").stat().st_size == 4096, "for the next time"
+    assert reserve.path_of(folder).stat().st_size == 4096, "for the next time"
 
 
 def test_what_can_be_noted_nowhere_is_missed_without_a_fault(
