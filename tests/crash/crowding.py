@@ -127,13 +127,12 @@ def write_beside(disk: Path, elsewhere: Path) -> dict[str, Any]:
 
 
 def damage(disk: Path, elsewhere: Path) -> dict[str, Any]:
-    """A bit that flips is an error here, too."""
+    """A bit that flips is an error here, too: one in every page, for which are read is chance."""
     write(disk, 20, dies=False)
-    with open(disk / "store.db", "r+b") as file:
-        file.seek(-2_000, os.SEEK_END)
-        byte = file.read(1)
-        file.seek(-2_000, os.SEEK_END)
-        file.write(bytes([byte[0] ^ 1]))
+    pages = bytearray((disk / "store.db").read_bytes())
+    for place in range(4096 + 2_000, len(pages), 4096):
+        pages[place] ^= 1
+    (disk / "store.db").write_bytes(pages)
     (disk / "store.db-backup").unlink()  # which would have it still
     crowd(disk)
 
@@ -194,17 +193,21 @@ def hooks(disk: Path, elsewhere: Path, *, before: bool) -> dict[str, Any]:
         (work / "file").write_text(os.urandom(8).hex())
         command = [str(Path(sys.executable).with_name("hardsave-hook")), "claude-code"]
         told = json.dumps(event).encode()
-        return subprocess.run(command, input=told, check=False, timeout=60).returncode
+        done = subprocess.run(command, input=told, stdout=subprocess.PIPE, check=False, timeout=60)
+        said.append(done.stdout.decode())
+        return done.returncode
 
     def doctor() -> Any:
         command = [str(Path(sys.executable).with_name("hardsave")), "doctor", "--json"]
         done = subprocess.run(command, capture_output=True, check=False, timeout=60)
         looked = {each["what"]: each for each in json.loads(done.stdout)}
-        return [looked["saves of hooks"]["message"], looked["disk"]["remedy"]]
+        return [looked["missed saves"]["message"], looked["disk"]["remedy"]]
 
+    said: list[str] = []
     found: dict[str, Any] = {"first": hook() if before else 0}
     crowd(disk)
     found["full"] = [hook(), hook()]
+    found["said"] = said[-2:]
     found["doctor"] = doctor()
     found["runtime"] = [path.name for path in runtime.iterdir()]
     (disk / "ballast").unlink()

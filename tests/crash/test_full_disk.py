@@ -94,6 +94,7 @@ def test_saves_that_hooks_miss_on_a_full_disk_are_told(
 ) -> None:
     """In room that was set aside; in the runtime directory, if there was none to be had."""
     assert (found["first"], found["full"], found["after"]) == (0, [0, 0], 0)
+    assert ["NOT saved" in each for each in found["said"]] == [True, True]
     message, remedy = found["doctor"]
     assert message.startswith("2 saves missed, the last: ")
     assert remedy.startswith("make room with other files first")
