@@ -385,7 +385,6 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
     assert happened == ["let go, with b''", "kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []
-    assert list(place(project).iterdir()) == []
 
 
 @pytest.mark.parametrize("cwd", ["a\0b", "/half/\ud800", "", 5])
