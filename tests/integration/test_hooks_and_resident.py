@@ -79,8 +79,10 @@ class Beside(Stage):
         return [str(about["tool_use_id"]) for about in found if "tool_use_id" in about][::-1]
 
     def notes(self) -> list[str]:
+        """Those of hooks. The resident itself has one for as long as it is there."""
         folder = spool.folder(self.environment, self.work)
-        return [path.name for path in folder.iterdir()] if folder.exists() else []
+        names = [path.name for path in folder.iterdir()] if folder.exists() else []
+        return [name for name in names if not name.endswith("-run.json")]
 
     @contextmanager
     def nobody_captures(self) -> Iterator[None]:
