@@ -203,7 +203,7 @@ class Jobs:
         job = self.get(id)
         if job.question is None:
             raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
-        self.vault.tasks.answer(job.id, answer)
+        self.vault.tasks.answer(job.id, answer, question=job.question)
         return self.get(job.lineage)
 
     # Letting go
