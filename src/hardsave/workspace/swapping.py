@@ -49,7 +49,7 @@ def replace(staged: Name, aside: Name, change: Change) -> None:
         is_done = exchange(*aside, *place)
         if not is_done and not disk.is_entry(*place, before):
             raise Unexpected(_CHANGED)
-    except BaseException:
+    except (OSError, Unexpected):  # after a Ctrl-C nobody knows which of the two lies there
         aside.remove()
         raise
     if not is_done:  # this file system cannot: a moment is left in which nobody looks
@@ -86,12 +86,17 @@ def settle(aside: Name, change: Change) -> None:
 
 
 def _given_back(aside: Name, place: Name, after: Entry) -> str:
-    """Undo an exchange. Somebody may have been quicker once more: then nothing is removed."""
-    exchange(*aside, *place)
-    if not disk.is_entry(*aside, after):
-        return _lies(aside)
-    aside.remove()
-    return _CHANGED
+    """Undo an exchange. Somebody may have been quicker once more: then what is newest keeps the
+    name, and nothing is removed."""
+    try:
+        exchange(*aside, *place)
+        if disk.is_entry(*aside, after):
+            aside.remove()
+            return _CHANGED
+        exchange(*aside, *place)
+    except FileNotFoundError:  # what we had put there is gone
+        return _put_back(aside, place)
+    return _lies(aside)
 
 
 def _put_back(aside: Name, place: Name) -> str:

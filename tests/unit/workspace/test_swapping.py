@@ -121,7 +121,38 @@ def test_what_is_written_twice_in_the_last_moment_is_kept_both_times(
     reason = reasons(room.carry_out(plan))[b"file"]
     (aside,) = leftovers(room.root)
     assert aside.name in reason
-    assert {path.read_text(), aside.read_text()} == {"once", "twice"}
+    assert (path.read_text(), aside.read_text()) == ("twice", "once")
+
+
+def test_what_was_swapped_gets_its_name_back_where_the_new_one_is_gone_by_then(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plan = replaced(room)
+    just_before(monkeypatch, "exchange", lambda: path.write_text(MINE), path.unlink)
+    assert reasons(room.carry_out(plan)).keys() == {b"file"}
+    assert path.read_text() == MINE
+    assert leftovers(room.root) == []
+
+
+def test_a_ctrl_c_right_after_the_exchange_loses_nothing(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plan = replaced(room)
+
+    def interrupted(*names: Any) -> bool:
+        path.write_text(MINE)
+        beneath.exchange(*names)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(swapping, "exchange", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            room.carry_out(plan)
+    restored = checkout.recover(room.journal, room.fetch)
+    assert restored is not None
+    assert reasons(restored).keys() == {b"file"}
+    assert path.read_text() == MINE
+    assert leftovers(room.root) == []
 
 
 @pytest.mark.parametrize("write", WAYS)
