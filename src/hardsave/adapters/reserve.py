@@ -89,7 +89,7 @@ def _opened(path: Path, *, create: bool = False) -> Iterator[int]:
 def _read(file: int) -> dict[str, Any]:
     try:
         known = json.loads(os.pread(file, _SIZE, 0))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     is_ours = isinstance(known, dict) and isinstance(known.get("count"), int)
     return known if is_ours and known["count"] > 0 else {}

@@ -77,7 +77,7 @@ def fail(note: Note, why: str) -> None:
 
 def end(note: Note) -> None:
     """It is done, or reported: nothing is left to tell."""
-    if "count" in note.about:
+    if note.path.suffix != _SUFFIX:  # what could only be counted
         reserve.clear(note.path)
     else:
         note.path.unlink(missing_ok=True)
@@ -86,7 +86,8 @@ def end(note: Note) -> None:
 def missed(place: Path) -> list[Note]:
     """What nobody works at any more, oldest first; at the end what could only be counted."""
     try:
-        paths = sorted(path for path in place.iterdir() if path.suffix == _SUFFIX)
+        here = [path for path in place.iterdir() if path.suffix == _SUFFIX]
+        paths = sorted(path for path in here if path.is_file())
     except FileNotFoundError:
         paths = []
     found = [note for note in map(_read, paths) if note is not None and not note.is_under_way]
@@ -145,7 +146,7 @@ def _read(path: Path) -> Note | None:
             about = json.loads(file.read(_LARGEST))
     except FileNotFoundError:
         return None  # another hook has just ended it
-    except ValueError:
+    except (OSError, ValueError, RecursionError):
         about = None
     return Note(path, about if isinstance(about, dict) else {"why": "its note is unreadable"})
 

@@ -97,6 +97,31 @@ def test_only_what_failed_at_the_end_stays_noted(tmp_path: Path, fails: bool) ->
     assert len(list(tmp_path.glob("*.json"))) == fails
 
 
+def test_what_failed_once_is_told_by_the_next_run_and_no_longer(tmp_path: Path) -> None:
+    first = RunMisses(tmp_path)
+    first.saved("chk_1")
+    first.failed("no room")
+    first.ended()
+    second = RunMisses(tmp_path)
+    assert second.about()["missed_count"] == 1
+    second.saved("chk_2")
+    assert second.about() == {}
+    second.ended()
+    assert list(tmp_path.glob("*.json")) == []
+
+
+@pytest.mark.parametrize("odd", [b"[" * 60_000, b"\xff", b"[1]", b"{"])
+def test_an_odd_note_keeps_nobody_from_saving(tmp_path: Path, odd: bytes) -> None:
+    (tmp_path / "0.json").write_bytes(odd)
+    (tmp_path / "1.json").mkdir()  # it stays: nothing of ours, and nothing in the way
+    misses = RunMisses(tmp_path)
+    assert misses.about()["missed_count"] == 1
+    misses.saved("chk_1")
+    assert len(list(tmp_path.glob("*-run.json"))) == 1
+    misses.ended()
+    assert not (tmp_path / "0.json").exists()
+
+
 def test_one_that_was_killed_leaves_its_note(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
