@@ -114,7 +114,8 @@ class Attempt:
             return call.value
         token = call.enter()
         try:
-            return await self._threads.run(call.done, await self._run(call, fn, args))
+            value = await self._run(call, fn, args)
+            return await self._threads.run_to_the_end(call.done, value)  # it has happened
         finally:
             call.exit(token)
 
@@ -123,7 +124,7 @@ class Attempt:
             try:
                 return await self._called(fn, args)
             except Exception as error:
-                seconds = await self._threads.run(call.again, error)
+                seconds = await self._threads.run_to_the_end(call.again, error)
                 if seconds is None:
                     raise
             await asyncio.sleep(seconds)
@@ -146,13 +147,13 @@ class Attempt:
         return self._sync.tether()
 
     async def complete(self, result: Any = None) -> None:
-        await self._threads.run(self._sync.complete, result)
+        await self._threads.run_to_the_end(self._sync.complete, result)
 
     async def fail(self, error: BaseException | str) -> None:
-        await self._threads.run(self._sync.fail, error)
+        await self._threads.run_to_the_end(self._sync.fail, error)
 
     async def hand_back(self) -> None:
-        await self._threads.run(self._sync.hand_back)
+        await self._threads.run_to_the_end(self._sync.hand_back)
 
     async def __aenter__(self) -> "Attempt":
         self._block.enter_context(sync_attempt.working(self._sync))
@@ -165,7 +166,7 @@ class Attempt:
         trace: TracebackType | None,
     ) -> bool:
         self._block.close()
-        return await self._threads.run(sync_attempt.end_block, self._sync, error)
+        return await self._threads.run_to_the_end(sync_attempt.end_block, self._sync, error)
 
 
 Handler = Callable[[Attempt], Awaitable[Any]]

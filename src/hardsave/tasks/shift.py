@@ -23,6 +23,7 @@ from hardsave.tasks.task import Task, view
 POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written
 REST = 4.0  # for so many times as long as it has looked in vain
+LONGEST_REST = 15.0  # seconds: a look may have taken long because its process was stopped
 
 _PAGE = 500
 _FOR_EVER = 1 << 62
@@ -108,13 +109,13 @@ class Shift:
         """A look past a hundred thousand tasks that others are to run takes a second: whoever has
         looked in vain rests longer than that took."""
         began = monotonic()
-        if began < self._rests_until:
+        if began < self._rests_until and not self._terms.come_first:  # these look past nobody
             return
         limit = max(4, self._terms.concurrency)
         self._candidates.extend(self._due(self._desk.clock(), limit))
         if not self._candidates:
             now = monotonic()
-            self._rests_until = now + REST * (now - began)
+            self._rests_until = now + min(REST * (now - began), LONGEST_REST)
 
     def _due(self, until: int, limit: int) -> list[TaskRecord]:
         """The first that are due and wanted: it looks further if others stand before them."""
@@ -195,12 +196,12 @@ class Shift:
                 attempt.fail(outcome.error)
         except LeaseLost:
             return True
-        except Misuse as wrong:  # a result that cannot be stored
+        except (Conflict, Misuse) as wrong:
             if attempt.is_over:
-                return True  # somebody else has just ended it
-            if outcome.error is not None:
+                return True  # somebody else has just ended it, or handed it back
+            if outcome.error is not None or isinstance(wrong, Conflict):
                 raise
-            return self._is_recorded(attempt, Outcome(error=wrong))
+            return self._is_recorded(attempt, Outcome(error=wrong))  # it cannot be stored
         except Unavailable as error:
             self.report(_unrecorded(attempt), error)
             return False

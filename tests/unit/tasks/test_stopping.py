@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.errors import Unavailable
+from hardsave.errors import Conflict, Unavailable
 from hardsave.tasks import executor, shift
 from hardsave.tasks.shift import Shift, Terms
 from tests.unit.tasks.room import Counter, Room
@@ -191,3 +191,22 @@ def test_what_is_claimed_while_the_stop_comes_is_handed_back_before_it_begins(
         runner.run(lambda attempt: ran(attempt.id))
     task = room.tasks.get("t1")
     assert (task.state, task.attempts, ran.calls) == ("pending", 0, [])
+
+
+def test_a_task_that_ends_while_it_is_handed_back_is_no_fault_of_the_runner(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end has looked whose it is, and waits while somebody hands it back."""
+    room.tasks.add("t")
+
+    def overtaken(attempt: hardsave.Attempt, result: object) -> None:
+        attempt.hand_back()
+        raise Conflict("task 't' is pending and cannot be completed")
+
+    monkeypatch.setattr(hardsave.Attempt, "complete", overtaken)
+    with room.tasks.runner("s") as runner:
+        crew = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry()))
+        attempt = crew.next()
+        assert attempt is not None
+        crew.end(attempt, shift.Outcome("done"))
+    assert room.tasks.get("t").state == "pending"
