@@ -191,7 +191,7 @@ def test_an_answer_that_lacks_what_is_asked_of_it_fails_the_step_and_loses_nothi
     assert (len(count.calls), len(late.calls)) == (1, 0)
     mended = NOPE.format(how="retry: 2").replace("${a.nope}", "${a}")
     agents = {"count": count, "late": late}
-    run(vault, mended, agents, checkpoint_id=line.get().id, accept_changes=True)
+    run(vault, mended, agents, checkpoint_id=line.get().id)
     assert (len(count.calls), late.calls) == (2, [{"what": 1}])  # a was not run again
 
 

@@ -41,10 +41,11 @@ def chosen(
     agent's `own`. That it goes on with another one than it was held with is told."""
     if given is not None:
         return Choice(given, name_of(given, models))
-    known = _known(models, asked, answered)
+    name = name_of(own, models)
+    is_own = name is not None and name == (asked or answered) and name not in models
+    known = None if is_own else _known(models, asked, answered)
     if known is not None:
         return known
-    name = name_of(own, models)
     if asked is not None and name is not None and asked != name:
         log(__name__).warning(
             "this conversation was held with model %r and goes on with %r; model= or models= "
