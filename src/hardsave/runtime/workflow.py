@@ -285,12 +285,12 @@ def _outcomes(saved: Any) -> dict[str, Outcome] | None:
 
 def changed(plan: Workflow, done: Mapping[str, Outcome]) -> list[str]:
     """What is otherwise than when these steps were finished, as people can understand it. One
-    that failed and runs again may well be another by now."""
+    that was never begun, because an answer was missing, may well be another by now."""
     present = {step.name: step for step in plan.steps}
     found = [f"step {name!r} is gone" for name in done if name not in present]
     for name, outcome in done.items():
         step = present.get(name)
-        if step is not None and outcome.key != step.key and _is_over(step, outcome):
+        if step is not None and outcome.key != step.key and outcome.attempts > 0:
             found.append(f"step {name!r} has another agent or other inputs")
     finished = [step.name for step in plan.steps if step.name in done]
     before = [step.name for step in plan.steps[: len(finished)]]
