@@ -6,9 +6,14 @@ least one process adds its name to it, as a line: "injector" or "strace". An emp
 file after the tests means that nothing was crashed.
 """
 
+import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +56,33 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 counts[name.removeprefix("crash: ")] += value
     for name, count in sorted(counts.items()):
         terminalreporter.write_line(f"survived: {count} {name}")
+
+
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+@pytest.fixture
+def on_a_disk(tmp_path: Path) -> Callable[[str, str], Any]:
+    """What a module finds out, in a case of its own, on a file system that it may mount."""
+
+    def run(module: str, case: str) -> Any:
+        disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+        disk.mkdir()
+        elsewhere.mkdir()
+        try:
+            probe = [*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", str(disk)]
+            subprocess.run(probe, check=True, capture_output=True, timeout=60)
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no disk can be mounted here: {error}")
+        done = subprocess.run(
+            [*NAMESPACE, sys.executable, "-m", module, case, str(disk), str(elsewhere)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            cwd=Path(__file__).parents[2],
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run

@@ -1,40 +1,17 @@
 """A disk without a free byte: what is there can be read, and what cannot be saved is said so."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 NO_ROOM = "Unavailable: no space left for"
 
 
 @pytest.fixture
-def found(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def found(request: pytest.FixtureRequest, on_a_disk: Callable[[str, str], Any]) -> Any:
     """What a process has found out on a full disk of its own."""
-    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
-    disk.mkdir()
-    elsewhere.mkdir()
-    try:
-        probe = [*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", str(disk)]
-        subprocess.run(probe, check=True, capture_output=True, timeout=60)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no disk can be mounted here: {error}")
-    root = Path(__file__).parents[2]
-    command = [*NAMESPACE, sys.executable, "-m", "tests.crash.crowding", request.param]
-    done = subprocess.run(
-        [*command, str(disk), str(elsewhere)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=root,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return on_a_disk("tests.crash.crowding", request.param)
 
 
 @pytest.mark.parametrize("found", ["closed", "killed"], indirect=True)

@@ -1,10 +1,10 @@
 """A store that may only be read: all that looks works, what would write is refused, nothing is."""
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +14,13 @@ import hardsave
 from hardsave.errors import Unavailable
 from tests.crash.crowding import write
 
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
-ROOT = Path(__file__).parents[2]
 POWERLESS = ["unshare", "--user"] if os.geteuid() == 0 else []  # who owns the files, no more
 
 
 @pytest.fixture
-def found(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def found(request: pytest.FixtureRequest, on_a_disk: Callable[[str, str], Any]) -> Any:
     """What a process has found out on a read-only file system of its own."""
-    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
-    disk.mkdir()
-    elsewhere.mkdir()
-    try:
-        probe = [*NAMESPACE, "mount", "-t", "tmpfs", "tmpfs", str(disk)]
-        subprocess.run(probe, check=True, capture_output=True, timeout=60)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no disk can be mounted here: {error}")
-    command = [*NAMESPACE, sys.executable, "-m", "tests.crash.sealed", request.param]
-    done = subprocess.run(
-        [*command, str(disk), str(elsewhere)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return on_a_disk("tests.crash.sealed", request.param)
 
 
 @pytest.mark.parametrize("found", ["closed", "killed"], indirect=True)

@@ -36,10 +36,10 @@ class RunMisses:
         """A checkpoint has told it. From here on we are at work on the next."""
         told, self._told = self._told, []
         self._saved, self._tries = checkpoint, 0
-        with _logged():
-            for note in told:
+        for note in told:
+            with _logged():
                 spool.end(note)
-            self._begun()
+        self._begun()
 
     def failed(self, why: str) -> None:
         self._tries += 1

@@ -18,9 +18,8 @@ from hardsave.errors import Unavailable
 
 def say(session: Session) -> None:
     """Say it, if there is anything."""
-    told = sentence(standing(session), session.workspace.last)
-    if told:
-        session.out.say(told)
+    if notes := standing(session):
+        session.out.say(sentence(notes, session.workspace.last))
 
 
 def standing(session: Session) -> list[Note]:
@@ -42,8 +41,6 @@ def is_later(note: Note, last: Checkpoint) -> bool:
 
 
 def sentence(notes: Sequence[Note], last: Checkpoint | None) -> str:
-    if not notes:
-        return ""
     since = "" if last is None else f" since {words.shown(f'{last.timeline}:{last.seq}')}"
     return (
         f"what has changed here{since} is NOT saved: {words.shown(notes[-1].why)}; "

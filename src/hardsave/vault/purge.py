@@ -112,7 +112,7 @@ def text(context: Context, wanted: str) -> Purged:
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
         purged = _collected(context, rewritten=count)
-    left = remains.clear(context, wanted, REPLACEMENT)
+    left = remains.clear(context, wanted)
     return replace(purged, tasks=tasks, left=(*purged.left, *left))
 
 

@@ -1,8 +1,8 @@
 """What is left of a purged text outside of the store's objects and rows: small files, and names.
 
 Contract. After a purge nothing of ours has the text, or the place is named, with what helps.
-Logs are masked where they stand, because others are writing to them; notes of hooks are written
-anew; what leads to nobody any more is emptied. What says where a living process or the project
+Logs and notes are masked where they stand, at the same length, because others are writing to them;
+what leads to nobody any more is emptied. What says where a living process or the project
 itself is cannot be changed behind their backs: that is named.
 
 Looked for as it is written, and as JSON writes it. The files of a database are none of this: a
@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from hardsave import config
 from hardsave.errors import Unavailable
@@ -36,7 +35,7 @@ _MEETINGS = "residents"
 _PAGE = 500
 
 
-def clear(context: Context, text: str, new: str) -> tuple[str, ...]:
+def clear(context: Context, text: str) -> tuple[str, ...]:
     """Take a text out of what lies beside the store; where it still is, one line each."""
     forms = _forms(text)
     left = list(_names(context, text))
@@ -45,7 +44,7 @@ def clear(context: Context, text: str, new: str) -> tuple[str, ...]:
         store = Path(beside[:-1])
         left += _beside(store, forms)
         left += _project(store.parent, text, forms)
-        left += _data(store.parent, text, new, forms)
+        left += _data(store.parent, forms)
     return tuple(left)
 
 
@@ -94,6 +93,8 @@ def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
     if any(form in os.fsencode(store) for form in forms):
         yield f"the path of the store, {store}: it is called after the project's directory"
     for path in sorted(store.parent.glob(f"{glob.escape(store.name)}-*")):
+        if path.is_symlink():
+            continue  # nobody's of ours
         if path.name.endswith(_LOG) and path.stat().st_size > _LARGEST:
             yield f"{path} may have it, and is too large to be looked through: delete it"
         data = _read(path)
@@ -153,12 +154,12 @@ def _project(folder: Path, text: str, forms: Sequence[bytes]) -> Iterator[str]:
         yield f"{folder / projects.RECORD}: the project's own directory is called so"
 
 
-def _data(own: Path, text: str, new: str, forms: Sequence[bytes]) -> Iterator[str]:
+def _data(own: Path, forms: Sequence[bytes]) -> Iterator[str]:
     home = config.data_directory(os.environ, sys.platform)
     for path in sorted([*(home / _NOTES).glob("*/*"), *(home / _NOTES).glob("*.reserve")]):
         data = _read(path)
         if data is not None and any(form in data for form in forms):
-            _rewrite(path, data, text, new)
+            _mask(path, data, forms)
     named = {f"{_SESSIONS}/*": "a timeline that a session goes on with is called so"}
     named |= dict.fromkeys((f"projects/*/{projects.RECORD}", "trusted/*"), "a project lies there")
     for pattern, why in named.items():
@@ -174,28 +175,6 @@ def _data(own: Path, text: str, new: str, forms: Sequence[bytes]) -> Iterator[st
                     yield f"{link}, which leads to a running agent: purge again when it has ended"
                 else:
                     link.unlink()
-
-
-def _rewrite(path: Path, data: bytes, text: str, new: str) -> None:
-    """A note of a hook, which is JSON; one that nobody can read says nothing any more."""
-    try:
-        note: Any = _without(json.loads(data), text, new)
-    except (ValueError, RecursionError):
-        note = {"why": "its note is unreadable"}
-    draft = path.with_suffix(".new")
-    with _told(path):
-        draft.write_text(json.dumps(note), encoding="utf-8")
-        draft.replace(path)
-
-
-def _without(value: Any, text: str, new: str) -> Any:
-    if isinstance(value, str):
-        return value.replace(text, new)
-    if isinstance(value, list):
-        return [_without(each, text, new) for each in value]
-    if isinstance(value, dict):
-        return {_without(key, text, new): _without(each, text, new) for key, each in value.items()}
-    return value
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from hardsave.vault import projects
 from tests.unit.vault.secrets_scanner import found
 
 TEXT = 'sésame "opens"'
+IN_JSON = "*" * (len(json.dumps(TEXT)) - 2)  # where JSON has written it
 MASKED = b"*" * len(TEXT.encode())
 
 
@@ -82,14 +83,15 @@ def test_where_a_project_was_is_forgotten_and_where_it_is_is_named(folder: Path)
     assert left == f"{folder / 'project.json'}: the project's own directory is called so"
 
 
-def test_notes_of_hooks_are_written_anew_and_links_to_nobody_go(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_notes_of_hooks_are_masked_and_links_to_nobody_go(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data" / "hardsave"
     note, odd = data / "hooks" / "p-0" / "1.json", data / "hooks" / "p-0" / "2.json"
     note.parent.mkdir(parents=True)
     note.write_text(json.dumps({"why": f"no {TEXT}", "at": 5, "deep": [{TEXT: 1}]}))
     odd.write_text(f"{TEXT}, and no JSON")
+    reserve = data / "hooks" / "p-0.reserve"
+    reserve.write_text(json.dumps({"count": 1, "why": TEXT}).ljust(4096))
+    (folder / "store.db-odd.log").symlink_to(tmp_path / "nowhere")
     links = data / "residents"
     links.mkdir()
     (links / "dead").symlink_to(f"/{TEXT}/socket")
@@ -100,8 +102,10 @@ def test_notes_of_hooks_are_written_anew_and_links_to_nobody_go(
     assert left.startswith(f"{links / 'alive'}, which leads to a running agent")
     assert [path.name for path in links.iterdir()] == ["alive"]
     about = json.loads(note.read_text())
-    assert about == {"why": "no [purged]", "at": 5, "deep": [{"[purged]": 1}]}
-    assert json.loads(odd.read_text()) == {"why": "its note is unreadable"}
+    assert about == {"why": f"no {IN_JSON}", "at": 5, "deep": [{IN_JSON: 1}]}
+    assert odd.read_bytes() == MASKED + b", and no JSON"
+    assert reserve.stat().st_size == 4096
+    assert json.loads(reserve.read_text())["why"] == IN_JSON
 
 
 def test_what_is_known_of_other_projects_and_sessions_is_named(

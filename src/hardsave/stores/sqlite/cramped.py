@@ -59,7 +59,7 @@ def read_only(path: str) -> Reason | None:
         return None
     if not os.access(path, os.W_OK):
         return Reason("{} may not be written", "make it writable, or copy its folder elsewhere")
-    if os.access(os.path.dirname(path), os.W_OK):
+    if os.access(os.path.dirname(path) or ".", os.W_OK):
         return None
     beside = [path + end for end in ("-lock", "-open", "-mark", "-wal", "-shm")]
     if all(os.access(each, os.W_OK) for each in beside):
@@ -176,7 +176,23 @@ class _Vfs(apsw.VFS):
         pass  # nothing is ours to delete here, whatever SQLite thinks of a WAL
 
 
-class _MainFile:
+class _File:
+    """What SQLite asks of a file that nobody writes."""
+
+    def xClose(self) -> None:
+        pass
+
+    def xFileControl(self, op: int, pointer: int) -> bool:
+        return False
+
+    def xSectorSize(self) -> int:
+        return PAGE_BYTES
+
+    def xDeviceCharacteristics(self) -> int:
+        return 0
+
+
+class _MainFile(_File):
     """The main file. It is never closed: that would take the locks away which a connection of this
     process may have on it by then, because POSIX locks belong to a process and a file."""
 
@@ -197,9 +213,6 @@ class _MainFile:
     def xFileSize(self) -> int:
         return os.fstat(self._file).st_size
 
-    def xClose(self) -> None:
-        pass
-
     def xLock(self, level: int) -> None:
         pass
 
@@ -209,35 +222,14 @@ class _MainFile:
     def xCheckReservedLock(self) -> bool:
         return False
 
-    def xFileControl(self, op: int, pointer: int) -> bool:
-        return False
 
-    def xSectorSize(self) -> int:
-        return PAGE_BYTES
-
-    def xDeviceCharacteristics(self) -> int:
-        return 0
-
-
-class _NoFile:
+class _NoFile(_File):
     """A file that is empty, and stays so."""
 
     def xRead(self, amount: int, offset: int) -> bytes:
         return b""
 
     def xFileSize(self) -> int:
-        return 0
-
-    def xClose(self) -> None:
-        pass
-
-    def xFileControl(self, op: int, pointer: int) -> bool:
-        return False
-
-    def xSectorSize(self) -> int:
-        return PAGE_BYTES
-
-    def xDeviceCharacteristics(self) -> int:
         return 0
 
 
