@@ -89,6 +89,9 @@ class Vault:
     async def get(self, ref: Ref) -> Checkpoint:
         return Checkpoint(await self._pool.run(self._sync.get, plain(ref)), self._pool)
 
+    async def knows(self, id: str) -> bool:
+        return await self._pool.run(self._sync.knows, id)
+
     async def diff(self, old: Ref, new: Ref) -> "Diff":
         return await self._pool.run(self._sync.diff, plain(old), plain(new))
 

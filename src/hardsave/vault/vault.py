@@ -15,6 +15,7 @@ from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Collected, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
+from hardsave.timeline.refs import from_text
 from hardsave.vault.arguments import (
     MAX_VALUE_BYTES,
     Redact,
@@ -179,6 +180,14 @@ class Vault:
     def get(self, ref: Ref) -> Checkpoint:
         """A checkpoint by id, by a unique beginning of its id, or as `TIMELINE:N`."""
         return self._context.checkpoint(self._context.find(ref))
+
+    def knows(self, id: str) -> bool:
+        """Whether a checkpoint with this whole id is here or was, deleted and dropped ones too: for
+        whoever keeps copies elsewhere, to tell their own from others'."""
+        if not names.FULL_ID.fullmatch(id):
+            return False
+        store, plain = self._context.store, from_text(id)
+        return (store.checkpoint(self.user, plain) or store.tombstone(self.user, plain)) is not None
 
     def diff(self, old: Ref, new: Ref) -> "Diff":
         """What changed from one checkpoint to another."""

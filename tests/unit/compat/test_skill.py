@@ -248,6 +248,40 @@ def test_the_mirror_is_put_right_at_the_next_start(project: Path, tmp_path: Path
     assert stray.read_text() == "somebody's own"
 
 
+def test_records_that_this_vault_never_wrote_stay(project: Path, tmp_path: Path) -> None:
+    """The skill's own, from before there was a vault; those of a store that is lost or elsewhere;
+    and what people put beside a copy."""
+    folder = project / ".claude/checkpoints"
+    foreign = folder / "checkpoint-20250101-120000"
+    foreign.mkdir(parents=True)
+    (foreign / "checkpoint.json").write_text('{"id": "checkpoint-20250101-120000"}')
+    (foreign / "feature_list.json").write_text("[1]")
+    first = CheckpointManager(project, vault=f"sqlite:///{tmp_path}/one.db", clock=Clock())
+    theirs = run(first.create_checkpoint("theirs", type="automatic"))
+    (folder / theirs.id / "notes.md").write_text("mine")
+    for other in ("lost", "again"):
+        CheckpointManager(project, vault=f"sqlite:///{tmp_path}/{other}.db").close()
+    assert (foreign / "feature_list.json").read_text() == "[1]"
+    assert (folder / theirs.id / "feature_list.json").exists()
+    for number in range(5):
+        run(first.create_checkpoint(f"auto-{number}", type="automatic"))
+    first.close()
+    assert [each.name for each in (folder / theirs.id).iterdir()] == ["notes.md"]
+    assert (foreign / "checkpoint.json").exists()
+
+
+def test_what_was_let_go_before_a_crash_goes_at_the_next_start(
+    project: Path, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    manager = CheckpointManager(project, vault=url, clock=Clock())
+    gone, kept = (run(manager.create_checkpoint(name)) for name in "ab")
+    manager.vault.delete(gone.ref)
+    manager.close()
+    CheckpointManager(project, vault=url).close()
+    assert [each.name for each in (project / ".claude/checkpoints").iterdir()] == [kept.id]
+
+
 def test_a_damaged_checkpoint_is_refused_before_anything_is_touched(
     manager: CheckpointManager, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,3 +219,13 @@ def test_a_checkpoint_at_hand_is_as_good_as_a_ref(line: Timeline, vault: Vault) 
 def test_a_checkpoint_of_another_user_is_not_found(line: Timeline, store: Watched) -> None:
     with Vault(store, user="bob") as bob, pytest.raises(NotFound):
         bob.timeline("main").load(line.get())
+
+
+def test_what_was_deleted_or_dropped_is_still_known(vault: Vault, line: Timeline) -> None:
+    ids = [line.save({"n": n}).id for n in range(3)]
+    vault.delete(ids[1])
+    dropped = vault.apply(vault.plan_retention(hardsave.Policy(max_per_timeline=2)))
+    assert dropped.dropped
+    assert [vault.knows(id) for id in ids] == [True] * 3
+    assert not vault.knows("chk_" + "0" * 24)
+    assert not vault.knows("main:1")

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -79,7 +79,7 @@ class CheckpointManager:
         self._state = state
         self._clock = clock
         self._lock = threading.RLock()
-        self._mirror = Mirror(self._project)
+        self._mirror = Mirror(self._project, [Path(feature_list).name, Path(progress_file).name])
         self._line = vault.timeline(TIMELINE)
         self._workspace = vault.workspace(
             self._project, include=(feature_list, progress_file), leave_out=(f"{PLACE}/",)
@@ -185,7 +185,7 @@ class CheckpointManager:
         """Of automatic ones the last 5 stay, of sessions the last 3."""
         policy = hardsave.Policy(timelines={TIMELINE}, per_kind=dict(KEPT))
         self._vault.apply(self._vault.plan_retention(policy))
-        self._mirror.keep(record.id for record in self._records())
+        self._tidy(self._records())
 
     # Looking
 
@@ -207,7 +207,7 @@ class CheckpointManager:
             if record is None:
                 return False
             self._vault.delete(record.ref)
-            self._mirror.keep(each.id for each in self._records())
+            self._tidy(self._records())
             return True
 
     def _find(self, id: str) -> Checkpoint | None:
@@ -320,7 +320,10 @@ class CheckpointManager:
         for record in records:
             if not self._mirror.is_whole(record):
                 self._mirror.write(record, self._copies(self._vault.get(record.ref)))
-        self._mirror.keep(record.id for record in records)
+        self._tidy(records)
+
+    def _tidy(self, records: Iterable[Checkpoint]) -> None:
+        self._mirror.keep((record.id for record in records), self._vault.knows)
 
 
 def _record(saved: hardsave.Checkpoint) -> Checkpoint:

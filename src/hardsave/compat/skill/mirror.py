@@ -1,16 +1,17 @@
 """`.claude/checkpoints/`: what the vault knows, as files that people and other tools can read.
 
-It is written after each change, each file by one rename, and is never read: what is missing,
+It is written after each change, each file by one rename, and is never relied upon: what is missing,
 damaged or too much there is put right the next time. It lies in a project that anybody may have
-written: no link is followed, and what cannot be written is told, and stops nobody.
+written: no link is followed, and what cannot be written is told, and stops nobody. What goes is
+what this vault has written for a checkpoint that it had: records of the skill itself, of another
+store or another machine, and what people put beside a copy, are theirs.
 """
 
+import errno
 import json
 import os
 import re
-import shutil
-import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,8 +29,10 @@ _ID = re.compile(r"checkpoint-[0-9-]+")  # a record from elsewhere may call itse
 class Mirror:
     """The checkpoint directory of one project."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, copied: Collection[str]) -> None:
+        """`copied` are the names of the files that lie beside a record."""
         self._project = project
+        self._written = (*copied, _RECORD)
 
     def path(self, id: str, name: str) -> str:
         """Where a copied file lies, relative to the project."""
@@ -61,13 +64,31 @@ class Mirror:
             return False
         return bool(known == json.loads(json.dumps(checkpoint.to_dict())))
 
-    def keep(self, ids: Iterable[str]) -> None:
-        """Remove what the vault no longer has. What does not look like ours is left alone."""
+    def keep(self, ids: Iterable[str], was_ours: Callable[[str], bool]) -> None:
+        """Remove what the vault no longer has; `was_ours` tells of a ref whether it ever had it."""
         kept = set(ids)
         with self._told(), self._opened() as root:
             for name in os.listdir(root):
-                if name not in kept and _ID.fullmatch(name) and _is_ours(root, name):
-                    shutil.rmtree(name, dir_fd=root)
+                if name in kept or not _ID.fullmatch(name):
+                    continue
+                ref = _ref(root, name)
+                if ref is not None and was_ours(ref):
+                    self._remove(root, name)
+
+    def _remove(self, root: int, name: str) -> None:
+        """What was written there, the record last; and the directory, if that was all."""
+        folder = open_directory(os.fsencode(name), parent=root)
+        try:
+            for written in self._written:
+                with suppress(FileNotFoundError):
+                    os.unlink(written, dir_fd=folder)
+        finally:
+            os.close(folder)
+        try:
+            os.rmdir(name, dir_fd=root)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -92,13 +113,15 @@ class Mirror:
             os.close(here)
 
 
-def _is_ours(root: int, name: str) -> bool:
-    """A directory with a record in it."""
-    if not stat.S_ISDIR(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
-        return False
-    return (
-        read_beneath(root, os.fsencode(f"{name}/{_RECORD}"), limit=_LARGEST_RECORD).data is not None
-    )
+def _ref(root: int, name: str) -> str | None:
+    """The checkpoint of a vault that a record there speaks of; None if it speaks of none."""
+    data, _ = read_beneath(root, os.fsencode(f"{name}/{_RECORD}"), limit=_LARGEST_RECORD)
+    try:
+        record = depth.loads(data or b"")
+    except ValueError:
+        return None
+    ref = record.get("ref") if isinstance(record, dict) else None
+    return ref if isinstance(ref, str) else None
 
 
 def _put(folder: int, name: str, data: bytes) -> None:
