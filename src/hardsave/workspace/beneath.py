@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from hardsave.errors import Unavailable
+
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
@@ -30,7 +32,9 @@ class Beneath:
     def __init__(self, root: bytes) -> None:
         self.root = root
         self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.device = os.fstat(self.fd).st_dev
+        status = os.fstat(self.fd)
+        self.device = status.st_dev
+        self.identity = (status.st_dev, status.st_ino)
 
     def close(self) -> None:
         os.close(self.fd)
@@ -48,6 +52,14 @@ class Beneath:
         if kernel is not None:
             return kernel(self.fd, path or b".", flags, mode)
         return _walk(self.fd, path, flags, mode)
+
+    def is_still_there(self) -> bool:
+        """Whether the root's own path still leads to the directory that was opened."""
+        try:
+            status = os.stat(self.root)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self.identity
 
     def is_mounted(self, path: bytes) -> bool:
         """Whether what is on another device was mounted here. An overlay shows files of the
@@ -69,6 +81,20 @@ class Beneath:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def refuse_what_went(beneath: Beneath, identity: tuple[int, int] | None) -> None:
+    """`Unavailable` if the root was moved, removed or replaced under a look at it: what seems to be
+    missing then was never missed by anybody, and must not become a checkpoint."""
+    if not beneath.is_still_there() or identity not in (None, beneath.identity):
+        raise gone(beneath.root)
+
+
+def gone(root: bytes) -> Unavailable:
+    return Unavailable(
+        f"the workspace {os.fsdecode(root)!r} was moved, replaced or removed while it was being "
+        "captured, and nothing was saved of it; bring it back, then repeat"
+    )
 
 
 def _walk(root: int, path: bytes, flags: int, mode: int) -> int:

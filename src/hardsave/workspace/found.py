@@ -146,6 +146,7 @@ class Scan(NamedTuple):
     gone: frozenset[bytes] = frozenset()  # directories of the cache that are not there any more
     is_capped: bool = False  # too large: the next scan has to look at everything, too
     mark: Mark | None = None  # of the watch that told it what changed
+    identity: tuple[int, int] | None = None  # device and inode of the root that was looked at
 
     def directories(self) -> set[bytes]:
         """All that are captured, whoever has looked at them."""

@@ -13,7 +13,7 @@ from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.workspace import cache as caches
 from hardsave.workspace import narrow, policy
-from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.beneath import Beneath, refuse_what_went
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.changed import Changed
 from hardsave.workspace.found import Scan
@@ -55,7 +55,9 @@ def scan(
         raise Misuse(f"the workspace {os.fsdecode(path)!r} cannot be opened: {error}") from error
     key = digest(b"\0".join(sorted(tracked()))) if tracked_key is None else tracked_key
     with beneath:
-        return _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed, key))
+        found = _walked(Given(beneath, clock(), rules, tracked, cache, policy, changed, key))
+        refuse_what_went(beneath, beneath.identity)
+        return found._replace(identity=beneath.identity)
 
 
 def _walked(given: Given) -> Scan:

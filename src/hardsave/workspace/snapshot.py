@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import directory
-from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.beneath import Beneath, gone, refuse_what_went
 from hardsave.workspace.cache import NO_HASH, NO_STAMP, Cache, Folder, Memory, by_directory
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.files import Files, read_before
@@ -55,9 +55,20 @@ def snapshot(
     batch_bytes: int = BATCH_BYTES,
     clock: Callable[[], int] = time.time_ns,
 ) -> Snapshot:
-    """Read what changed; `put` gets every new object, in batches."""
-    with Beneath(scan.root) as beneath:
-        return _Capture(scan, beneath, _Batches(put, batch_bytes), clock).run()
+    """Read what changed; `put` gets every new object, in batches.
+
+    `Unavailable` if the root is another directory by then, or goes meanwhile: files that are gone
+    are simply not there, but not all of them at once.
+    """
+    try:
+        beneath = Beneath(scan.root)
+    except OSError as error:
+        raise gone(scan.root) from error
+    with beneath:
+        refuse_what_went(beneath, scan.identity)
+        taken = _Capture(scan, beneath, _Batches(put, batch_bytes), clock).run()
+        refuse_what_went(beneath, scan.identity)
+        return taken
 
 
 class _Batches:

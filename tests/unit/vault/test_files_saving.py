@@ -1,6 +1,7 @@
 """A checkpoint holds state and files together, or it does not exist."""
 
 import os
+import shutil
 import socket
 import threading
 import time
@@ -11,9 +12,12 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.vault import capturing
 from hardsave.vault.ahead import Ahead
 from hardsave.vault.vault import Vault
 from hardsave.workspace import snapshot as snapshots
+from hardsave.workspace import walk
+from hardsave.workspace.files import Files
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 
@@ -351,6 +355,36 @@ def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(
     monkeypatch.undo()
     assert "Input/output" in str(error)
     assert [line.name for line in desk.vault.timelines()] == ["main"]
+
+
+@pytest.mark.parametrize("when", ["between", "looking", "reading"])
+@pytest.mark.parametrize("how", ["moved", "replaced", "removed"])
+def test_a_workspace_that_goes_under_a_capture_is_an_error_never_an_empty_snapshot(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, when: str, how: str
+) -> None:
+    desk.write(a_txt="one", sub__b="b")
+    places = {
+        "looking": (walk.Walk, "_list"),
+        "between": (capturing, "snapshot"),
+        "reading": (Files, "read"),
+    }
+    where, name = places[when]
+    real = getattr(where, name)
+
+    def go(*given: Any) -> Any:
+        if desk.work.exists() and any(desk.work.iterdir()):
+            desk.work.rename(away := desk.work.with_name("away"))
+            if how == "replaced":
+                desk.work.mkdir()
+            if how == "removed":
+                shutil.rmtree(away)
+        return real(*given)
+
+    monkeypatch.setattr(where, name, go)
+    error = refusal(desk.vault.workspace(desk.work).snapshot)
+    assert isinstance(error, Unavailable)
+    assert "while it was being captured" in str(error)
+    assert list(desk.vault.timelines()) == []
 
 
 def test_a_capture_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
