@@ -95,6 +95,7 @@ class Place:
                 yield
             finally:
                 self._held = 0
+                lock.release()  # to close it is not enough: a child that was forked has it, too
                 lock.close()
 
     def _acquired(self) -> FileLock:

@@ -282,3 +282,22 @@ def test_a_journal_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> No
         workspace = vault.workspace(tmp_path / "work")
         workspace.place.journal.mkdir()
         assert isinstance(refusal(workspace.snapshot), Unavailable)
+
+
+def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
+    url: str, work: Path
+) -> None:
+    """As when one thread saves while another starts a pool of processes."""
+    with hardsave.open(url) as vault, hardsave.open(url) as other:
+        with vault.workspace(work).place.locked():
+            reads, writes = os.pipe()
+            child = os.fork()
+            if not child:  # pragma: no cover # it ends when its parent has looked
+                os.close(writes)
+                os.read(reads, 1)
+                os._exit(0)
+            os.close(reads)
+        is_busy = other.workspace(work).place.is_busy()
+        os.close(writes)
+        os.waitpid(child, 0)
+    assert not is_busy
