@@ -22,7 +22,18 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 HANGS_AFTER_SECONDS = 120
-MODULES = ("child", "invariants", "damage", "restoring", "rewinding", "gitrestoring", "working")
+MODULES = (
+    *(
+        "child",
+        "invariants",
+        "damage",
+        "restoring",
+        "rewinding",
+        "forking",
+        "gitrestoring",
+        "working",
+    ),
+)
 
 
 class Ended(NamedTuple):

@@ -28,7 +28,7 @@ def prepare(folder: str, action: str) -> dict[str, str]:
     scenarios.prepare()
     work = Path(folder, "work")
     work.mkdir(parents=True)
-    with _opened(folder) as vault:
+    with opened(folder) as vault:
         line = vault.timeline("main")
         restoring.first(work)
         line.save({"turn": 1}, workspace=work)
@@ -45,7 +45,7 @@ def prepare(folder: str, action: str) -> dict[str, str]:
     return {"target": target, "present": present}
 
 
-def _opened(folder: str) -> hardsave.Vault:
+def opened(folder: str) -> hardsave.Vault:
     return hardsave.open(f"sqlite:///{folder}/disk/store.db")
 
 
@@ -57,9 +57,9 @@ def run(folder: str, action: str, at: int | None = None, how: str = "before") ->
     """Rewind or undo; struck at one call."""
     scenarios.prepare()
     watch = Watch(at, how)
-    layer = _Store(Path(folder, "disk"), watch)
+    layer = Store(Path(folder, "disk"), watch)
     injector._registered.append(WatchedVfs(layer))
-    vault = _opened(folder)
+    vault = opened(folder)
     line = vault.timeline("main")
     line.load()
     layer.is_watching = True
@@ -85,7 +85,7 @@ def settle(folder: str, action: str) -> dict[str, Any]:
     """What a store that is opened again finds, and whether the other side can be reached."""
     scenarios.prepare()
     work = Path(folder, "work")
-    with _opened(folder) as vault:
+    with opened(folder) as vault:
         line = vault.timeline("main")
         found: dict[str, Any] = {"state": _state(vault), "files": seen(work)}
         is_done = (found["state"]["turn"] != PRESENT) == (action == "rewind")
@@ -112,7 +112,7 @@ def begin(folder: str, names: list[str]) -> None:
     """Each has saved once: whoever has not is not known to be there."""
     work = Path(folder, "work")
     work.mkdir(parents=True)
-    with _opened(folder) as vault:
+    with opened(folder) as vault:
         for name in names:
             (work / name).mkdir()
             (work / name / "file").write_text("first")
@@ -123,7 +123,7 @@ def save_often(folder: str, name: str, count: int) -> list[str]:
     """Change a file of one's own and save the workspace, again and again; what went wrong."""
     work = Path(folder, "work")
     found: list[str] = []
-    with _opened(folder) as vault:
+    with opened(folder) as vault:
         line = vault.timeline(name)
         for turn in range(1, count + 1):
             (work / name / "file").write_text(f"{name} {turn}")
@@ -142,7 +142,7 @@ def rewind_often(folder: str, name: str, count: int) -> list[str]:
     work = Path(folder, "work")
     file = work / name / "file"
     found: list[str] = []
-    with _opened(folder) as vault:
+    with opened(folder) as vault:
         line = vault.timeline(name)
         for turn in range(1, count + 1):
             file.write_text(f"turn {turn}")
@@ -160,14 +160,14 @@ def rewind_often(folder: str, name: str, count: int) -> list[str]:
 
 
 def summary(folder: str) -> dict[str, Any]:
-    with _opened(folder) as vault:
+    with opened(folder) as vault:
         counts = {line.name: len(line) for line in vault.timelines()}
         faults = list(vault.verify().faults)
     left = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
     return {"counts": counts, "faults": faults, "journals": left}
 
 
-class _Store(injector.Layer):
+class Store(injector.Layer):
     """The calls of SQLite, counted and struck like all others."""
 
     def __init__(self, folder: Path, watch: Watch) -> None:

@@ -1,14 +1,15 @@
 """A checkpoint's files, written into a directory that is empty."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from hardsave.errors import HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.errors import Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
+from hardsave.vault.arguments import encoded
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
@@ -24,53 +25,25 @@ Commit = Callable[[Id, bytes], object]
 def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit) -> Restored:
     """Write a checkpoint's files into a directory that is empty or does not exist yet.
 
-    `commit` decides: interrupted before it, the directory is emptied again by whoever next
-    uses it or opens the store; after it, the copy is finished. If it is refused, a directory
-    that was made for it goes again.
+    `commit` decides: interrupted before it, whatever was made goes again, by whoever next uses
+    the directory or opens the store; after it, the copy is finished. If it is refused, all of it
+    goes at once.
     """
     if source.snapshot is None:
         raise NotFound(f"checkpoint {to_text(source.id)} was saved without files")
-    with _made(context, path) as place:
-        return _fill(context, source, place, commit)
-
-
-@contextmanager
-def _made(context: Context, path: Path) -> Iterator[Place]:
-    """A directory with those above it; what is new of them, and empty, goes if the block fails.
-    Not if a journal is left: what was begun there is taken back by the next one."""
-    new = [folder for folder in (path, *path.parents) if not folder.exists()]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        _remove(new)
-        raise Misuse(f"{str(path)!r} cannot be made a directory: {error}") from error
-    place = context.places.at(path)
-    try:
-        yield place
-    except HardsaveError:
-        if not place.journal.exists():
-            _remove(new)
-        raise
-
-
-def _remove(folders: list[Path]) -> None:
-    """Innermost first; one that was never made, or that somebody has put something into, stays."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()
-
-
-def _fill(context: Context, source: CheckpointRecord, place: Place, commit: Commit) -> Restored:
+    nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    if not nearest.is_dir():  # a link to nowhere is none, either
+        raise Misuse(f"{str(nearest)!r} is no directory; name one that is empty, or a new one")
+    place = context.places.of(os.path.realpath(encoded(path, "the directory")))
     with place.locked():
         recover(context, place)
-        if _names(place):
+        if os.path.lexists(place.root) and _names(place):
             raise Misuse(
                 f"{str(place.path)!r} is not empty; name a directory that is, or a new one"
             )
         id = context.new_id()
-        return write_out(
-            context, source, place.root, place.journal, id, lambda: commit(id, place.root)
-        )
+        decide = partial(commit, id, place.root)
+        return write_out(context, source, place.root, place.journal, id, decide)
 
 
 def _names(place: Place) -> list[bytes]:
@@ -78,6 +51,15 @@ def _names(place: Place) -> list[bytes]:
         return os.listdir(place.root)
     except OSError as error:
         raise Misuse(f"{str(place.path)!r} cannot be looked into: {error}") from error
+
+
+def _missing(root: bytes) -> tuple[bytes, ...]:
+    """A directory and those above it that are not there, innermost first."""
+    found: list[bytes] = []
+    while not os.path.lexists(root):
+        found.append(root)
+        root = os.path.dirname(root)
+    return tuple(found)
 
 
 def write_out(
@@ -88,7 +70,7 @@ def write_out(
     id: Id,
     decide: Callable[[], object] = lambda: None,
 ) -> Restored:
-    """Write a checkpoint's files into a directory that is empty, and nobody else's yet.
+    """Write a checkpoint's files into a directory that is empty, and nobody else's yet, or is made.
 
     All of them or none; but a link that this file system cannot hold is found out late, when
     the rest is there.
@@ -103,6 +85,7 @@ def write_out(
         *(root, plan, context.objects.fetch, journal),
         id=id,
         note=note(context, id),
+        made=_missing(root),
         whole=True,
         decide=decide,
     )

@@ -31,6 +31,10 @@ class Places:
         root = os.path.realpath(encoded(directory, "the workspace"))
         if not os.path.isdir(root):
             raise Misuse(f"the workspace {os.fsdecode(root)!r} is no directory; name one that is")
+        return self.of(root)
+
+    def of(self, root: bytes) -> "Place":
+        """The place of a real path, whether a directory is there or not."""
         from hardsave.vault.place import Place
 
         with self._lock:

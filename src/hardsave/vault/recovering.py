@@ -86,7 +86,7 @@ def _recover_one(context: Context, path: Path) -> None:
     written = journal.read(path)
     if written is None:
         return
-    place = context.places.at(written.root)
+    place = context.places.of(written.root)
     if _note_of(context, written).user != context.user or place.journal != path or place.is_busy():
         return
     with place.locked():

@@ -13,14 +13,17 @@ Nothing here follows a symlink, and nothing here is outside of the workspace but
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
+from hardsave.stores.boot import boot_id
 from hardsave.workspace import journal
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.journal import Journal
+from hardsave.workspace.obstacles import IN_THE_WAY
 from hardsave.workspace.plan import Plan
 from hardsave.workspace.steps import Restored, Steps
 
@@ -33,6 +36,7 @@ def restore(
     *,
     id: bytes,
     note: bytes = b"",
+    made: tuple[bytes, ...] = (),
     whole: bool = False,
     decide: Callable[[], object] = lambda: None,
 ) -> Restored:
@@ -41,29 +45,66 @@ def restore(
     `decide` is called when all contents are staged and nothing has been replaced: what it
     writes down says whether a restore that is interrupted from there on is to be finished or
     taken back. If it refuses (`Conflict`, `NotFound`), nothing has happened. With `whole`, it is
-    not even asked if something is in the way of a content: `Unavailable`.
+    not even asked if something is in the way of a content: `Unavailable`. `made` are directories
+    that are not there yet, the root first and then those above it: they are made, and go again
+    if nothing comes of it.
     """
-    written = begin(root, plan, path, id=id, note=note)
+    written = begin(root, plan, path, id=id, note=note, made=made)
     restored = carry_out(written, fetch, path, is_fresh=True, whole=whole, decide=decide)
     finish(path)
     return restored
 
 
-def begin(root: bytes, plan: Plan, path: Path, *, id: bytes, note: bytes = b"") -> Journal:
+def begin(
+    root: bytes,
+    plan: Plan,
+    path: Path,
+    *,
+    id: bytes,
+    note: bytes = b"",
+    made: tuple[bytes, ...] = (),
+) -> Journal:
     """Write the journal. From here on the restore will be finished or taken back."""
     if path.exists():
         raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
+    written = Journal(root, 0, 0, id, note, plan, boot_id(), made)
     try:
+        if made:  # so that whoever recovers knows of them as soon as there is one
+            journal.write(path, written)
+            _make(written, path)
         status = os.stat(root)
-        written = Journal(root, status.st_dev, status.st_ino, id, note, plan)
+        written = written._replace(device=status.st_dev, inode=status.st_ino)
         journal.write(path, written)
     except OSError as error:
-        raise _not_begun(path, error) from error
+        raise _not_begun(written, path, error) from error
     return written
 
 
-def _not_begun(path: Path, error: OSError) -> Unavailable:
+def _make(written: Journal, path: Path) -> None:
+    """The directories that a restore needs, each there to stay before the next is made."""
+    try:
+        for folder in reversed(written.made):
+            os.mkdir(folder)
+            journal.sync_directory(os.path.dirname(folder))
+    except OSError as error:
+        if error.errno not in IN_THE_WAY:
+            raise
+        _unmake(written)
+        journal.remove(path)
+        root = os.fsdecode(written.root)
+        raise Misuse(f"{root!r} cannot be made a directory: {error}") from error
+
+
+def _unmake(written: Journal) -> None:
+    """One that was never made, or that somebody has put something into, stays."""
+    for folder in written.made:
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
+def _not_begun(written: Journal, path: Path, error: OSError) -> Unavailable:
     """A journal that is there but perhaps not on the disk must not be taken for a restore."""
+    _unmake(written)
     try:
         journal.remove(path)
     except OSError:
@@ -115,6 +156,9 @@ def carry_out(
     If a fresh one fails before it has replaced anything, it is taken back at once, with its
     journal: then nothing has happened.
     """
+    if back and written.made and not _is_made(written):
+        _unmake(written)
+        return Restored(0, (), ())
     with _workspace(written, path) as beneath:
         plan, name = written.plan, written.id.hex()
         there = Steps(beneath, plan.steps, name, fetch)
@@ -132,12 +176,15 @@ def carry_out(
         try:
             decide()
         except (Conflict, NotFound) as error:
-            _give_up(steps, path, error)
+            _give_up(steps, written, path, error)
             raise
         try:
-            return steps.take()
+            done = steps.take()
         except Unavailable as error:
             raise Unavailable(f"{error}; {_UNFINISHED}") from error
+        if back:
+            _unmake(written)
+        return done
 
 
 _UNFINISHED = (
@@ -146,10 +193,11 @@ _UNFINISHED = (
 )
 
 
-def _give_up(steps: Steps, path: Path, error: HardsaveError) -> None:
+def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -> None:
     """Nothing was replaced. What cannot be cleaned up now is when the workspace is next used."""
     try:
         steps.abandon()
+        _unmake(written)
         journal.remove(path)
     except (OSError, Unavailable) as failure:
         log(__name__).warning("what was prepared before %r is still there: %s", error, failure)
@@ -163,26 +211,41 @@ def _failed_early(
         return type(error)(f"{error}; {_UNFINISHED}")
     try:
         steps.abandon()
+        _unmake(written)
         journal.remove(path)
     except (OSError, Unavailable) as failure:
         return type(error)(f"{error}; then: {failure}; see to the disk, then recover")
     return type(error)(f"{error}; nothing was changed. See to the disk, then repeat")
 
 
+def _is_made(written: Journal) -> bool:
+    """Whether a root that was to be made is there: else nothing was ever written into it, or
+    somebody has removed it with all that was."""
+    try:
+        return written.is_about(os.stat(written.root), boot_id())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _no_workspace(written, error) from error
+
+
 def _workspace(written: Journal, path: Path) -> Beneath:
     """The directory that the restore was begun in, and no other."""
-    name = os.fsdecode(written.root)
     try:
         beneath = Beneath(written.root)
     except OSError as error:
-        raise Unavailable(
-            f"the workspace {name!r} cannot be opened: {error}; bring it back, then recover"
-        ) from error
-    status = os.fstat(beneath.fd)
-    if (status.st_dev, status.st_ino) != (written.device, written.inode):
+        raise _no_workspace(written, error) from error
+    if not written.is_about(os.fstat(beneath.fd), boot_id()):
         beneath.close()
         raise Misuse(
-            f"{name!r} is not the directory that the restore was begun in; "
+            f"{os.fsdecode(written.root)!r} is not the directory that the restore was begun in; "
             f"bring that one back, or remove the journal {str(path)!r}"
         )
     return beneath
+
+
+def _no_workspace(written: Journal, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the workspace {os.fsdecode(written.root)!r} cannot be opened: {error}; "
+        "bring it back, then recover"
+    )

@@ -10,6 +10,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.vault import copying
 from hardsave.workspace import steps
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
@@ -112,7 +113,10 @@ def test_directories_that_are_used_and_names_that_are_taken_are_refused(
     fork = desk.vault.workspace(desk.work).fork
     assert isinstance(refusal(fork, "@", tmp_path / "used"), Misuse)
     assert (tmp_path / "used/file").read_text() == "mine"
-    assert isinstance(refusal(fork, "@", tmp_path / "used/file"), Misuse)
+    (tmp_path / "nowhere").symlink_to("not-there")
+    for wrong in ("used/file", "used/file/below/it", "nowhere", "nowhere/in/it"):
+        assert isinstance(refusal(fork, "@", tmp_path / wrong), Misuse), wrong
+    assert not (tmp_path / "not-there").exists()
     assert isinstance(refusal(fork, "@", tmp_path / "new", name="main"), Conflict)
     assert isinstance(refusal(fork, "@~7", tmp_path / "new"), NotFound)
     desk.line.save({"turn": 2})
@@ -134,7 +138,7 @@ def test_a_name_that_is_taken_meanwhile_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_an_interrupted_fork_is_finished_or_emptied(
+def test_an_interrupted_fork_is_finished_or_gone(
     tmp_path: Path, is_committed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
@@ -156,11 +160,48 @@ def test_an_interrupted_fork_is_finished_or_emptied(
     with hardsave.open(url) as vault:
         names = [line.name for line in vault.timelines()]
         assert names == (["main", "try"] if is_committed else ["main"])
-        expected = picture(work) if is_committed else {}
-        assert picture(tmp_path / "try") == expected
-        if not is_committed:
+        assert (tmp_path / "try").exists() == is_committed
+        if is_committed:
+            assert picture(tmp_path / "try") == picture(work)
+        else:
             vault.workspace(work).fork("@", tmp_path / "try")
             assert picture(tmp_path / "try") == picture(work)
+
+
+def test_an_empty_directory_that_was_there_stays_after_an_interrupted_fork(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, work = f"sqlite:///{tmp_path}/store.db", tmp_path / "work"
+    put(work, "sub/b", "b")
+    (tmp_path / "mine").mkdir()
+    with hardsave.open(url) as vault:
+        vault.timeline("main").save({}, workspace=work)
+        monkeypatch.setattr(steps.Steps, "take", mock.Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            copying.fill(vault._context, vault.timeline("main").get().record, tmp_path / "mine",
+                         lambda id, root: None)  # fmt: skip
+        monkeypatch.undo()
+        assert (tmp_path / "mine/sub").exists()
+    hardsave.open(url).close()
+    assert [*(tmp_path / "mine").iterdir()] == []
+
+
+def test_directories_that_a_fork_has_made_are_synced_into_those_above(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a_txt="one")
+    desk.save(1)
+    real = os.fsync
+    synced: set[int] = set()
+
+    def note(file: int) -> None:
+        synced.add(os.fstat(file).st_ino)
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", note)
+    desk.vault.workspace(desk.work).fork("@", tmp_path / "new/deep/try")
+    folders = [tmp_path, tmp_path / "new", tmp_path / "new/deep", tmp_path / "new/deep/try"]
+    assert {folder.stat().st_ino for folder in folders} <= synced
 
 
 def test_a_directory_that_cannot_be_written_to_makes_no_timeline(
@@ -194,6 +235,7 @@ def test_a_directory_that_cannot_be_looked_into_is_refused(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     fork = desk.vault.workspace(desk.work).fork
+    (tmp_path / "try").mkdir()
     monkeypatch.setattr(os, "listdir", refused)
     assert isinstance(refusal(fork, "@", tmp_path / "try"), Misuse)
 

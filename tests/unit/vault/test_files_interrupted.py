@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.errors import Corrupt, Unavailable
-from hardsave.workspace import steps
+from hardsave.errors import Corrupt, Misuse, Unavailable
+from hardsave.objects.codec import Codec
+from hardsave.objects.hashing import digest
+from hardsave.workspace import journal, steps
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -242,7 +244,11 @@ def test_a_store_in_the_workspace_behind_a_symlink_is_not_captured(tmp_path: Pat
 
 
 def test_a_fork_that_was_cut_off_is_gone_with_its_directory(
-    url: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str,
+    work: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def stop(self: object) -> None:
         raise Stop
@@ -254,9 +260,72 @@ def test_a_fork_that_was_cut_off_is_gone_with_its_directory(
     monkeypatch.undo()
     vault.close()
     shutil.rmtree(tmp_path / "try")
+    caplog.clear()
     with hardsave.open(url) as vault:
+        assert not any(record.levelno >= logging.ERROR for record in caplog.records)
+        assert not journals(work)
         fork = vault.workspace(work).fork("main:1", tmp_path / "again")
         assert picture(fork.workspace.path)[b"a.txt"]
+
+
+def test_after_a_power_loss_devices_may_have_other_numbers(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    written = journal.read(path)
+    assert written is not None
+    journal.write(path, written._replace(device=written.device + 1))
+    with hardsave.open(url) as vault:  # in the same boot it is another directory
+        assert isinstance(refusal(vault.timeline("main").snapshot, work), Misuse)
+    journal.write(path, written._replace(device=written.device + 1, boot=b"earlier"))
+    with hardsave.open(url) as vault:
+        assert vault.timeline("main").load() == {"turn": 1}
+    assert (work / "a.txt").read_text() == "text 1"
+    assert (journals(work), leftovers(work)) == ([], [])
+
+
+def test_another_directory_is_another_one_after_a_power_loss_too(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    written = journal.read(path)
+    assert written is not None
+    journal.write(path, written._replace(boot=b"earlier"))
+    shutil.copytree(work, work.with_name("copy"))
+    work.rename(work.with_name("away"))
+    work.with_name("copy").rename(work)
+    before = picture(work)
+    with hardsave.open(url) as vault:
+        assert isinstance(refusal(vault.timeline("main").snapshot, work), Misuse)
+    assert picture(work) == before
+
+
+def test_a_journal_of_the_first_version_is_settled(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    codec, data = Codec(), path.read_bytes()
+    body = codec.encode(codec.decode(data[25:])[:9])
+    path.write_bytes(b"HSRJ\x01" + digest(body) + body)
+    with hardsave.open(url) as vault:
+        assert vault.timeline("main").load() == {"turn": 1}
+    assert (work / "a.txt").read_text() == "text 1"
+
+
+def test_a_journal_of_a_later_version_is_left_to_it(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + b"\x7f" + data[5:])
+    before = picture(work)
+    with hardsave.open(url) as vault:
+        assert "newer hardsave" in str(refusal(vault.timeline("main").snapshot, work))
+    assert (picture(work), journals(work)) == (before, [path])
 
 
 def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> None:
@@ -266,13 +335,13 @@ def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> Non
         put(work, "a.txt", "one")
         one = line.save({"turn": 1}, workspace=work)
         put(work, "a.txt", "two")
-        journal = vault.workspace(work).place.journal
-        journal.write_bytes(b"not ours any more")
+        damaged = vault.workspace(work).place.journal
+        damaged.write_bytes(b"not ours any more")
         for call in (lambda: line.snapshot(work), lambda: line.rewind(one.id, workspace=work)):
             error = refusal(call)
             assert isinstance(error, Corrupt)
             assert "Remove the journal, then rewind again" in str(error)
-        journal.unlink()
+        damaged.unlink()
         line.rewind(one.id, workspace=work)
         assert (work / "a.txt").read_text() == "one"
 
