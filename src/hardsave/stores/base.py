@@ -258,6 +258,10 @@ class Store(LedgerStore, Protocol):
     def stats(self, user: str | None) -> Stats:
         """How much is stored."""
 
+    def sync(self) -> None:
+        """Every commit that has returned survives a power loss from now on, whatever durability the
+        store was opened with: before something is destroyed whose only copy they hold."""
+
     def forget(self) -> None:
         """Drop what is kept in memory: the next reads ask the medium."""
 

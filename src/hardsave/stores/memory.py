@@ -286,6 +286,9 @@ class MemoryStore:
                 own_bytes=sum(map(len, tenant.objects.values())),
             )
 
+    def sync(self) -> None:
+        self._tenant(None)
+
     def forget(self) -> None:
         self._tenant(None)
 

@@ -50,6 +50,14 @@ class Lasting:
         assert store.read(None, roots).keys() >= set(roots)
         assert list(store.verify()) == []
 
+    def test_what_was_synced_is_there_and_saving_goes_on(self, store: Store) -> None:
+        store.sync()
+        line = Line(store)
+        line.save()
+        store.sync()
+        line.save()
+        assert [row.seq for row in store.checkpoints(None, Query(line.name, 9))] == [2, 1]
+
     # The end
 
     def test_closing_twice_is_fine(self, store: Store) -> None:
@@ -82,6 +90,7 @@ class Lasting:
             lambda: store.unpin(None, b"pin"),
             lambda: store.collect(lambda data: ()),
             store.compact,
+            store.sync,
             lambda: store.stats(None),
             store.verify,
         ]

@@ -307,12 +307,14 @@ def _carry_out(
     entry = context.new_id()
     said = note(context, entry, git=(move.before, move.after) if move.git else None)
     written = checkout.begin(place.root, plan, place.journal, id=entry, note=said)
+
+    def decide() -> None:
+        commit(entry, move)
+        context.store.sync()  # files that lay on the disk for long go now: who has given up the
+        # newest saves in a power loss has not given up these
+
     restored = checkout.carry_out(
-        written,
-        context.objects.fetch,
-        place.journal,
-        is_fresh=True,
-        decide=lambda: commit(entry, move),
+        written, context.objects.fetch, place.journal, is_fresh=True, decide=decide
     )
     kept = [Kept(os.fsdecode(path), why) for path, why in restored.conflicts]
     kept += [Kept(os.fsdecode(path), "not empty") for path in restored.kept]

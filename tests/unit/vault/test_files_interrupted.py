@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import hardsave
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
-from hardsave.workspace import journal, steps
+from hardsave.stores.base import Batch
+from hardsave.workspace import journal, steps, swapping
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -370,3 +372,43 @@ def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
         os.close(writes)
         os.waitpid(child, 0)
     assert not is_busy
+
+
+def test_nothing_is_replaced_before_its_copy_would_survive_a_power_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who opens a store with durability="process" gives up the newest saves, and no files."""
+    url, work = f"sqlite:///{tmp_path}/store.db", tmp_path / "work"
+    put(work, "a.txt", "one")
+    happened: list[str] = []
+    with hardsave.open(url, durability="process") as vault:
+        line = vault.timeline("main")
+        line.save({"turn": 1}, workspace=work)
+        put(work, "a.txt", "not saved, and on the disk for hours")
+        put(work, "b.txt", "not saved either")
+        wal = os.stat(f"{tmp_path}/store.db-wal").st_ino
+        real_sync, real_commit = os.fsync, vault._context.store.commit
+
+        def sync(file: int) -> None:
+            real_sync(file)
+            if os.fstat(file).st_ino == wal:
+                happened.append("synced")
+
+        def commit(batch: Batch) -> int:
+            happened.append("committed")
+            return real_commit(batch)
+
+        def told(what: str, real: Callable[..., None]) -> Callable[..., None]:
+            def call(*given: object) -> None:
+                happened.append(what)
+                real(*given)
+
+            return call
+
+        monkeypatch.setattr(os, "fsync", sync)
+        monkeypatch.setattr(vault._context.store, "commit", commit)
+        for name in ("replace", "take_away"):
+            monkeypatch.setattr(swapping, name, told(name, getattr(swapping, name)))
+        line.rewind("main:1")
+        monkeypatch.undo()
+    assert happened == ["committed", "committed", "synced", "replace", "take_away"]

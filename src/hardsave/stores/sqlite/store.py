@@ -18,7 +18,7 @@ from hardsave.objects.records import (
 from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
-from hardsave.stores.sqlite import backup, ledger, opened, packs, pins, room
+from hardsave.stores.sqlite import backup, drafts, ledger, opened, packs, pins, room
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import at_one_moment, connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
@@ -246,6 +246,22 @@ class SqliteStore(Questions):
         size = room.file_bytes(self.path) + room.file_bytes(backup.path_of(self.path))
         share = size * own // every if every else 0
         return Stats(timelines, checkpoints, objects, size, own_bytes=share)
+
+    def sync(self) -> None:
+        """With durability "power", every commit has done so."""
+        with self._gate:
+            if self._durability == "process":
+                self._sync_wal()
+
+    def _sync_wal(self) -> None:
+        try:
+            with contextlib.suppress(FileNotFoundError):  # what moves it into the file syncs that
+                drafts.sync(self.path + "-wal")
+            drafts.sync(os.path.dirname(self.path))
+        except OSError as error:
+            raise Unavailable(
+                f"{self.path} cannot be synced: {error}; see to the disk, then repeat"
+            ) from error
 
     def forget(self) -> None:
         with self._gate:
