@@ -168,6 +168,8 @@ def carry_out(
             if not is_fresh:
                 others.tidy()
                 steps.tidy(others)
+            else:
+                steps.spare_what_is_not_saved()
             steps.prepare()
             if whole:
                 steps.refuse_conflicts()

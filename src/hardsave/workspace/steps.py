@@ -16,6 +16,7 @@ from hardsave.errors import Unavailable
 from hardsave.workspace import attributes, disk, swapping
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 from hardsave.workspace.content import Fetch
+from hardsave.workspace.copies import damaged
 from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.filling import Numbered, fill, in_portions, with_small
@@ -28,6 +29,7 @@ from hardsave.workspace.syncing import synced
 
 _NO_DIRECTORY = {errno.ENOTDIR, errno.ELOOP}
 _OPENED = 0o700
+_NO_COPY = "what is stored of it is damaged, and nothing could bring it back; run verify"
 
 
 class Conflict(NamedTuple):
@@ -43,6 +45,13 @@ class Restored(NamedTuple):
     done: int
     conflicts: tuple[Conflict, ...]
     kept: tuple[bytes, ...]
+
+
+def _loses_content(step: Step) -> bool:
+    """Whether it takes a file's content away."""
+    if step.before is None or step.before.type != FILE or step.do == "chmod":
+        return False
+    return step.after is None or step.after.hash != step.before.hash
 
 
 class Steps:
@@ -73,6 +82,15 @@ class Steps:
             "chmod": self._change_mode,
             "close": self._change_mode_of_directory,
         }
+
+    def spare_what_is_not_saved(self) -> None:
+        """Leave alone what would go and has no sound copy: nothing could bring it back."""
+        going = {step.path: step.before for step in self._steps if _loses_content(step)}
+        sizes = {each.hash: each.size for each in going.values() if each and each.hash}
+        lost = damaged(sizes, self._fetch)
+        for path, entry in going.items():
+            if entry is not None and entry.hash in lost:
+                self._conflicts[path] = _NO_COPY
 
     def prepare(self) -> None:
         """Directories, and all contents beside their places. Nothing is replaced yet."""
@@ -150,7 +168,11 @@ class Steps:
             yield number, step
 
     def _writes(self) -> list[Numbered]:
-        return [(number, step) for number, step in enumerate(self._steps) if step.do == "write"]
+        return [
+            (number, step)
+            for number, step in enumerate(self._steps)
+            if step.do == "write" and step.path not in self._conflicts
+        ]
 
     def _temporary(self, number: int) -> bytes:
         return self._prefix + b"%d" % number

@@ -10,9 +10,10 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.vault.rewind import What
 from hardsave.vault.vault import Vault
+from hardsave.workspace import content
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.vault.stage import Watched
-from tests.unit.workspace.room import picture
+from tests.unit.workspace.room import leftovers, picture
 
 
 def two_steps(desk: Desk) -> tuple[str, str]:
@@ -425,3 +426,24 @@ def test_after_a_restore_of_files_the_head_means_what_it_meant(desk: Desk) -> No
         assert desk.line.head == head
     desk.line.undo()
     assert desk.read("a.txt") == "broken"
+
+
+def test_a_file_whose_stored_copy_is_damaged_is_not_replaced_and_not_removed(
+    desk: Desk, store: Watched
+) -> None:
+    """Its only good copy lies in the workspace."""
+    large = "l" * (content.PART_BYTES + 1)
+    desk.write(a_txt="one", b_txt="one", large="small")
+    desk.save(1)
+    desk.write(a_txt="good", b_txt="two", large=large, new_txt="mine", other="o")
+    desk.save(2)
+    for text in ("good", "mine", large[:1]):
+        del store.objects[content.of_bytes(text.encode())[0]]
+    desk.vault._context.objects.forget()
+    done = desk.line.rewind("main:1", what="files")
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["a.txt", "large", "new.txt"]
+    assert all("run verify" in each.reason for each in done.files.kept)
+    assert (desk.read("a.txt"), desk.read("new.txt"), desk.read("large")) == ("good", "mine", large)
+    assert (desk.read("b.txt"), (desk.work / "other").exists()) == ("one", False)
+    assert leftovers(desk.work) == []
