@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -284,6 +285,40 @@ def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be(
     group = Group(run)
     assert [group.submit("outer"), group.submit("after")] == ["OUTER", "AFTER"]
     assert len(refused) == 2
+
+
+class Interrupting:
+    """The group's mutex. Whoever has just taken it, or is about to let it go, is interrupted."""
+
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        self._lock = threading.RLock()
+        self._interrupt = interrupt
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._interrupt()
+
+    def __exit__(self, *_: object) -> None:
+        self._interrupt()
+        self._lock.release()
+
+
+def test_also_while_it_holds_what_others_wait_for(rounds: Rounds) -> None:
+    """Whoever leads by then would need the mutex before it could answer."""
+    answers: list[object] = []
+
+    def interrupt() -> None:
+        try:
+            answers.append(rounds.group.submit("nested"))
+        except Misuse as error:
+            answers.append(type(error))
+
+    group: Any = rounds.group
+    group._mutex = Interrupting(interrupt)
+    assert rounds.group.submit("outer") == "OUTER"
+    assert rounds.seen == [["outer"]]
+    assert set(answers) == {Misuse}
+    assert len(answers) == 6  # it is taken to queue up, to lead, and to hand over
 
 
 @contextlib.contextmanager

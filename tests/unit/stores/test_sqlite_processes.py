@@ -160,12 +160,12 @@ def interrupt(*_):
         refused.append(str(error))
     store.read(None, [b"?" * 20])
 signal.signal(signal.SIGALRM, interrupt)
-for turn in range(400):
+for turn in range(120):
     signal.setitimer(signal.ITIMER_REAL, 0.00005 + 0.00003 * (turn % 40))
     line.save()
 signal.setitimer(signal.ITIMER_REAL, 0)
 assert all("in the middle of a save" in each for each in refused), refused
-assert store.count(None, "main") == 400
+assert store.count(None, "main") == 120
 assert store.count(None, "other") == len(saved)
 assert store.verify() == []
 store.close()

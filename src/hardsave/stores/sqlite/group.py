@@ -24,11 +24,10 @@ LINGER_SECONDS = 0.002  # the longest a leader waits for the company of the last
 class Ticket(Generic[Item, Result]):
     """One caller's request, and later its answer: a result, an error, or neither."""
 
-    __slots__ = ("_wake", "error", "item", "result", "thread")
+    __slots__ = ("_wake", "error", "item", "result")
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self.thread = threading.get_ident()
         self.result: Result | None = None
         self.error: BaseException | None = None
         self._wake = threading.Lock()
@@ -54,19 +53,33 @@ class Group(Generic[Item, Result]):
 
     def __init__(self, run: Callable[[Sequence[Ticket[Item, Result]]], None]) -> None:
         self._run = run
-        self._mutex = threading.RLock()  # see `_refuse_nested`
+        self._mutex = threading.Lock()
+        self._inside: set[int] = set()  # threads, from before they take the mutex until after
         self._waiting: list[Ticket[Item, Result]] = []
         self._leader: Ticket[Item, Result] | None = None
         self._round: list[Ticket[Item, Result]] = []  # who is still to be woken
         self._company = 1  # how many the last round had
 
     def submit(self, item: Item) -> Result | None:
-        """The item's result, once a round has run it. Its error is raised here."""
-        ticket: Ticket[Item, Result] = Ticket(item)
+        """The item's result, once a round has run it. Its error is raised here.
+
+        A handler of a signal, or a finalizer, runs in the middle of whatever its thread does, which
+        cannot go on before it has returned: one that submits there would wait for itself, or
+        for a leader who waits for a mutex that its own thread holds.
+        """
+        thread = threading.get_ident()
+        if thread in self._inside:
+            raise Misuse(NESTED)
+        try:
+            self._inside.add(thread)
+            return self._submit(Ticket(item))
+        finally:
+            self._inside.discard(thread)
+
+    def _submit(self, ticket: Ticket[Item, Result]) -> Result | None:
         is_over = False
         try:
             with self._mutex:
-                self._refuse_nested(ticket.thread)
                 self._waiting.append(ticket)
                 if self._leader is None:
                     self._leader = ticket
@@ -90,12 +103,6 @@ class Group(Generic[Item, Result]):
         if ticket.error is not None:
             raise ticket.error
         return ticket.result
-
-    def _refuse_nested(self, thread: int) -> None:
-        """A handler of a signal, or a finalizer, runs in the middle of whatever its thread does,
-        which cannot go on before it has returned: it would wait for itself."""
-        if any(each and each.thread == thread for each in (self._leader, *self._waiting)):
-            raise Misuse(NESTED)
 
     def _lead(self) -> None:
         self._linger()
