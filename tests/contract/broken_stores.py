@@ -437,6 +437,26 @@ class TakesTasksBeforeTheirTime(MemoryStore):
         return super().due(user, now + 1_000_000, limit)
 
 
+class LooksForRetriesAmongTheFirst(MemoryStore):
+    def retries(
+        self, user: str | None, since: int, until: int, after: int, limit: int
+    ) -> list[TaskRecord]:
+        first = self.due(user, until, 10)
+        found = [task for task in first if task.attempts and task.place > after]
+        return [task for task in found if (task.due or 0) > since][:limit]
+
+
+class PagesFromWhereTheNameIsNow(MemoryStore):
+    """Its cursor is a name, behind the number that it gives out for it."""
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        if not query.after:
+            self._named = {task.place: task.name for task in super().tasks(user, TaskQuery(99))}
+            return super().tasks(user, query)
+        found = self.task(user, self._named.get(query.after, ""))
+        return [] if found is None else super().tasks(user, query._replace(after=found.place))
+
+
 class WaitsForNobody(MemoryStore):
     def commit(self, batch: Batch) -> int:
         moves = [move._replace(become=move.become._replace(after=())) for move in batch.work.moves]

@@ -27,6 +27,10 @@ MUST_FAIL = {
     "TestTakesTasksBeforeTheirTime": {
         "test_only_what_is_pending_and_whose_time_has_come_is_due",
     },
+    "TestLooksForRetriesAmongTheFirst": {"test_retries_are_found_whoever_stands_before_them"},
+    "TestPagesFromWhereTheNameIsNow": {
+        "test_a_listing_goes_on_behind_tasks_that_are_forgotten_and_added_anew",
+    },
     "TestWaitsForNobody": {"test_a_task_waits_until_all_others_are_completed"},
     "TestForgetsTheTaskButNotItsPast": {"test_a_forgotten_task_is_gone_with_its_entries"},
     "TestShowsTasksToEverybody": {"test_tasks_are_seen_by_their_user_only"},

@@ -103,6 +103,7 @@ class TaskRecord(NamedTuple):
     result: bytes | None
     question: bytes | None  # what a person has to answer before it goes on
     metadata: bytes
+    place: int = 0  # in the order in which tasks were added; the store fills it in
 
 
 class EntryRecord(NamedTuple):

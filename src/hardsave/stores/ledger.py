@@ -25,7 +25,7 @@ Waiting
     completed or rolled back, inside the same commit.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
@@ -65,7 +65,7 @@ class TaskQuery(NamedTuple):
     """Tasks in the order in which they were added. Every condition narrows; None does not."""
 
     limit: int
-    after: str | None = None  # the cursor: the name of a task
+    after: int = 0  # the cursor: the place of a task, which may be gone by now
     state: str | None = None
     owner: Id | None = None
 
@@ -104,6 +104,12 @@ class LedgerStore(Protocol):
     def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
         """Pending tasks that are due, by priority and then in the order they were added."""
 
+    def retries(
+        self, user: str | None, since: int, until: int, after: int, limit: int
+    ) -> list[TaskRecord]:
+        """Pending tasks that were tried before, and whose next attempt is due after `since` and by
+        `until`: a page of them in the order they were added, those whose place is above `after`."""
+
     def task_counts(self, user: str | None) -> dict[str, int]:
         """How many tasks are in which state."""
 
@@ -121,6 +127,14 @@ class LedgerStore(Protocol):
 
     def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
         """The steps of one generation of a task, in the order of their commits."""
+
+
+def every(store: LedgerStore, user: str | None, query: TaskQuery) -> Iterator[TaskRecord]:
+    """All tasks that a query asks for, in pages as long as its limit says, whatever becomes of
+    those that were read."""
+    while rows := store.tasks(user, query):
+        yield from rows
+        query = query._replace(after=rows[-1].place)
 
 
 def first_unmet(after: Sequence[str], is_completed: Callable[[str], bool]) -> str | None:

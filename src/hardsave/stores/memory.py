@@ -211,6 +211,12 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).ledger.due(now, limit)
 
+    def retries(
+        self, user: str | None, since: int, until: int, after: int, limit: int
+    ) -> list[TaskRecord]:
+        with self._lock:
+            return self._tenant(user).ledger.retries(since, until, after, limit)
+
     def task_counts(self, user: str | None) -> dict[str, int]:
         with self._lock:
             return self._tenant(user).ledger.counts()

@@ -21,6 +21,7 @@ class MemoryLedger:
         self._tasks: dict[str, TaskRecord] = {}  # in the order they were added
         self._by_key: dict[bytes, str] = {}
         self._entries: dict[str | None, dict[Id, EntryRecord]] = {}
+        self._added = 0
 
     # Writing
 
@@ -81,7 +82,10 @@ class MemoryLedger:
         self._entries.setdefault(entry.task, {})[entry.id] = entry
 
     def _move(self, move: TaskMove) -> None:
-        task = self._waiting(move.become)
+        if move.expect is None:
+            self._added += 1
+        place = self._added if move.expect is None else self._tasks[move.become.name].place
+        task = self._waiting(move.become)._replace(place=place)
         self._tasks[task.name] = task
         self._by_key[task.key] = task.name
         if task.state == "completed":
@@ -121,14 +125,12 @@ class MemoryLedger:
         return None if name is None else self._tasks[name]
 
     def tasks(self, query: TaskQuery) -> list[TaskRecord]:
-        names = list(self._tasks)
-        first = 0
-        if query.after is not None:
-            first = names.index(query.after) + 1 if query.after in self._tasks else len(names)
         found = [
             task
-            for task in map(self._tasks.__getitem__, names[first:])
-            if query.state in (None, task.state) and query.owner in (None, task.owner)
+            for task in self._tasks.values()
+            if task.place > query.after
+            and query.state in (None, task.state)
+            and query.owner in (None, task.owner)
         ]
         return found[: query.limit]
 
@@ -139,6 +141,14 @@ class MemoryLedger:
             if task.state == "pending" and task.due is not None and task.due <= now
         ]
         return sorted(found, key=lambda task: -task.priority)[:limit]
+
+    def retries(self, since: int, until: int, after: int, limit: int) -> list[TaskRecord]:
+        found = [
+            task
+            for task in self._tasks.values()
+            if task.state == "pending" and task.attempts > 0 and task.place > after
+        ]
+        return [task for task in found if since < (task.due or 0) <= until][:limit]
 
     def counts(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -338,7 +338,7 @@ class Tasks:
         return await self._threads.run(self._sync.get, id)
 
     async def find(
-        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+        self, *, state: str | None = None, limit: int = 50, after: str | Task | None = None
     ) -> list[Task]:
         return await self._threads.run(self._sync.find, state=state, limit=limit, after=after)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
-from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work
+from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
 from hardsave.tasks import adding, names, recovery, settings, states, steps
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
@@ -103,15 +103,22 @@ class Tasks:
         return self._view(self._found(id))
 
     def find(
-        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+        self, *, state: str | None = None, limit: int = 50, after: str | Task | None = None
     ) -> list[Task]:
-        """Tasks in the order they were added; `after` is the id of the last one of a page."""
+        """Tasks in the order they were added; `after` is the last one of a page, or its id. Of one
+        that was forgotten meanwhile only the task itself leads on; its id is `NotFound`.
+        """
         if state is not None and state not in states.STATES:
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
         if limit < 1:
             raise Misuse(f"limit is at least 1, not {limit}")
-        query = TaskQuery(limit, after=after, state=state)
+        query = TaskQuery(limit, after=self._place(after), state=state)
         return [self._view(row) for row in self._desk.store.tasks(self._desk.user, query)]
+
+    def _place(self, after: str | Task | None) -> int:
+        if after is None:
+            return 0
+        return after.place if isinstance(after, Task) else self._found(after).place
 
     def history(self, id: str) -> list[Happening]:
         """All that happened to a task, in order: every attempt, with its error and traceback."""
@@ -235,7 +242,7 @@ class Tasks:
             raise Misuse(f"keep_completed is not negative: {keep_completed}")
         ended = sorted(
             (row.ended_at or 0, Fence(row.name, row.epoch))
-            for row in self._every(TaskQuery(PAGE, state="completed"))
+            for row in every(self._desk.store, self._desk.user, TaskQuery(PAGE, state="completed"))
         )
         gone = [fence for _, fence in ended[: max(0, len(ended) - keep_completed)]]
         return sum(self._forgotten(gone[at : at + PAGE]) for at in range(0, len(gone), PAGE))
@@ -398,11 +405,6 @@ class Tasks:
         if found is None:
             raise NotFound(f"there is no task {id!r}; see tasks.find()")
         return found
-
-    def _every(self, query: TaskQuery) -> Iterator[TaskRecord]:
-        while rows := self._desk.store.tasks(self._desk.user, query):
-            yield from rows
-            query = query._replace(after=rows[-1].name)
 
     def _journal(self, task: TaskRecord) -> Journal:
         return attempts.journal_of(self._desk, task)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores import processes
-from hardsave.stores.ledger import TaskMove, TaskQuery, Work
+from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import held_here
@@ -75,10 +75,7 @@ def _divided(
 
 
 def _in_progress(desk: Desk, owner: Id | None) -> Iterator[TaskRecord]:
-    query = TaskQuery(_PAGE, state="in_progress", owner=owner)
-    while rows := desk.store.tasks(desk.user, query):
-        yield from rows
-        query = query._replace(after=rows[-1].name)
+    return every(desk.store, desk.user, TaskQuery(_PAGE, state="in_progress", owner=owner))
 
 
 def _is_buried(desk: Desk, session: str, found: Buried) -> bool:

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ REST = 4.0  # for so many times as long as it has looked in vain
 LONGEST_REST = 15.0  # seconds: a look may have taken long because its process was stopped
 
 _PAGE = 500
-_FOR_EVER = 1 << 62
+_FOR_EVER = states.NEVER_COMES - 1
 
 _log = logging.getLogger(__name__)
 
@@ -154,18 +154,32 @@ class Shift:
             if self._running or self._candidates or self._claiming:
                 return False
         now = self._desk.clock()
-        later = self._due(now + self._longest, _PAGE)
-        return not any(task.attempts > 0 or (task.due or 0) <= now for task in later)
+        if self._due(now, _PAGE):
+            return False
+        longest = self._longest
+        return not any(
+            (task.due or 0) <= now + longest or states.overslept(task, now, longest)
+            for task in self._retries(now, _FOR_EVER)
+            if self._is_wanted(task)
+        )
 
     def wake_the_overslept(self) -> None:
         """Tasks that a clock which was set back would hold up for as long as that."""
         now, longest = self._desk.clock(), self._longest
-        for task in self._desk.store.due(self._desk.user, _FOR_EVER, _PAGE):
+        for task in self._retries(now + longest, _FOR_EVER):
             if states.overslept(task, now, longest):
                 woken = states.woken(task)
                 event = self._desk.entry("woken", woken)
                 with contextlib.suppress(Conflict):  # somebody else was faster
                     self._desk.commit(event, Work(moves=(TaskMove(task.epoch, woken),)))
+
+    def _retries(self, since: int, until: int) -> Iterator[TaskRecord]:
+        """What was tried and waits for its next attempt. However many others wait for their first,
+        in whichever order, these are found."""
+        store, user, after = self._desk.store, self._desk.user, 0
+        while rows := store.retries(user, since, until, after, _PAGE):
+            yield from rows
+            after = rows[-1].place
 
     @property
     def _longest(self) -> int:

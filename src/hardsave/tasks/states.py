@@ -51,12 +51,12 @@ AGAIN: Mapping[str, str] = {
 """What to do for whoever wants it to run."""
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-_NEVER = int(NEVER.timestamp()) * 1_000_000
+NEVER_COMES = int(NEVER.timestamp()) * 1_000_000
 
 
 def is_by_name(task: TaskRecord) -> bool:
     """Whether its time does not come by itself: a runner that knows nothing of it leaves it."""
-    return task.not_before >= _NEVER
+    return task.not_before >= NEVER_COMES
 
 
 def check(what: str, task: TaskRecord) -> None:

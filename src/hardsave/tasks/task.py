@@ -39,6 +39,8 @@ class Task:
     result: Any
     question: str | None
     metadata: Mapping[str, Any]
+    place: int
+    """In the order in which tasks were added: `find(after=task)` goes on from there."""
     is_new: bool = False
     """True only on what `add` gives back when there was no such task before."""
 
@@ -64,6 +66,7 @@ def view(record: TaskRecord, codec: Codec, *, is_new: bool = False) -> Task:
         result=None if record.result is None else codec.decode(record.result),
         question=question,
         metadata=codec.decode(record.metadata),
+        place=record.place,
         is_new=is_new,
     )
 

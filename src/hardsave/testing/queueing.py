@@ -6,7 +6,7 @@ import pytest
 
 from hardsave.errors import Conflict, LeaseLost
 from hardsave.stores.base import Batch, Store
-from hardsave.stores.ledger import TaskMove, TaskQuery, Work
+from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.testing.batches import MOMENT, an_id, walk
 from hardsave.testing.duties import a_task, add, an_owner, happened, move, names
 
@@ -44,14 +44,41 @@ class Queueing:
     def test_tasks_are_listed_in_the_order_they_were_added(self, store: Store) -> None:
         for name in ("c", "a", "d", "b"):
             add(store, a_task(name, state="completed" if name in "ab" else "pending"))
-        every = list(
-            walk(lambda at: store.tasks(None, TaskQuery(2, after=at)), lambda task: task.name)
+        found = list(
+            walk(lambda at: store.tasks(None, TaskQuery(2, after=at or 0)), lambda task: task.place)
         )
-        assert names(every) == ["c", "a", "d", "b"]
+        assert names(found) == ["c", "a", "d", "b"]
         assert names(store.tasks(None, TaskQuery(9, state="completed"))) == ["a", "b"]
-        assert names(store.tasks(None, TaskQuery(9, state="completed", after="a"))) == ["b"]
-        assert store.tasks(None, TaskQuery(9, after="unknown")) == []
+        after = found[1].place
+        assert names(store.tasks(None, TaskQuery(9, state="completed", after=after))) == ["b"]
+        assert store.tasks(None, TaskQuery(9, after=found[-1].place)) == []
         assert store.task_counts(None) == {"pending": 2, "completed": 2}
+
+    def test_a_listing_goes_on_behind_tasks_that_are_forgotten_and_added_anew(
+        self, store: Store
+    ) -> None:
+        for name in "abcde":
+            add(store, a_task(name))
+        every_two = every(store, None, TaskQuery(2))
+        seen = [next(every_two).name, next(every_two).name]
+        store.commit(Batch(None, happened("gone", None), work=Work(forget=seen)))
+        moved = add(store, a_task("b"))
+        move(store, moved, "claim", state="in_progress", epoch=1)
+        assert names(list(every_two)) == ["c", "d", "e", "b"]
+
+    def test_retries_are_found_whoever_stands_before_them(self, store: Store) -> None:
+        for number in range(20):
+            add(store, a_task(f"t{number}", due=MOMENT + 2, priority=9))
+        for name, due in (("early", MOMENT), ("first", MOMENT + 1), ("second", MOMENT + 3)):
+            add(store, a_task(name, due=due, attempts=1, priority=-1))
+        add(store, a_task("late", due=MOMENT + 4, attempts=1))
+        add(store, a_task("asks", due=None, attempts=1, question=b"\x01"))
+        add(store, a_task("running", state="in_progress", due=MOMENT + 2, attempts=1))
+        add(store, a_task("hers", due=MOMENT + 2, attempts=1), "ada")
+        pages = walk(
+            lambda at: store.retries(None, MOMENT, MOMENT + 3, at or 0, 1), lambda task: task.place
+        )
+        assert names(list(pages)) == ["first", "second"]
 
     def test_tasks_are_found_by_their_owner(self, store: Store) -> None:
         for name, owner in (("a", "one"), ("b", "two"), ("c", "one")):

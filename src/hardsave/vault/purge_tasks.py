@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hardsave.errors import Conflict
 from hardsave.objects.records import EntryRecord, LogRecord, TaskRecord
 from hardsave.stores.base import Batch
-from hardsave.stores.ledger import TaskQuery, Work
+from hardsave.stores.ledger import TaskQuery, Work, every
 from hardsave.vault import fencing
 from hardsave.vault.context import Context
 
@@ -20,9 +20,9 @@ _EMPTY = b"\x80"
 def forget(context: Context, old: bytes) -> int:
     """Forget every task that holds the text; how many. `Conflict` if one is not over, or another
     one waits for it: nobody waits for what is forgotten, and that one would begin."""
-    every = list(_tasks(context))
-    found = [task for task in every if _holds(context, task, old)]
-    _check(found, every)
+    tasks = list(every(context.store, context.user, TaskQuery(_PAGE)))
+    found = [task for task in tasks if _holds(context, task, old)]
+    _check(found, tasks)
     if found:
         entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
         work = Work(forget=[task.name for task in found])
@@ -30,8 +30,8 @@ def forget(context: Context, old: bytes) -> int:
     return len(found)
 
 
-def _check(found: Iterable[TaskRecord], every: Iterable[TaskRecord]) -> None:
-    waiting = {task.waits_for: task.name for task in every}
+def _check(found: Iterable[TaskRecord], tasks: Iterable[TaskRecord]) -> None:
+    waiting = {task.waits_for: task.name for task in tasks}
     for task in found:
         if task.state in ("pending", "in_progress"):
             raise Conflict(
@@ -43,13 +43,6 @@ def _check(found: Iterable[TaskRecord], every: Iterable[TaskRecord]) -> None:
                 f"task {task.name!r} holds the text, and task {waiting[task.name]!r} waits for it; "
                 "cancel that one, then purge again"
             )
-
-
-def _tasks(context: Context) -> Iterator[TaskRecord]:
-    query = TaskQuery(_PAGE)
-    while rows := context.store.tasks(context.user, query):
-        yield from rows
-        query = query._replace(after=rows[-1].name)
 
 
 def _holds(context: Context, task: TaskRecord, old: bytes) -> bool:

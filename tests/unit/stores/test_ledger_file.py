@@ -155,7 +155,8 @@ def test_a_file_of_an_older_version_gets_a_ledger(path: Path) -> None:
         (statements.JOURNAL, "ledger_by_task"),
         (statements.ENTRIES, "ledger_by_task"),
         (statements.LATEST, "ledger_itself"),
-        (statements.listing(TaskQuery(9, state="pending", after="x"))[0], "tasks_by_state"),
+        (statements.RETRIES, "tasks_due (user=? AND due>? AND due<?)"),
+        (statements.listing(TaskQuery(9, state="pending", after=7))[0], "tasks_by_state"),
     ],
 )
 def test_no_question_about_tasks_reads_all_of_them(statement: str, index: str) -> None:

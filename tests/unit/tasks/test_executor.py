@@ -281,6 +281,25 @@ def test_a_clock_that_is_set_back_holds_up_no_retry(room: Room) -> None:
         attempt.complete()
 
 
+def test_a_retry_behind_many_that_are_not_due_is_waited_for_and_woken(room: Room) -> None:
+    """Those before it have a higher priority, and their time comes while it waits."""
+    soon = datetime.fromtimestamp(room.clock() / 1_000_000, UTC) + timedelta(seconds=30)
+    for number in range(600):
+        room.tasks.add(f"later-{number}", priority=9, not_before=soon)
+    room.tasks.add("fails")
+    policy = hardsave.Retry(first_seconds=60, jitter=0)
+    room.tasks.claim("fails", retry=policy).fail("away")
+    with room.tasks.runner("s") as runner:
+        shift = executor.begin_shift(runner, Terms(1, "retry", policy))
+        assert not shift.is_idle()
+        room.clock.jump(-86_400)
+        assert not shift.is_idle()  # a day is longer than any retry waits: it will be woken
+        shift.wake_the_overslept()
+        attempt = shift.next()
+        assert attempt is not None
+        assert attempt.id == "fails"
+
+
 # Stopping
 
 

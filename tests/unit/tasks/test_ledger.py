@@ -164,6 +164,18 @@ def test_tasks_are_found_by_state_and_in_pages(room: Room) -> None:
         room.tasks.find(state="done")
 
 
+def test_a_page_leads_on_though_its_last_task_was_forgotten(room: Room) -> None:
+    for number in range(4):
+        room.tasks.add(f"t{number}")
+    with room.tasks.attempt("t1"):
+        pass
+    page = room.tasks.find(limit=2)
+    room.tasks.forget(keep_completed=0)
+    assert [task.id for task in room.tasks.find(after=page[-1])] == ["t2", "t3"]
+    with pytest.raises(NotFound, match="there is no task 't1'"):  # its id tells nobody where it was
+        room.tasks.find(after=page[-1].id)
+
+
 def test_the_counts_of_all_states_add_up(room: Room) -> None:
     for name in ("a", "b", "c", "d", "e"):
         room.tasks.add(name)

@@ -39,8 +39,6 @@ ID = click.argument("id", type=TASK)
 def list_(session: Session, state: str | None, limit: int, after: str | None) -> None:
     """List tasks, in the order they were added."""
     tasks = session.vault.tasks
-    if after is not None:
-        tasks.get(after)  # one that is gone would be taken for the last
     found = tasks.find(state=state, limit=limit + 1, after=after)
     shown, stats = found[:limit], tasks.stats()
 

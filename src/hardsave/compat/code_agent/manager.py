@@ -280,10 +280,10 @@ class CheckpointManager:
 
     def _every(self, state: str) -> list[TaskCheckpoint]:
         found: list[TaskCheckpoint] = []
-        after: str | None = None
+        after: hardsave.Task | None = None
         while page := self._tasks.find(state=state, limit=_PAGE, after=after):
             found += map(checkpoint_of, page)
-            after = page[-1].id
+            after = page[-1]
         return found
 
     def _latest(self, kind: str) -> dict[str, Any] | None:

@@ -282,11 +282,11 @@ class Jobs:
     def _lineages(self) -> Iterator[str]:
         """Every job that one of the two places knows, once."""
         known: set[str] = set()
-        after: str | None = None
+        after: Task | None = None
         while page := self.vault.tasks.find(limit=_PAGE, after=after):
             asked = [found for task in page if (found := standing.queued(task)) is not None]
             known.update(id.lineage for _, id in asked)
-            after = page[-1].id
+            after = page[-1]
         for line in self.vault.timelines():
             if line.name not in known and self._saved(line.name) is not None:
                 known.add(line.name)

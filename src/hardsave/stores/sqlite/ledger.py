@@ -31,7 +31,8 @@ COLUMNS = (
     "not_before, due, after, waits_for, owner, started_at, ended_at, done, total, error, result, "
     "question, metadata"
 )
-_COUNT = len(TaskRecord._fields)
+READ = f"{COLUMNS}, id"
+_COUNT = len(TaskRecord._fields) - 1  # all but its place, which is the id
 _ADD_TASK = f"""
     INSERT INTO tasks (user, {COLUMNS}) VALUES (?{", ?" * _COUNT})
     ON CONFLICT DO NOTHING RETURNING id
@@ -58,9 +59,9 @@ _HOLD = """
     ON CONFLICT (user, id) DO UPDATE SET until = excluded.until
 """
 _RENEW = "UPDATE owners SET until = ? WHERE user = ? AND id = ? RETURNING 1"
-_WAITING = f"SELECT id, {COLUMNS} FROM tasks WHERE user = ? AND waits_for = ?"  # noqa: S608
+_WAITING = f"SELECT {READ} FROM tasks WHERE user = ? AND waits_for = ?"  # noqa: S608
 _FREE = f"""
-    SELECT id, {COLUMNS} FROM tasks
+    SELECT {READ} FROM tasks
     WHERE user = ? AND state = 'pending' AND after != '' AND waits_for IS NULL
         AND question IS NULL
 """  # noqa: S608 # put together from constants only
@@ -77,7 +78,7 @@ _OF_TASK = "task = (SELECT id FROM tasks WHERE user = ?1 AND name = ?2)"
 # Each part is answered by one index alone, and only the rows that are wanted are read: the first
 # as a short range, the second by a look at all whose time has come.
 DUE = f"""
-    SELECT {COLUMNS} FROM tasks WHERE id IN (
+    SELECT {READ} FROM tasks WHERE id IN (
         SELECT id FROM (SELECT id FROM tasks
             WHERE user = ?1 AND state = 'pending' AND due = 0
             ORDER BY priority DESC, id LIMIT ?3)
@@ -86,6 +87,12 @@ DUE = f"""
             WHERE user = ?1 AND state = 'pending' AND due > 0 AND due <= ?2
             ORDER BY priority DESC, id LIMIT ?3))
     ORDER BY priority DESC, id LIMIT ?3
+"""  # noqa: S608 # put together from constants only
+# By that index, and no other: it passes over those whose time is far from what is asked for.
+RETRIES = f"""
+    SELECT {READ} FROM tasks INDEXED BY tasks_due
+    WHERE user = ?1 AND state = 'pending' AND due > ?2 AND due <= ?3 AND attempts > 0 AND id > ?4
+    ORDER BY id LIMIT ?5
 """  # noqa: S608 # put together from constants only
 ENTRIES = f"""
     SELECT {_ENTRY} FROM ledger
@@ -112,10 +119,9 @@ JOURNAL = f"""
 
 def listing(query: TaskQuery) -> tuple[str, list[Any]]:
     """A page of tasks, as SQL and its values; the user comes first."""
-    conditions = ["user = ?1"]
-    values: list[Any] = []
+    conditions = ["user = ?1", "id > ?2"]
+    values: list[Any] = [query.after]
     for column, value in (
-        ("id > (SELECT id FROM tasks WHERE user = ?1 AND name = {})", query.after),
         ("state = {}", query.state),
         ("owner = {}", query.owner),
     ):
@@ -125,17 +131,17 @@ def listing(query: TaskQuery) -> tuple[str, list[Any]]:
     values.append(query.limit)
     where = " AND ".join(conditions)
     order = f"ORDER BY id LIMIT ?{len(values) + 1}"
-    return f"SELECT {COLUMNS} FROM tasks WHERE {where} {order}", values  # noqa: S608
+    return f"SELECT {READ} FROM tasks WHERE {where} {order}", values  # noqa: S608
 
 
 def task_of(row: tuple[Any, ...]) -> TaskRecord:
-    """A row of `COLUMNS`."""
+    """A row of `READ`."""
     task = TaskRecord._make(row)
     return task._replace(after=tuple(row[12].split("\n")) if row[12] else ())
 
 
 def row_of(task: TaskRecord) -> tuple[Any, ...]:
-    return (*task[:12], "\n".join(task.after), *task[13:])
+    return (*task[:12], "\n".join(task.after), *task[13:-1])
 
 
 # Inside a transaction
@@ -235,7 +241,7 @@ def _move(connection: apsw.Connection, user: int, move: TaskMove) -> None:
 
 
 def _moving(task: TaskRecord) -> tuple[Any, ...]:
-    return (task.state, *task[6:12], *task[13:-1])
+    return (task.state, *task[6:12], *task[13:-2])
 
 
 def _waiting(connection: apsw.Connection, user: int, task: TaskRecord) -> TaskRecord:
@@ -254,23 +260,22 @@ def _waiting(connection: apsw.Connection, user: int, task: TaskRecord) -> TaskRe
 def _release(connection: apsw.Connection, user: int, name: str) -> None:
     """Let go what has waited for a task."""
     rows: list[Any] = connection.execute(_WAITING, (user, name)).fetchall()
-    for id, *row in rows:
-        task = task_of(tuple(row))
+    for task in map(task_of, rows):
         due = task.not_before if task.question is None else None  # an answer is waited for, too
         free = _waiting(connection, user, task._replace(waits_for=None, due=due))
         sql = "UPDATE tasks SET waits_for = ?, due = ? WHERE id = ?"
-        connection.execute(sql, (free.waits_for, free.due, id))
-        note(connection, "tasks", [id])
+        connection.execute(sql, (free.waits_for, free.due, task.place))
+        note(connection, "tasks", [task.place])
 
 
 def _hold_up(connection: apsw.Connection, user: int, name: str) -> None:
     """Let wait for a task again whoever had seen it completed, and has not begun."""
     rows: list[Any] = connection.execute(_FREE, (user,)).fetchall()
-    for id, *row in rows:
-        if name in task_of(tuple(row)).after:
+    for task in map(task_of, rows):
+        if name in task.after:
             sql = "UPDATE tasks SET waits_for = ?, due = NULL WHERE id = ?"
-            connection.execute(sql, (name, id))
-            note(connection, "tasks", [id])
+            connection.execute(sql, (name, task.place))
+            note(connection, "tasks", [task.place])
 
 
 def _forget(connection: apsw.Connection, user: int, name: str) -> None:

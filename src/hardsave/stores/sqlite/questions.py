@@ -35,7 +35,7 @@ _TOMBSTONE = """
     FROM tombstones AS s JOIN timelines AS t ON t.id = s.timeline
 """
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
-_TASK = f"SELECT {ledger.COLUMNS} FROM tasks"  # noqa: S608 # put together from constants only
+_TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
 _OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
 
 
@@ -164,6 +164,12 @@ class Questions:
 
     def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
         return [ledger.task_of(row) for row in self._rows(ledger.DUE, user, now, limit)]
+
+    def retries(
+        self, user: str | None, since: int, until: int, after: int, limit: int
+    ) -> list[TaskRecord]:
+        rows = self._rows(ledger.RETRIES, user, since, until, after, limit)
+        return [ledger.task_of(row) for row in rows]
 
     def task_counts(self, user: str | None) -> dict[str, int]:
         sql = "SELECT state, count(*) FROM tasks WHERE user = ? GROUP BY state"
