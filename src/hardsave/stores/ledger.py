@@ -145,8 +145,8 @@ def first_unmet(after: Sequence[str], is_completed: Callable[[str], bool]) -> st
 def lost_message(task: str, standing: int | None, epoch: int) -> str:
     """What to say when a task is not at the epoch that a batch expects."""
     if standing is None:
-        return f"task {task!r} does not exist any more"
+        return f"task {task!r} does not exist any more: it was forgotten"
     return (
         f"task {task!r} is not this attempt's any more: it was claimed anew, handed back, "
-        f"cancelled or finished (epoch {standing}, not {epoch})"
+        f"cancelled, finished, or forgotten and added again (epoch {standing}, not {epoch})"
     )

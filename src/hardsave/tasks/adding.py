@@ -47,7 +47,7 @@ def new(
         state="pending",
         priority=priority,
         created_at=desk.clock(),
-        epoch=0,
+        epoch=_first_epoch(desk),
         generation=1,
         attempts=0,
         max_attempts=max_attempts,
@@ -65,6 +65,12 @@ def new(
         question=None,
         metadata=desk.codec.encode(dict(metadata or {}), "metadata"),
     )
+
+
+def _first_epoch(desk: Desk) -> int:
+    """Where no other task of that name has been, as far as chance goes: an attempt at one that was
+    forgotten may be alive, and what it writes must not be taken for a write of this one's."""
+    return int.from_bytes(desk.new_id()[:4]) >> 1
 
 
 def means_to_go_on(task: TaskRecord) -> bool:

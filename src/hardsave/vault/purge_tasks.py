@@ -4,30 +4,44 @@ Their entries are what happened, and are never rewritten. Names of sessions stay
 timelines do.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.records import EntryRecord, LogRecord, TaskRecord
 from hardsave.stores.base import Batch
-from hardsave.stores.ledger import TaskQuery, Work, every
+from hardsave.stores.ledger import Fence, TaskQuery, Work, every
 from hardsave.vault import fencing
 from hardsave.vault.context import Context
 
 _PAGE = 500
+_TRIES = 100  # of a write that others were faster with
 _EMPTY = b"\x80"
 
 
 def forget(context: Context, old: bytes) -> int:
     """Forget every task that holds the text; how many. `Conflict` if one is not over, or another
     one waits for it: nobody waits for what is forgotten, and that one would begin."""
-    tasks = list(every(context.store, context.user, TaskQuery(_PAGE)))
-    found = [task for task in tasks if _holds(context, task, old)]
-    _check(found, tasks)
-    if found:
-        entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        work = Work(forget=[task.name for task in found])
+    for _ in range(_TRIES):
+        tasks = list(every(context.store, context.user, TaskQuery(_PAGE)))
+        found = [task for task in tasks if _holds(context, task, old)]
+        _check(found, tasks)
+        if not found or _are_gone(context, found):
+            return len(found)
+    raise Conflict(f"others changed tasks with the text {_TRIES} times; purge again")
+
+
+def _are_gone(context: Context, found: Sequence[TaskRecord]) -> bool:
+    """Forget them as they were looked at; False if one has been begun anew since."""
+    entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+    fences = [Fence(task.name, task.epoch) for task in found]
+    work = Work(fences=fences, forget=[task.name for task in found])
+    try:
         fencing.commit(context, Batch(context.user, entry, work=work))
-    return len(found)
+    except LeaseLost:
+        if fencing.is_lost(context):
+            raise  # that of the attempt which purges
+        return False
+    return True
 
 
 def _check(found: Iterable[TaskRecord], tasks: Iterable[TaskRecord]) -> None:

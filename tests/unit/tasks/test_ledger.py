@@ -1,5 +1,6 @@
 """`vault.tasks`: adding, finding, changing."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,37 @@ def test_tasks_are_found_by_state_and_in_pages(room: Room) -> None:
     assert [task.id for task in room.tasks.find(limit=2, after="t1")] == ["t2", "t3"]
     with pytest.raises(Misuse):
         room.tasks.find(state="done")
+
+
+def test_an_attempt_at_a_forgotten_task_is_refused(room: Room) -> None:
+    room.tasks.add("t")
+    old = room.tasks.claim("t")
+    room.tasks.cancel("t")
+    room.tasks.claim("t", force=True).complete("done")
+    room.tasks.forget(keep_completed=0)
+    with pytest.raises(LeaseLost, match="'t' does not exist any more: it was forgotten"):
+        old.progress(1, 2)
+    assert room.tasks.find() == []
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda old: old.step("s", lambda: 1), lambda old: old.complete("late")],
+    ids=["a step", "its end"],
+)
+def test_an_attempt_at_a_purged_task_writes_nothing_into_another_of_its_name(
+    room: Room, write: Callable[[hardsave.Attempt], object]
+) -> None:
+    room.tasks.add("t", "swordfish")
+    old = room.tasks.claim("t")
+    room.tasks.cancel("t")
+    assert room.vault.purge(text="swordfish").tasks == 1
+    room.tasks.add("t")
+    new = room.tasks.claim("t")
+    with pytest.raises(LeaseLost, match="forgotten and added again"):
+        write(old)
+    assert room.store.journal(None, "t", 1) == []
+    new.complete("on time")
 
 
 def test_a_page_leads_on_though_its_last_task_was_forgotten(room: Room) -> None:

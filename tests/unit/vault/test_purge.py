@@ -14,6 +14,7 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects.rewriting import Rewriting
 from hardsave.objects.types import Types
+from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite.store import SqliteStore
 from hardsave.vault import purge
@@ -339,6 +340,31 @@ def test_tasks_that_hold_a_text_are_forgotten(path: Path) -> None:
         assert vault.purge(text=third).tasks == 1
         assert vault.verify().faults == ()
     assert found(path.parent, SECRETS) == set()
+
+
+def test_a_task_that_is_begun_anew_while_it_is_purged_is_not_forgotten(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another process, after it was seen to be over."""
+    with hardsave.open(f"sqlite:///{path}") as vault, hardsave.open(f"sqlite:///{path}") as other:
+        vault.tasks.add("a", "the password is swordfish")
+        with vault.tasks.attempt("a"):
+            pass
+        begun: list[hardsave.Attempt] = []
+        store = vault._context.store
+        commit = store.commit
+
+        def overtaken(batch: Batch) -> int:
+            if batch.event.kind == "purge" and not begun:
+                begun.append(other.tasks.claim("a", force=True))
+            return commit(batch)
+
+        monkeypatch.setattr(store, "commit", overtaken)
+        with pytest.raises(Conflict, match="task 'a' holds the text and is in_progress; cancel it"):
+            vault.purge(text="swordfish")
+        begun[0].complete("still here")
+        assert vault.purge(text="swordfish").tasks == 1
+        assert vault.tasks.find() == []
 
 
 def test_the_id_of_a_task_is_purged_from_its_checkpoints_and_from_the_log_too(path: Path) -> None:
