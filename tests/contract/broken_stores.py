@@ -399,6 +399,11 @@ class KnowsNoFences(MemoryStore):
         return super().commit(but(batch, work=batch.work._replace(fences=())))
 
 
+class FollowsAnybody(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        return super().commit(but(batch, work=batch.work._replace(latest=None)))
+
+
 class MovesATaskAtAnyEpoch(MemoryStore):
     def commit(self, batch: Batch) -> int:
         moves = [

@@ -17,7 +17,8 @@ Owners
 
 Entries about the ledger as a whole
     With `keep_itself` all but so many of them go, the oldest first; the latest of each kind
-    stays in any case, and so does what the batch adds.
+    stays in any case, and so does what the batch adds. A batch that names the `latest` of a kind
+    holds only if nobody has added another one (`Conflict`): of two who count on, one does.
 
 Waiting
     A pending task that names others in `after` waits for the first that is not completed:
@@ -38,6 +39,13 @@ class Fence(NamedTuple):
     epoch: int
 
 
+class Latest(NamedTuple):
+    """The latest entry of a kind about the ledger as a whole must be this one, or there is none."""
+
+    kind: str
+    id: Id | None
+
+
 class TaskMove(NamedTuple):
     """A task goes from epoch `expect` (None: neither its name nor its key exist) to `become`."""
 
@@ -49,6 +57,7 @@ class Work(NamedTuple):
     """What a batch does to the ledger, and what must hold for it."""
 
     fences: Sequence[Fence] = ()
+    latest: Latest | None = None
     moves: Sequence[TaskMove] = ()
     entries: Sequence[EntryRecord] = ()  # added before all else that the batch adds
     alive: Collection[Id] = ()  # owners that nobody has buried
@@ -58,6 +67,7 @@ class Work(NamedTuple):
 
 
 NO_WORK = Work()
+OVERTAKEN = "somebody else has just added an entry of kind {!r}: read the latest, then repeat"
 BURIED = "this process was taken for dead: its lease had passed, and others have its tasks now"
 
 

@@ -4,6 +4,7 @@ from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import (
     BURIED,
+    OVERTAKEN,
     Fence,
     TaskMove,
     TaskQuery,
@@ -33,6 +34,10 @@ class MemoryLedger:
     def check(self, work: Work) -> None:
         for fence in work.fences:
             self._check_epoch(fence)
+        if work.latest is not None:
+            latest = self.latest(work.latest.kind)
+            if (None if latest is None else latest.id) != work.latest.id:
+                raise Conflict(OVERTAKEN.format(work.latest.kind))
         for expect, become in work.moves:
             if expect is not None:
                 self._check_epoch(Fence(become.name, expect))

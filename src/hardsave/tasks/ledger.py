@@ -10,7 +10,7 @@ from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
-from hardsave.tasks import adding, names, recovery, settings, states, steps
+from hardsave.tasks import adding, iterations, names, recovery, settings, states, steps
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
@@ -268,8 +268,7 @@ class Tasks:
     @property
     def iterations(self) -> int:
         """How often `iterate` was called, in all sessions."""
-        found = self._latest("iterated")
-        return 0 if found is None else int(found.about["count"])
+        return iterations.so_far(self._desk)
 
     def iterate(self) -> int:
         """Count one more round of a server's loop; how many that makes.
@@ -279,11 +278,9 @@ class Tasks:
         take a while.
         """
         with self._mutex:
-            count = self.iterations + 1
-            work = Work(keep_itself=KEPT) if count % KEPT == 0 else Work()
-            self._desk.commit(self._desk.entry("iterated", None, {"count": count}), work)
-        every = self._settings.cleanup_every
-        if every and count % every == 0:
+            count = iterations.one_more(self._desk)
+        rounds = self._settings.cleanup_every
+        if rounds and count % rounds == 0:
             self.forget()
         if count % _UPKEEP_ROUNDS == 0:
             self._keep_up()

@@ -6,7 +6,7 @@ from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import Batch, Changes, Store
-from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work
+from hardsave.stores.ledger import Fence, Latest, TaskMove, TaskQuery, Work
 from hardsave.testing.batches import MOMENT, Line, an_entry, an_id, walk
 from hardsave.testing.duties import a_task, add, an_owner, happened, move, names
 
@@ -224,6 +224,20 @@ class Working:
         assert latest.data == b"first"
         assert [entry.data for entry in store.entries("ada", None)] == [b"hers"]
         assert [entry.data for entry in store.entries(None, "t1")] == [b"add t1"]
+
+    def test_of_two_who_follow_the_latest_entry_of_a_kind_one_does(self, store: Store) -> None:
+        def follow(label: str, latest: Latest, user: str | None = None) -> None:
+            store.commit(Batch(user, happened(label, None), work=Work(latest=latest)))
+
+        follow("first", Latest("happened", None))
+        for wrong in (None, an_id("other")):
+            with pytest.raises(Conflict, match="'happened'"):
+                follow("late", Latest("happened", wrong))
+        follow("second", Latest("happened", an_id("first")))
+        follow("hers", Latest("happened", None), "ada")
+        with pytest.raises(Conflict):
+            follow("late", Latest("happened", an_id("first")))
+        assert [entry.data for entry in store.entries(None, None)] == [b"first", b"second"]
 
     # Whose they are
 

@@ -9,6 +9,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
+from hardsave.stores.base import Batch
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.tasks import executor, ledger
@@ -377,6 +378,23 @@ def test_iterations_are_counted_over_restarts(room: Room) -> None:
     again = hardsave.Vault(room.store, clock=room.clock)
     assert again.tasks.iterations == 3
     assert again.tasks.stats().iterations == 3
+
+
+def test_two_processes_that_count_at_once_lose_no_round(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one counts after this one has looked, and before it writes."""
+    other = hardsave.Vault(room.store, clock=room.clock).tasks
+    commit = room.store.commit
+
+    def overtaken(batch: Batch) -> int:
+        monkeypatch.setattr(room.store, "commit", commit)
+        assert other.iterate() == 1
+        return commit(batch)
+
+    monkeypatch.setattr(room.store, "commit", overtaken)
+    assert room.tasks.iterate() == 2
+    assert room.tasks.iterations == 2
 
 
 # Forgetting

@@ -13,7 +13,9 @@ from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import (
     BURIED,
+    OVERTAKEN,
     Fence,
+    Latest,
     TaskMove,
     TaskQuery,
     Work,
@@ -185,6 +187,8 @@ def apply(connection: apsw.Connection, user: int, work: Work) -> int | None:
     """Check and do it; the number for what comes next, None: whichever that is."""
     for fence in work.fences:
         _check(connection, user, fence)
+    if work.latest is not None:
+        _check_latest(connection, user, work.latest)
     for id in work.alive:
         if _one(connection, "SELECT 1 FROM owners WHERE user = ? AND id = ?", (user, id)) is None:
             raise LeaseLost(BURIED)
@@ -217,6 +221,15 @@ def _check(connection: apsw.Connection, user: int, fence: Fence) -> None:
     standing = _one(connection, sql, (user, fence.task))
     if standing != fence.epoch:
         raise LeaseLost(lost_message(fence.task, standing, fence.epoch))
+
+
+def _check_latest(connection: apsw.Connection, user: int, latest: Latest) -> None:
+    sql = (
+        "SELECT id FROM ledger WHERE task = 0 AND user = ? AND kind = ? "
+        "ORDER BY number DESC LIMIT 1"
+    )
+    if _one(connection, sql, (user, latest.kind)) != latest.id:
+        raise Conflict(OVERTAKEN.format(latest.kind))
 
 
 def _bury(connection: apsw.Connection, user: int, owner: OwnerRecord) -> None:
