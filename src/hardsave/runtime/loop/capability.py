@@ -1,14 +1,13 @@
 """What the loop adds to a run: a journal around the tools, patience with the model."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-from pydantic_ai.messages import ToolReturn
 from pydantic_ai.models import Model
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
@@ -18,6 +17,7 @@ from hardsave.logs import log
 from hardsave.runtime.loop import approvals, journal
 from hardsave.runtime.loop.journal import Noted, Verdict
 from hardsave.runtime.loop.messages import live_result, plain_result
+from hardsave.runtime.loop.once import read_out
 from hardsave.runtime.loop.record import Record
 from hardsave.runtime.loop.retrying import Patience, Retrying
 from hardsave.tasks.steps import UnknownPolicy
@@ -124,7 +124,7 @@ class Journalled(WrapperToolset[Any]):
     ) -> Any:
         record = self.keeping.record
         try:
-            value = _read_out(await super().call_tool(name, tool_args, ctx, tool))
+            value = read_out(await super().call_tool(name, tool_args, ctx, tool))
         except (CallDeferred, ApprovalRequired):
             record.forget(key)
             self.keeping.put_off(str(ctx.tool_call_id))
@@ -138,28 +138,24 @@ class Journalled(WrapperToolset[Any]):
         except Exception as error:
             await record.ended(key, name, "raised", f"{type(error).__name__}: {error}")
             raise
-        await record.ended(key, name, "returned", _storable(value, name))
-        return value
+        told, kept = _as_kept(value, name)
+        await record.ended(key, name, "returned", kept)
+        return told
 
 
 def _said(verdict: Verdict) -> str | None:
     return None if verdict is True else approvals.reason(verdict)
 
 
-def _read_out(value: Any) -> Any:
-    """What can be read only once as a list: whoever keeps it would leave nothing for the model."""
-    if isinstance(value, ToolReturn):
-        return replace(value, return_value=_read_out(value.return_value))
-    return list(value) if isinstance(value, Iterator) else value
-
-
-def _storable(value: Any, tool: str) -> dict[str, Any]:
-    """A result as data. What cannot be stored is told the model as such, if it is replayed."""
+def _as_kept(value: Any, tool: str) -> tuple[Any, dict[str, Any]]:
+    """What the model is told, and the same as data. In the place of what cannot be stored it is
+    told so: no model could be told that result, either, and one that is replayed would not be."""
     try:
-        return plain_result(value, f"result of {tool}")
+        return value, plain_result(value, f"result of {tool}")
     except Unstorable as error:
-        log(__name__).warning("%s; a resume cannot replay it", error)
-        return plain_result(f"This call of {tool!r} returned what could not be stored: {error}")
+        log(__name__).warning("%s; the model is told so in its place", error)
+        text = f"This call of {tool!r} returned what could not be stored: {error}"
+        return text, plain_result(text)
 
 
 def _replayed(noted: Noted) -> Any:

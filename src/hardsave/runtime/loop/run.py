@@ -41,6 +41,7 @@ from hardsave.runtime.loop.messages import (
     plain_result,
     plain_usage,
 )
+from hardsave.runtime.loop.once import read_out
 from hardsave.runtime.loop.record import Record
 from hardsave.runtime.loop.repair import repaired
 from hardsave.runtime.loop.retrying import RETRY, Patience, Sleep
@@ -310,7 +311,7 @@ async def _walked(walk: AgentRun[Any, Out], node: Any, way: _Walk) -> Out:
             await record.responded(walk.all_messages(), usage=usage, model=response.model_name)
             if way.turns is not None:
                 await asyncio.to_thread(way.turns, record.conversation.turn)
-    output: Out = node.data.output
+    output: Out = read_out(node.data.output)
     usage = {**record.conversation.usage, "tool_calls": walk.usage.tool_calls}
     await record.finished("completed", walk.all_messages(), usage=usage, output=_output(output))
     return output
