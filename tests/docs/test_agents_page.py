@@ -10,11 +10,13 @@ import pytest
 
 from tests.docs.pages import DOCS, blocks
 
+PRINTED = ["Written.", "succeeded 100 Fixed.", "Greeter hello, world"]
 
-@pytest.mark.parametrize(("at", "prints"), [(0, "Written."), (1, "succeeded 100 Fixed.")])
+
+@pytest.mark.parametrize(("at", "prints"), list(enumerate(PRINTED)))
 def test_its_programs_run_and_print_what_they_say(tmp_path: Path, at: int, prints: str) -> None:
     programs = blocks(DOCS / "howto" / "agents.md", "python")
-    assert len(programs) == 2
+    assert len(programs) == len(PRINTED)
     program = programs[at]
     ended = subprocess.run(
         [sys.executable, "-c", program],

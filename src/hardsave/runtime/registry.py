@@ -1,41 +1,64 @@
 """From the name of a class and what was saved to an agent again.
 
-A class comes back only if the program has registered it, or has defined it as a subclass of one
-that it named. Nothing is ever imported because a stored byte says so, and a name that could mean
-two classes means none.
+The rule. An agent is saved under its `agent_type`, if it has one or its class has, else under the
+name of its class. What was saved under a name comes back as
+
+1. whatever is registered under it; else
+2. the one class that goes by it: among those of agents that were saved here under it, and, with
+   `of`, that class and all that the program has derived from it. Two that go by one name are none
+   of them: that is `Misuse`, which names both and what to do.
+
+A class that stands where another one stood is that one, anew: a cell of a notebook that was run
+again, a module that was loaded again. Two that a function has made are two, and so are a class and
+one that inherits its `agent_type`: each wants one of its own. An `agent_type` that only instances
+have, because `__init__` sets it, tells nobody which class it belongs to before one was saved here:
+elsewhere that class has to be registered under it. Whoever saves an agent that another process
+would not find by this rule is told so in the log.
+
+Nothing is ever imported because a stored byte says so.
 """
 
+import gc
 import inspect
-from collections.abc import Callable, Iterator
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from enum import Enum
 from typing import Any
 
 from hardsave.errors import Misuse, NotFound
-from hardsave.runtime.agent import Agent, AgentState
+from hardsave.logs import log
+from hardsave.runtime.agent import Agent, AgentState, type_name
 
 Factory = Callable[[AgentState], Agent]
 
 
 class Agents:
-    """Classes of agents by name: all that a stored name can turn into.
-
-    With `of`, these are also that class and whatever subclasses of it the program has defined when
-    one is asked for, and the classes of agents that were `met`; a class that is registered under
-    its name comes before them.
-    """
+    """Classes of agents by name: all that a stored name can turn into, by the rule above."""
 
     def __init__(self, *classes: type, of: type | None = None) -> None:
         self._factories: dict[str, Factory] = {}
+        self._registered: dict[str, type] = {}
         self._of = of
-        self._met: dict[type, None] = {}
+        self._met: dict[str, dict[type, None]] = {}
         for cls in classes:
             self.register(cls)
 
     def register(self, cls: type, *, name: str | None = None) -> type:
         """Have a class come back. It has a class method `from_state`, or it is made with
-        `agent_id` and `user_id` and gets what was saved. Can be used as a decorator."""
-        self.add(name or cls.__name__, _factory(cls))
+        `agent_id` and `user_id` and gets what was saved. Can be used as a decorator, and once more
+        when the class was defined anew."""
+        name = name or _name_of(cls)
+        known = self._registered.get(name)
+        if known is not None and not _is_anew(cls, known):
+            raise Misuse(
+                f"agents called {name!r} are registered already, as {_places([known])}; give "
+                f"{_places([cls])} an agent_type of its own, or register it with name="
+            )
+        if known is None:
+            self.add(name, _factory(cls))
+        self._registered[name], self._factories[name] = cls, _factory(cls)
         return cls
 
     def add(self, name: str, factory: Factory) -> None:
@@ -46,8 +69,23 @@ class Agents:
 
     def meet(self, agent: Agent) -> None:
         """Know the class of an agent that the program has handed over, whatever it derives from."""
-        if self._of is not None:
-            self._met[type(agent)] = None
+        name, cls = type_name(agent), type(agent)
+        if self._of is None or cls in self._met.get(name, ()):
+            return
+        self._met.setdefault(name, {})[cls] = None
+        if name in self._factories:
+            return
+        found = _told_apart(each for each in _family(self._of) if _name_of(each) == name)
+        if found != [_newest(cls)]:
+            known = f"may be {_places(found)}" if found else "is none that it could know"
+            log(__name__).warning(
+                "an agent called %r was saved, which to another process %s; "
+                "agents.register(%s, name=%r) tells it",
+                name,
+                known,
+                cls.__name__,
+                name,
+            )
 
     def revived(self, state: AgentState) -> Agent:
         """The agent that was saved."""
@@ -56,33 +94,39 @@ class Agents:
         if factory is None:
             known = ", ".join(self.names()) or "none"
             raise NotFound(
-                f"no agent called {name!r} is registered (there are: {known}); "
-                "register its class before you restore it"
+                f"no agent called {name!r} is registered (there are: {known}); register its class "
+                f"before you restore it: agents.register(TheClass, name={name!r})"
             )
         return factory(state)
 
     def names(self) -> list[str]:
-        return sorted({*self._factories, *map(_name_of, self._open())})
+        """What can come back."""
+        family = () if self._of is None else _family(self._of)
+        return sorted({*self._factories, *self._met, *map(_name_of, family)})
 
     def _defined(self, name: str) -> Factory | None:
-        """What a name means among classes that nobody has registered. One that was defined again,
-        as a notebook or a reload does, is the same one."""
-        found = {_place(cls): cls for cls in self._open() if _name_of(cls) == name}
+        """What a name means among classes that nobody has registered."""
+        found = self._going_by(name)
+        if len(found) > 1:
+            del found
+            gc.collect()  # classes that nobody holds any more linger
+            found = self._going_by(name)
         if len(found) > 1:
             raise Misuse(
-                f"agents called {name!r} may be {' or '.join(sorted(found))}; register the one "
-                "that is meant before you restore it"
+                f"agents called {name!r} may be {_places(found)}; register the one that is meant "
+                f"before you restore it: agents.register(TheClass, name={name!r}). Each with an "
+                "agent_type of its own is told apart from then on"
             )
-        return next(map(_factory, found.values()), None)
+        return next(map(_factory, found), None)
 
-    def _open(self) -> Iterator[type]:
-        if self._of is not None:
-            yield from _family(self._of)
-        yield from self._met
+    def _going_by(self, name: str) -> list[type]:
+        family = () if self._of is None else _family(self._of)
+        ours = (cls for cls in family if _name_of(cls) == name)
+        return _told_apart((*self._met.get(name, ()), *ours))
 
 
 def _family(cls: type) -> Iterator[type]:
-    """A class and all that derive from it, earlier definitions first."""
+    """A class and all that derive from it."""
     yield cls
     children: list[type] = cls.__subclasses__()
     for each in children:
@@ -90,13 +134,46 @@ def _family(cls: type) -> Iterator[type]:
 
 
 def _name_of(cls: type) -> str:
-    """As `type_name` says it of its agents."""
+    """As `type_name` says it of its agents, unless they have a name of their own."""
     name = getattr(cls, "agent_type", None)
     return name if isinstance(name, str) and name else cls.__name__
 
 
+def _told_apart(classes: Iterable[type]) -> list[type]:
+    """Each once, as it is defined now."""
+    return list(dict.fromkeys(map(_newest, classes)))
+
+
+def _newest(cls: type) -> type:
+    """What stands where this one was defined: itself, or what has taken its place."""
+    return _standing(cls) or cls
+
+
+def _is_anew(cls: type, known: type) -> bool:
+    """Whether a class is another one, or takes its place: a decorator is called before it does."""
+    return cls is known or (_place(cls) == _place(known) and _standing(cls) in (cls, known))
+
+
+def _standing(cls: type) -> type | None:
+    """The class that a module has now where this one was defined; those that functions have made
+    stand nowhere."""
+    found: Any = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(name)
+    return found if isinstance(found, type) and _place(found) == _place(cls) else None
+
+
 def _place(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _places(classes: Iterable[type]) -> str:
+    counted = Counter(map(_place, classes))
+    named = (
+        place if count == 1 else f"one of {count} that are {place}"
+        for place, count in sorted(counted.items())
+    )
+    return " or ".join(named)
 
 
 def _factory(cls: type) -> Factory:

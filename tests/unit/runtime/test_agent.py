@@ -1,7 +1,11 @@
 """What an agent is to whoever saves it."""
 
 import asyncio
+import gc
+import sys
+from collections.abc import Callable, Iterator
 from enum import Enum
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -80,12 +84,16 @@ def test_a_class_comes_back_only_if_it_was_registered() -> None:
         Agents(Echo).revived(state)
 
 
-def test_a_name_is_registered_once() -> None:
+def test_a_name_is_registered_for_one_class() -> None:
     agents = Agents(Echo)
-    with pytest.raises(Misuse, match="registered already"):
-        agents.register(Echo)
+    agents.register(Echo)  # once more is no other
     agents.register(Echo, name="parrot")
     assert agents.names() == ["Echo", "parrot"]
+    with pytest.raises(Misuse, match=r"'parrot' are registered already, as .*Echo; give .*Broken"):
+        agents.register(Broken, name="parrot")
+    agents.add("odd", lambda state: Plain("a", "u"))
+    with pytest.raises(Misuse, match="'odd' are registered already"):
+        agents.register(Broken, name="odd")
 
 
 def of_type(name: str) -> AgentState:
@@ -136,24 +144,166 @@ def test_a_name_that_two_classes_have_means_none_until_one_is_registered() -> No
     assert first is not second
 
 
-def test_a_class_that_is_defined_again_is_the_one_that_comes_back() -> None:
-    def define() -> type:
-        class Again(Family): ...
+@pytest.fixture
+def notebook() -> Iterator[Callable[..., type]]:
+    """A module whose cells can be run again: each gives the class that it has defined."""
+    module = ModuleType("notebook")
+    sys.modules["notebook"] = module
+    vars(module)["Family"] = Family
 
-        return Again
+    def run(cell: str, **given: Any) -> type:
+        vars(module).update(given)
+        exec(cell, vars(module))  # noqa: S102 # what a notebook does
+        defined: type = vars(module)["Cell"]
+        return defined
 
-    old, new = define(), define()
-    assert type(Agents(of=Family).revived(of_type("Again"))) is new
+    yield run
+    del sys.modules["notebook"]
+
+
+CELL = "class Cell(Family): ..."
+
+
+@pytest.mark.parametrize("used", ["no", "the old one", "both"])
+def test_a_class_that_is_defined_again_is_the_one_that_comes_back(
+    notebook: Callable[..., type], used: str
+) -> None:
+    agents = Agents(of=Family)
+    old = notebook(CELL)
+    old_agent = old("a", "u")
+    if used != "no":
+        agents.meet(old_agent)
+    new = notebook(CELL)
+    if used == "both":
+        agents.meet(new("b", "u"))
+        agents.meet(old_agent)
+    assert type(agents.revived(of_type("Cell"))) is new
+    assert isinstance(old_agent, old)
     assert old is not new
 
 
-def test_an_agent_that_was_met_comes_back_whatever_it_derives_from() -> None:
+@pytest.mark.parametrize("decorated", [False, True])
+def test_a_class_that_is_defined_again_may_be_registered_again(
+    notebook: Callable[..., type], decorated: bool
+) -> None:
+    agents = Agents()
+    for _ in range(3):
+        defined = notebook(f"@register\n{CELL}" if decorated else CELL, register=agents.register)
+        agents.register(defined)
+        assert type(agents.revived(of_type("Cell"))) is defined
+
+
+def test_two_classes_of_one_name_that_stand_nowhere_are_two(notebook: Callable[..., type]) -> None:
+    notebook("one = type('Named', (Family,), {}); two = type('Named', (Family,), {}); Cell = one")
+    module, agents = vars(sys.modules["notebook"]), Agents()
+    agents.register(module["one"])
+    with pytest.raises(Misuse, match="'Named' are registered already"):
+        agents.register(module["two"])
+
+
+def made(number: int) -> type:
+    class Made(Family):
+        size = number
+
+    return Made
+
+
+def test_two_classes_that_a_function_makes_are_told_apart() -> None:
+    agents, small, large = Agents(of=Family), made(1), made(2)
+    agents.meet(large("a", "u"))
+    with pytest.raises(
+        Misuse, match=r"'Made' may be one of 2 that are .*made.<locals>.Made; register .*agent_type"
+    ):
+        agents.revived(of_type("Made"))
+    agents.register(small)
+    assert type(agents.revived(of_type("Made"))) is small
+    with pytest.raises(
+        Misuse, match=r"'Made' are registered already, as .*Made; give .*agent_type"
+    ):
+        agents.register(large)
+    large.agent_type = "large"  # type: ignore[attr-defined] # which is the remedy
+    agents.register(large)
+    assert type(agents.revived(of_type("large"))) is large
+
+
+def test_a_class_that_a_function_has_made_and_nobody_holds_any_more_is_none() -> None:
+    gc.disable()
+    try:
+        made(1)
+        held = made(2)
+        assert type(Agents(of=Family).revived(of_type("Made"))) is held
+    finally:
+        gc.enable()
+
+
+class Role(StandardAgent):
+    agent_type = "role"
+
+
+class Special(Role):
+    """Inherits what its agents are called."""
+
+
+def test_a_class_that_inherits_what_it_is_called_is_told_what_it_needs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agents = Agents(of=Role)
+    agents.meet(Special("a", "u"))
+    agents.meet(Special("b", "u"))
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert "may be" in told
+    assert "agents.register(Special, name='role')" in told
+    with pytest.raises(Misuse, match=r"'role' may be .*Role or .*Special; .*agent_type of its own"):
+        agents.revived(of_type("role"))
+    agents.register(Special)
+    assert type(agents.revived(of_type("role"))) is Special
+    with pytest.raises(Misuse, match=r"'role' are registered already, as .*Special"):
+        agents.register(Role)
+
+
+class Renamed(Family):
+    def __init__(self, agent_id: str | None = None, user_id: str = "") -> None:
+        super().__init__(agent_id, user_id)
+        self.agent_type = "planner"
+
+
+def test_a_name_that_only_instances_have_is_known_where_one_was_saved(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here, elsewhere = Agents(of=Family), Agents(of=Family)
+    here.meet(Renamed("a", "u"))
+    assert "'planner' was saved, which to another process is none that it could know" in caplog.text
+    assert type(here.revived(of_type("planner"))) is Renamed
+    assert "planner" in here.names()
+    with pytest.raises(NotFound, match=r"agents.register\(TheClass, name='planner'\)"):
+        elsewhere.revived(of_type("planner"))
+    elsewhere.register(Renamed, name="planner")
+    assert type(elsewhere.revived(of_type("planner"))) is Renamed
+
+
+def test_a_class_is_registered_under_what_its_agents_are_called() -> None:
+    assert type(Agents(Role).revived(captured(Role("a", "u")))) is Role
+
+
+def test_an_agent_that_was_met_comes_back_whatever_it_derives_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     agents, strict = Agents(of=Family), Agents()
     for registry in (agents, strict):
         registry.meet(Plain("a", "u"))
+    assert "agents.register(Plain, name='Plain') tells it" in caplog.text
     assert isinstance(agents.revived(captured(Plain("a", "u"))), Plain)
     with pytest.raises(NotFound):
         strict.revived(captured(Plain("a", "u")))
+
+
+def test_an_agent_that_every_process_finds_is_saved_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Agents(of=Family).meet(Family("a", "u"))
+    registered = Agents(Plain, of=Family)
+    registered.meet(Plain("a", "u"))
+    assert caplog.records == []
 
 
 def test_a_class_that_is_made_otherwise_is_told_what_it_needs() -> None:

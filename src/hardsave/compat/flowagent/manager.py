@@ -74,9 +74,10 @@ class CheckpointManager:
     async def restore(self, checkpoint_id: str) -> Any:
         """The agent as it was, its id, history and status too. What it saves goes on from there.
 
-        Its class is known by its name if it derives from `StandardAgent` and is defined by now, or
-        if an agent of it was saved here; others are made known with
-        `manager.agents.register(MyAgent)`. A name that two classes have has to be, too.
+        Its class is known by its name, or by the `agent_type` that it has, if it derives from
+        `StandardAgent` and is defined by now, or if an agent of it was saved here; others are made
+        known with `manager.agents.register(MyAgent)`. A name that two classes have has to be, too:
+        see `hardsave.runtime.registry` for the whole rule.
         """
         checkpoint = await self.storage.load(checkpoint_id)
         if checkpoint is None:
