@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -386,7 +388,7 @@ def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
 
 
 def purges(office: Office) -> list[Task]:
-    return [task for task in office.vault.tasks.find() if "/purge-" in task.id]
+    return [task for task in office.vault.tasks.find() if task.id.endswith("/purge")]
 
 
 def test_a_purge_that_fails_is_tried_again(
@@ -435,6 +437,63 @@ def test_a_job_that_the_ledger_has_forgotten_is_purged_all_the_same(
     office.work()
     assert len(office.vault.timeline("fix")) == 0
     assert len(office.vault.timeline("kept")) > 0
+
+
+def test_what_a_worker_reads_when_it_starts_does_not_grow_with_what_is_completed(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reads() -> int:
+        """How often a worker that finds nothing to do asks the store for what was saved."""
+        store, asked = office.vault._context.store, Counter[str]()
+        with monkeypatch.context() as patch:
+            for name in ("read", "checkpoint", "timeline", "timelines"):
+                counted = functools.partial(_counted, getattr(store, name), asked, name)
+                patch.setattr(store, name, counted)
+            office.work()
+        return asked.total()
+
+    office.add()
+    office.work()
+    few = reads()
+    for number in range(20):
+        office.jobs.add(f"more-{number}", "Do more")
+    office.work()
+    assert reads() == few
+
+
+def _counted(function: Callable[..., Any], asked: Counter[str], name: str, *args: Any) -> Any:
+    asked[name] += 1
+    return function(*args)
+
+
+def test_a_resumed_job_is_purged_once_and_nothing_waits_for_the_first(office: Office) -> None:
+    office.failed(3, on_success="purge")
+    (waiting,) = purges(office)
+    assert (waiting.state, waiting.waits_for) == ("pending", "fix")
+    office.jobs.resume("fix")
+    office.work()
+    assert office.vault.timeline("fix").head is None
+    found = {task.id: (task.state, task.error) for task in purges(office)}
+    assert found == {"fix/purge": ("failed", "cancelled"), "fix~2/purge": ("completed", None)}
+    office.work()  # which does not take up what was cancelled
+    assert {task.state for task in purges(office)} == {"failed", "completed"}
+
+
+def test_a_job_that_is_let_go_leaves_no_purge_that_waits(office: Office) -> None:
+    office.failed(3, on_success="purge")
+    office.jobs.delete("fix")
+    assert [(task.state, task.error) for task in purges(office)] == [("failed", "cancelled")]
+
+
+def test_a_job_that_is_run_anew_is_purged_anew(office: Office) -> None:
+    office.add(on_success="purge")
+    office.work()
+    office.vault.tasks.retry("fix", force=True)
+    office.work()
+    assert office.vault.timeline("fix").head is None
+    (task,) = purges(office)
+    assert task.state == "completed"
+    assert task.result["dropped"] > 0
 
 
 def test_what_has_come_into_the_place_of_a_purged_job_stays(

@@ -5,6 +5,7 @@ to look at it and to resume it. What `can_resume` says and what `resume` does ar
 over the same look. Of two who resume the same job one wins, the other gets `Conflict`.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -218,15 +219,25 @@ class Jobs:
             raise NotFound(f"nothing is saved of job {job.id!r}")
         if job.state in ("queued", "waiting"):
             self.vault.tasks.cancel(job.id)
-        self.vault.timeline(job.lineage).delete()
+        self._let_go(job)
         return job
 
     def clean(self) -> list[str]:
         """Delete what was saved of jobs whose time has passed; their ids."""
         late = [job for job in self.find() if self._is_late(job)]
         for job in late:
-            self.vault.timeline(job.lineage).delete()
+            self._let_go(job)
         return [job.id for job in late]
+
+    def _let_go(self, job: Job) -> None:
+        self.vault.timeline(job.lineage).delete()
+        self.let_stay(job.id)
+
+    def let_stay(self, id: str) -> None:
+        """Let the purge not be waited for that would have followed on the success of a job."""
+        with contextlib.suppress(NotFound, Conflict):
+            if self.vault.tasks.get(specs.purge_id(id)).state == "pending":
+                self.vault.tasks.cancel(specs.purge_id(id))
 
     def _is_late(self, job: Job) -> bool:
         is_over = job.state not in ("queued", "active", "waiting", "succeeded")

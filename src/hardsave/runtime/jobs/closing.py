@@ -1,27 +1,28 @@
 """The end of a job of which nothing is to stay: its purge, as work that survives.
 
-Contract. That a job has succeeded, and what was asked for then, is in the ledger, and on its
-timeline for as long as that is there. Whichever worker reads of the end adds a task for the purge
-and carries it out: again after a while if it does not work, until its tries are used. A worker
-that dies over it leaves it to the next, whatever it was in the middle of. One that begins looks at
-the timelines, too: a task may have been forgotten before anybody came, or have used its tries.
+Contract. Whoever begins with such a job adds the task of its purge first, which waits for the job
+in the ledger: it is due with the very commit that completes the job, whoever lives to see that,
+and also if the job is forgotten then. Whichever worker finds it due carries it out: again after a
+while if it does not work, until its tries are used, and once more whenever a worker starts. A
+worker that dies over it leaves it to the next, whatever it was in the middle of. So nobody has to
+look for what was left: what a worker reads when it starts does not grow with what is completed.
 """
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Mapping
 from typing import Any
 
-from hardsave.errors import NotFound
-from hardsave.objects.hashing import digest
+from hardsave.errors import Conflict, NotFound
 from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs import standing
 from hardsave.runtime.jobs.book import Jobs
 from hardsave.runtime.jobs.spec import Spec
-from hardsave.runtime.jobs.standing import Saved
 from hardsave.tasks.task import Task
 
 TRIES = 10
 ANOTHERS = "what is saved there is not of that job any more"
 PRIORITY = 2**61  # before any job, and after the callbacks: for those somebody waits
+
+_PAGE = 500
 
 
 def is_closing(task: Task) -> bool:
@@ -36,43 +37,34 @@ class Closing:
         self._jobs = jobs
         self._vault = jobs.vault
 
-    def want(self, id: str, spec: Spec, end: str) -> Task | None:
-        """Add the task for a job that has succeeded; None if it is to be kept. `end` tells one end
-        from another, so that the task is added once however often it is read of."""
+    def want(self, id: str, spec: Spec) -> None:
+        """A job is about to be worked on: have the task that waits for its end, if all is to go."""
         if spec.on_success != "purge":
-            return None
-        return self._vault.tasks.add(
-            f"{id}/purge-{digest(end.encode())[:4].hex()}",
+            return
+        tasks = self._vault.tasks
+        task = tasks.add(
+            specs.purge_id(id),
             f"purge what was saved of job {id}",
-            key=f"{specs.KEY}:{id}:purge:{end}",
+            key=f"{specs.KEY}:{id}:purge",
             max_attempts=TRIES,
             priority=PRIORITY,
+            after=[id],
             metadata={specs.KEY: {"purge_of": spec.lineage}},
         )
+        if task.state not in ("pending", "in_progress"):  # of an earlier end
+            tasks.retry(task.id, force=True)
+        if spec.resumed is not None:
+            self._jobs.let_stay(spec.resumed.from_job)
 
     def catch_up(self) -> None:
-        """Look for what nobody has purged."""
-        for saved in self._left():
-            task = self.want(str(saved.id), saved.spec, self._end(saved))
-            if task is not None and task.state == "failed" and task.error != "cancelled":
-                self._vault.tasks.retry(task.id)
-
-    def _left(self) -> Iterator[Saved]:
-        for line in self._vault.timelines():
-            head = line.head
-            if head is None or head.status != "completed":
-                continue
-            saved = standing.saved(head)
-            if saved is not None and saved.spec.on_success == "purge" and self._is_meant(line.name):
-                yield saved
-
-    def _end(self, saved: Saved) -> str:
-        """What its end is known by: the time of it, while the ledger has that."""
-        try:
-            ended_at = self._vault.tasks.get(str(saved.id)).ended_at
-        except NotFound:
-            ended_at = None
-        return saved.checkpoint if ended_at is None else ended_at.isoformat()
+        """Try once more what has used its tries."""
+        after: str | None = None
+        while page := self._vault.tasks.find(state="failed", limit=_PAGE, after=after):
+            for task in filter(is_closing, page):
+                if task.error != "cancelled":
+                    with contextlib.suppress(Conflict):  # another worker was faster
+                        self._vault.tasks.retry(task.id)
+            after = page[-1].id
 
     def carry_out(self, task: Task) -> Any:
         """Purge what a job has left. What has come into its place meanwhile stays."""

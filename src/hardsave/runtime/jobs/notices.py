@@ -6,7 +6,7 @@ made from the end, so it is added once however often the end is read. A notice i
 any other task: by one worker at a time, again after a while if nobody has answered, until its
 tries are used. A worker that dies over it leaves it to the next. So a receiver may hear the same
 twice, and knows it by its `Idempotency-Key`; it is never forgotten. What is to be purged with the
-end of a job goes the same way: see `closing`.
+end of a job is carried out by the same hands: see `closing`.
 """
 
 import contextlib
@@ -74,11 +74,11 @@ class Notices:
                 self._tasks.bookmark(_READER, self._through)
 
     def catch_up(self) -> None:
-        """Add what the ledger has no word of any more."""
+        """Try once more what others have given up."""
         self._closing.catch_up()
 
     def _write_of(self, id: str) -> bool:
-        """Whether there was something to be done, and nobody had written it."""
+        """Whether there was somebody to tell, and nobody had written it."""
         try:
             task = self._tasks.get(id)
         except NotFound:
@@ -86,12 +86,8 @@ class Notices:
         asked = standing.queued(task)
         if asked is None or task.state not in ("completed", "failed") or task.ended_at is None:
             return False
-        spec, end = asked[0], task.ended_at
-        purge = None
-        if task.state == "completed":
-            purge = self._closing.want(id, spec, end.isoformat())
-        told = spec.callback is not None and self._write_notice(task, end, spec.callback)
-        return told or (purge is not None and purge.is_new)
+        url = asked[0].callback
+        return url is not None and self._write_notice(task, task.ended_at, url)
 
     def _write_notice(self, task: Task, end: datetime, url: str) -> bool:
         id = task.id
@@ -190,7 +186,7 @@ class Messenger:
                 log(__name__).exception("callbacks cannot be told for now; it is tried again")
 
     def _catch_up(self) -> None:
-        """Once, after what somebody waits for: it looks at every timeline."""
+        """Once, after what somebody waits for."""
         if not self._has_caught_up:
             self._notices.catch_up()
             self._has_caught_up = True

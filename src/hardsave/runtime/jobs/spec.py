@@ -46,6 +46,11 @@ def parse(id: str) -> JobId:
     return JobId(id) if found is None else JobId(found["lineage"], int(found["number"]))
 
 
+def purge_id(id: str) -> str:
+    """The task that purges what a job has left."""
+    return f"{id}/purge"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resumed:
     """Where a job was taken up again."""

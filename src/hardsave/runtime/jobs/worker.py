@@ -27,7 +27,7 @@ from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime import loop
-from hardsave.runtime.jobs import notices, standing
+from hardsave.runtime.jobs import closing, notices, standing
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.book import Jobs
 from hardsave.runtime.jobs.crew import Hand
@@ -78,6 +78,7 @@ class Worker:
         those that jobs may name, and that a resumed one goes on with. A model that may never
         answer wants `model_settings={"timeout": seconds}`."""
         self._jobs = jobs
+        self._closing = closing.Closing(jobs)
         self._agents = dict(agents)
         self._deps = deps
         self._models = dict(models or {})
@@ -152,6 +153,7 @@ class Worker:
         job = self._jobs.get(str(id))
         if job.id != attempt.id:
             raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
+        self._closing.want(job.id, spec)
         outcome = self._answered(attempt, job, spec, id)
         return _storable(outcome.output)
 
