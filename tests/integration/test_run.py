@@ -177,6 +177,41 @@ def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
     assert missed["why"] == "the process beside the agent was killed"
 
 
+def test_log_status_and_doctor_tell_the_same_of_an_agent_that_goes_on_alone(stage: Stage) -> None:
+    agent = stage.start("touch on; while [ ! -e ../go ]; do sleep 0.05; done; echo late > out")
+    stage.wait_for((stage.work / "on").exists)
+    stage.wait_for(lambda: stage.snapshots()[-1] == {"on": b""})
+    for pid in stage.residents():
+        os.kill(pid, signal.SIGKILL)
+    stage.wait_for(lambda: stage.residents() == [])
+    alone = f"the agent, process {agent.pid}, goes on without it"
+    whole = f"was killed, and {alone}"
+
+    def told(command: str) -> str:
+        done = stage.hardsave(command)
+        return " ".join((done.stdout + done.stderr).split())
+
+    for command in ("log", "status", "doctor"):  # nothing is lost yet
+        assert whole in told(command)
+        assert "NOT saved" not in told(command)
+    stage.hardsave("save", "--timeline", "by-hand")  # which leaves the agent as it is
+    (stage.work / "more").touch()
+    for command in ("log", "status", "doctor"):
+        assert f"since by-hand:1 is NOT saved: the process beside the agent {whole}" in told(
+            command
+        )
+    (stage.work.parent / "go").touch()
+    assert agent.wait(timeout=LIMIT) == 0
+    for command in ("log", "status", "doctor"):
+        assert "since by-hand:1 is NOT saved: the process beside" in told(command)
+        assert alone not in told(command)
+    stage.hardsave("save", "--timeline", "by-hand")  # has it all, and tells of it
+    for command in ("log", "status", "doctor"):
+        assert "was killed" not in told(command)
+    newest, *_ = json.loads(stage.hardsave("log", "--timeline", "by-hand", "--json").stdout)
+    assert newest["metadata"]["missed"][0]["why"] == "the process beside the agent was killed"
+
+
 def test_what_cannot_be_saved_is_told_to_whoever_looks(stage: Stage) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, before[1]))  # no file may grow beyond that

@@ -161,7 +161,7 @@ def save(
     if is_there(vault, id):
         return False
     name = _timeline(agent, event, environment)
-    notes = _notes(place)
+    notes = _notes(place, name)
     unsaved = [note for note in notes if not _is_in(vault, note)]
     about = event.metadata(agent.name) | spool.listed(unsaved)
     made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
@@ -172,10 +172,10 @@ def save(
     return True
 
 
-def _notes(place: Path) -> list[spool.Note]:
+def _notes(place: Path, timeline: str) -> list[spool.Note]:
     """What was missed. If that cannot be read, it keeps nobody from saving."""
     try:
-        return spool.missed(place)
+        return spool.to_tell(place, timeline)
     except OSError as error:
         log(__name__).warning("what was missed before cannot be read: %s", error)
         return []

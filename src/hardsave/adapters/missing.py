@@ -1,8 +1,8 @@
 """What the process beside an agent could not save: noted where the notes of hooks are.
 
 The note is there from the first save on and removed at the end, so that one that was killed leaves
-it behind without having to do anything for it. While it stands, it names the last checkpoint that
-was made: a person who looks is told what came after it.
+it behind without having to do anything for it. It names the agent: while that goes on with nobody
+beside it, no save of anybody else's ends the note.
 """
 
 import time
@@ -14,28 +14,30 @@ from typing import Any
 from hardsave.adapters import spool
 from hardsave.errors import Unavailable
 from hardsave.logs import log
+from hardsave.stores.processes import started
 
 
 class RunMisses:
     """Of one `hardsave run`. What cannot even be noted is logged."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, timeline: str = "", agent: int | None = None) -> None:
         self._place = place
+        self._timeline = timeline
+        self._agent = [] if agent is None else [agent, started(agent)]
         self._name = f"{time.time_ns()}-run"
-        self._saved = ""
         self._tries = 0
         self._told: list[spool.Note] = []
 
     def about(self) -> Mapping[str, Any]:
         """What the next checkpoint tells: what anybody has missed here."""
         with _logged():
-            self._told = spool.missed(self._place)
+            self._told = spool.to_tell(self._place, self._timeline)
         return spool.listed(self._told)
 
     def saved(self, checkpoint: str) -> None:
         """A checkpoint has told it. From here on we are at work on the next."""
         told, self._told = self._told, []
-        self._saved, self._tries = checkpoint, 0
+        self._tries = 0
         for note in told:
             with _logged():
                 spool.end(note)
@@ -53,7 +55,12 @@ class RunMisses:
                 spool.end(self._begun())
 
     def _begun(self) -> spool.Note:
-        about = {"hook": spool.RUN, "at": time.time(), "saved": self._saved}
+        about = {
+            "hook": spool.RUN,
+            "at": time.time(),
+            "timeline": self._timeline,
+            "agent_process": self._agent,
+        }
         tries = {"count": self._tries} if self._tries else {}
         return spool.begin(self._place, self._name, {**about, **tries})
 
@@ -83,9 +90,11 @@ class NoMisses:
         pass
 
 
-def of_a_run(environment: Mapping[str, str], project: Path) -> RunMisses | NoMisses:
+def of_a_run(
+    environment: Mapping[str, str], project: Path, timeline: str, agent: int
+) -> RunMisses | NoMisses:
     """For the process beside an agent that works in a project."""
     try:
-        return RunMisses(spool.folder(environment, project))
+        return RunMisses(spool.folder(environment, project), timeline, agent)
     except Unavailable:
         return NoMisses()

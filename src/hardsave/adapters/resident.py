@@ -19,7 +19,7 @@ def _desk(vault: hardsave.Vault, task: Task) -> HookDesk:
 
 
 def _misses(task: Task) -> Misses:
-    return of_a_run(os.environ, Path(task.workspace))
+    return of_a_run(os.environ, Path(task.workspace), task.timeline, task.agent)
 
 
 if __name__ == "__main__":

@@ -40,11 +40,21 @@ class Note(NamedTuple):
     @property
     def is_under_way(self) -> bool:
         """Whether the process that took it up still works at it."""
-        pid = self.about.get("pid")
-        if self.about.get("why") is not None or not isinstance(pid, int):
-            return False
-        began = self.about.get("began")
-        return started(pid) in (began, UNKNOWN) if began else is_there(pid)
+        return self.about.get("why") is None and self._is_held
+
+    @property
+    def left_alone(self) -> int | None:
+        """The agent that goes on with nobody beside it, by its process; None if there is none."""
+        told = self.about.get("agent_process")
+        if self._is_held or not isinstance(told, list) or len(told) != 2:
+            return None
+        pid, began = told
+        return pid if _lives(pid, began) else None
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether the process that has written it is still there, and may see to it."""
+        return _lives(self.about.get("pid"), self.about.get("began"))
 
 
 def folder(environment: Mapping[str, str], project: Path) -> Path:
@@ -95,6 +105,16 @@ def missed(place: Path) -> list[Note]:
     return found if counted is None else [*found, Note(place, counted)]
 
 
+def to_tell(place: Path, timeline: str | None = None) -> list[Note]:
+    """What a checkpoint tells, after which it is done with. Of an agent that goes on with nobody
+    beside it, only a hook of its own can say that it is saved again: one on its timeline."""
+    return [
+        note
+        for note in missed(place)
+        if note.left_alone is None or (timeline and note.about.get("timeline") == timeline)
+    ]
+
+
 def listed(notes: Sequence[Note]) -> dict[str, Any]:
     """What the metadata of the next checkpoint says about them; nothing about none."""
     if not notes:
@@ -105,6 +125,12 @@ def listed(notes: Sequence[Note]) -> dict[str, Any]:
 def count(notes: Sequence[Note]) -> int:
     """How many saves they are about. A run has one note for all that it has tried in vain."""
     return sum(_tries(note.about) for note in notes)
+
+
+def _lives(pid: object, began: object) -> bool:
+    if not isinstance(pid, int):
+        return False
+    return started(pid) in (began, UNKNOWN) if began else is_there(pid)
 
 
 def _tries(about: Mapping[str, Any]) -> int:

@@ -16,7 +16,7 @@ from hardsave import config
 from hardsave.cli import choice
 from hardsave.cli.choice import Standing
 from hardsave.cli.output import Output
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs
 from hardsave.vault import projects
 
@@ -147,6 +147,14 @@ class Session:
         here = Path.cwd().resolve()
         known = [each.workspace for each in self.standing if each.workspace is not None]
         return choice.workspace(here, projects.root(os.environ, here), known)
+
+    @property
+    def ground(self) -> Path:
+        """The workspace; if there is no store to ask, where it would begin."""
+        try:
+            return self.directory
+        except HardsaveError:
+            return projects.root(os.environ, Path.cwd())
 
     @cached_property
     def base(self) -> hardsave.Checkpoint | None:

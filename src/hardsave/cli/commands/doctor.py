@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave.cli import findings, probe, words
+from hardsave.adapters import spool
+from hardsave.cli import findings, probe, unsaved, words
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit, in_our_words
 from hardsave.cli.findings import Finding
 from hardsave.cli.session import Session
 from hardsave.errors import Corrupt, HardsaveError
-from hardsave.vault import projects
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _file_system(what: str, session: Session) -> Finding:
         listed = Path("/proc/self/mountinfo").read_bytes()
     except FileNotFoundError:
         return Finding(what, "ok", "this system does not list them")
-    return findings.file_system(what, mounts.kind_under(bytes(_directory(session)), listed))
+    return findings.file_system(what, mounts.kind_under(bytes(session.ground), listed))
 
 
 def _watches(what: str, session: Session) -> Finding:
@@ -158,22 +158,16 @@ def _workspace(what: str, session: Session) -> Finding:
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
-def _directory(session: Session) -> Path:
-    """The workspace; without a store to ask, where it would begin."""
-    try:
-        return session.directory
-    except HardsaveError:
-        return projects.root(os.environ, Path.cwd())
-
-
 def _missed(what: str, session: Session) -> Finding:
-    from hardsave.adapters import spool
-
-    missed = spool.missed(spool.folder(os.environ, _directory(session)))
-    if not missed:
+    found = unsaved.look(session)
+    if found is None:
         return Finding(what, "ok", "none was missed")
-    message = f"{words.count(spool.count(missed), 'save')} missed, the last: {missed[-1].why}"
-    return Finding(what, "warning", message, "the next checkpoint of a hook or a run lists them")
+    if unsaved.alone(found.notes) is not None:
+        remedy = "hardsave save; start the agent anew with 'hardsave run' to have it saved again"
+    else:
+        remedy = "hardsave save; it lists what was missed, or the next hook or run does"
+    count = words.count(spool.count(found.notes), "save")
+    return Finding(what, "warning", f"{count} missed: {unsaved.sentence(found)}", remedy)
 
 
 def _resident(what: str, session: Session) -> Finding:
@@ -198,7 +192,7 @@ def _hooks(name: str) -> "Look":
         agent = agents.named(name)
         assert agent is not None
         users = install.settings_file(agent, os.environ, None)
-        own = install.settings_file(agent, os.environ, _directory(session))
+        own = install.settings_file(agent, os.environ, session.ground)
         files = [path for path in (users, own) if path is not None]
         return findings.hooks(
             what,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import data, words
+from hardsave.cli import data, unsaved, words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 
@@ -43,13 +43,14 @@ def save(
     session.may_save_here()
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
-    with session.out.busy("saving"):
+    with session.out.busy("saving"), unsaved.told(session) as missed:
         saved = session.line.snapshot(
             workspace,
             name=name,
             kind="manual",
             status=status or (NOTHING_RUNS if head is None else head.status),
             description=message,
+            metadata=missed,
         )
     session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
     if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
