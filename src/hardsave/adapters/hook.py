@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,14 +18,16 @@ from hardsave import config
 from hardsave.adapters import agents, events, lines, spool
 from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
-from hardsave.adapters.transcripts import EMPTY, Mark, Reading, read
+from hardsave.adapters.transcripts import EMPTY, Mark, Reading, pieces, tail
 from hardsave.adapters.warning import warning
-from hardsave.errors import Conflict, HardsaveError, Unavailable
+from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
+from hardsave.vault.parts import Parts
 
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01
+_LAST_BYTES = 256 * 1024  # of a transcript, in which its last answer is looked for
 
 
 Opened = Callable[[Path], AbstractContextManager[hardsave.Vault]]
@@ -226,51 +229,91 @@ def _put(
     if event.transcript is None or is_aside:
         return line.snapshot(**how)  # the conversation stays as the last hook has left it
     try:
-        found = _conversation(agent, event, known or EMPTY)
-    except (OSError, ValueError) as error:  # it is not there for us, or cannot be a path at all
+        return _told(line, agent, event, known, how)
+    except (_Unreadable, Unstorable) as error:  # not there for us, or longer than may be stored
         line.snapshot(**how)
-        why = f"the transcript cannot be read, so only files were saved: {error}"
+        why = f"the transcript cannot be read or stored, so only files were saved: {error}"
         raise Unavailable(why) from error
-    transcript = {
-        "agent": agent.name,
-        "session": event.session,
-        "path": event.transcript,
-        "offset": found.mark.offset,
-        "sha256": found.mark.sha256,
-        "pending": event.pending,
-        **({} if event.upcoming is None else {"upcoming": event.upcoming}),
-        **({"batch": list(event.batch)} if event.batch else {}),
-    }
-    new = {
-        "transcript": transcript,
-        "messages": agent.lines.messages(found.lines),
-        "lines": found.lines,
-    }
-    if known is not None and found.goes_on:
-        return line.append(new, **how)
-    return line.save(new, **how)
 
 
-def _conversation(
+class _Unreadable(Exception):
+    """A transcript that is there, and none for us; or that cannot be a path at all."""
+
+
+def _told(
+    line: hardsave.Timeline,
+    agent: Agent,
+    event: Event,
+    known: Mark | None,
+    how: dict[str, Any],
+) -> hardsave.Checkpoint:
+    """A conversation as it is by now. A first hook may find a very long one: it is read and stored
+    piece by piece, and makes one checkpoint all the same."""
+    with _read():
+        _await(agent, event, known or EMPTY)
+        begun = _pieces(event, known or EMPTY)
+        first = next(begun)
+    goes_on = known is not None and first.goes_on
+    read = [chain([first], begun)]  # once, and then anew
+
+    def again() -> Iterator[dict[str, Any]]:
+        return _parts(agent, event, read.pop() if read else _pieces(event, known or EMPTY))
+
+    return line.save(Parts(again, goes_on), **how)
+
+
+def _parts(agent: Agent, event: Event, found: Iterator[Reading]) -> Iterator[dict[str, Any]]:
+    with _read():
+        for piece in found:
+            yield {
+                "transcript": {
+                    "agent": agent.name,
+                    "session": event.session,
+                    "path": event.transcript,
+                    "offset": piece.mark.offset,
+                    "sha256": piece.mark.sha256,
+                    "pending": event.pending,
+                    **({} if event.upcoming is None else {"upcoming": event.upcoming}),
+                    **({"batch": list(event.batch)} if event.batch else {}),
+                },
+                "messages": agent.lines.messages(piece.lines),
+                "lines": piece.lines,
+            }
+
+
+def _pieces(event: Event, known: Mark) -> Iterator[Reading]:
+    assert event.transcript is not None
+    return pieces(Path(event.transcript), known)
+
+
+@contextmanager
+def _read() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise _Unreadable(str(error)) from error
+
+
+def _await(
     agent: Agent,
     event: Event,
     known: Mark,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Reading:
-    """What the transcript has by now; with an answer that the agent is about to write there."""
-    assert event.transcript is not None
+) -> None:
+    """Until the transcript has an answer that the agent is about to write there; not for long."""
     end = clock() + agent.late_seconds
-    while True:
-        found = read(Path(event.transcript), known)
-        if clock() >= end or _has(agent, found, event.answer):
-            return found
+    while event.answer and clock() < end and not _has(agent, event, known):
         sleep(_LOOK_SECONDS)
 
 
-def _has(agent: Agent, found: Reading, answer: str) -> bool:
-    return not answer or lines.has_said(agent.lines.messages(found.lines), answer)
+def _has(agent: Agent, event: Event, known: Mark) -> bool:
+    """Whether an answer stands at the end, behind what is known: it may have been given before."""
+    assert event.transcript is not None
+    length = _LAST_BYTES + 8 * len(event.answer)  # an escape takes six bytes
+    last = tail(Path(event.transcript), known.offset, length)
+    return lines.has_said(agent.lines.messages(last), event.answer)
 
 
 def _known(head: hardsave.Checkpoint | None, event: Event) -> Mark | None:

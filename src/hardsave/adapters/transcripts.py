@@ -8,11 +8,15 @@ later has found the same moment.
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+PIECE_BYTES = 4 << 20
 _CHUNK = 1 << 20
 
 
@@ -38,24 +42,67 @@ class Reading(NamedTuple):
 
 def read(path: Path, known: Mark = EMPTY) -> Reading:
     """The whole lines of a transcript after the part that is known; no file is an empty one."""
+    *others, last = pieces(path, known)
+    lines = [line for piece in (*others, last) for line in piece.lines]
+    return last._replace(lines=lines)
+
+
+def pieces(path: Path, known: Mark = EMPTY) -> Iterator[Reading]:
+    """The same, so much at a time that it can be held: at least one, each with the mark that it
+    leads to. A line that is longer than that comes whole."""
     try:
         file = _opened(path)
     except FileNotFoundError:
-        return Reading(EMPTY, [], goes_on=known == EMPTY)
+        yield Reading(EMPTY, [], goes_on=known == EMPTY)
+        return
     with file:
-        digest, left = sha256(), known.offset
-        while left and (chunk := file.read(min(left, _CHUNK))):
-            digest.update(chunk)
-            left -= len(chunk)
-        goes_on = left == 0 and digest.hexdigest() == known.sha256
-        if not goes_on:
-            digest = sha256()
-            file.seek(0)
-        new = file.read()
-    whole = new[: new.rfind(b"\n") + 1]  # the last line may be half written
-    digest.update(whole)
-    offset = (known.offset if goes_on else 0) + len(whole)
-    return Reading(Mark(offset, digest.hexdigest()), to_lines(whole), goes_on)
+        digest = _same_beginning(file, known)
+        goes_on, offset = digest is not None, known.offset if digest is not None else 0
+        digest = digest or sha256()
+        file.seek(offset)
+        for whole in _whole_lines(file):
+            digest.update(whole)
+            offset += len(whole)
+            yield Reading(Mark(offset, digest.hexdigest()), to_lines(whole), goes_on)
+
+
+def _same_beginning(file: BinaryIO, known: Mark) -> "_Hash | None":
+    """The hash of a file's beginning, if that is what was known."""
+    digest, left = sha256(), known.offset
+    while left and (chunk := file.read(min(left, _CHUNK))):
+        digest.update(chunk)
+        left -= len(chunk)
+    return digest if left == 0 and digest.hexdigest() == known.sha256 else None
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The rest of a file, as it is at its end: the last line may be half written. Nothing is one
+    piece, too."""
+    held: list[bytes] = []
+    is_any = False
+    while chunk := file.read(PIECE_BYTES):
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*held, chunk[:end]))
+            held, is_any = [], True
+        held.append(chunk[end:])
+    if not is_any:
+        yield b""
+
+
+def tail(path: Path, start: int, limit: int) -> list[bytes]:
+    """The last whole lines of a transcript from a place on, within so many bytes."""
+    try:
+        file = _opened(path)
+    except FileNotFoundError:
+        return []
+    with file:
+        end = file.seek(0, os.SEEK_END)
+        at = file.seek(max(start, end - limit))
+        data = file.read(limit)
+    if at > start:  # it may begin in the midst of a line
+        data = data[data.find(b"\n") + 1 :]
+    return to_lines(data)
 
 
 def beginning(path: Path, mark: Mark) -> bytes | None:

@@ -24,6 +24,8 @@ from hardsave.timeline.refs import to_text
 from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
+from hardsave.vault.parts import Parts
+from hardsave.vault.pin import Pin
 
 if TYPE_CHECKING:
     from hardsave.vault.capturing import Taken, Taking
@@ -70,6 +72,8 @@ class Saving:
     def save(
         self, state: Any, about: About, expect: Expected, files: "Taking | None" = None
     ) -> CheckpointRecord:
+        if isinstance(state, Parts):
+            return self._in_parts(state, about, expect, files)
         return self._write(lambda base: self._saved(state), about, expect, files)
 
     def append(
@@ -82,6 +86,23 @@ class Saving:
         if expect is None:
             self._refuse_to_repeat()
         return self._write(lambda base: self._grown(dict(delta), base), about, expect, files)
+
+    def _in_parts(
+        self, parts: Parts, about: About, expect: Expected, files: "Taking | None"
+    ) -> CheckpointRecord:
+        if expect is None and parts.goes_on:
+            self._refuse_to_repeat()
+        pin = Pin(self._context, "save")
+
+        def build(base: TimelineRecord | None) -> tuple[Hash, Out]:
+            if not parts.goes_on:
+                self._growth, self._grown_on = self._growing(None), None
+            return parts.grown(lambda part: self._grown(part, base), pin.put)
+
+        try:
+            return self._write(build, about, expect, files)
+        finally:
+            pin.give_back()
 
     def carry(self, about: About, expect: Expected, files: "Taking") -> CheckpointRecord:
         """Save files beside the state that the head has; None if there is no head."""
@@ -221,10 +242,13 @@ class Saving:
         if self._growth is None:
             head = None if base is None or base.head is None else base.head
             root = None if head is None else self._context.history.at(head).root
-            objects = self._context.objects
-            self._growth = Growth(objects.builder, objects.verbatim, root)
+            self._growth = self._growing(root)
             self._grown_on = root
         return self._growth.append(delta)
+
+    def _growing(self, root: Hash | None) -> Growth:
+        objects = self._context.objects
+        return Growth(objects.builder, objects.verbatim, root)
 
     def about(
         self,

@@ -10,7 +10,7 @@ from hardsave.adapters import claude_lines, hook, lines
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
 from hardsave.adapters.events import Event, parse
 from hardsave.adapters.lines import Moment, cut
-from hardsave.adapters.transcripts import EMPTY
+from hardsave.adapters.transcripts import EMPTY, read
 
 SESSION = "s"
 
@@ -92,8 +92,7 @@ def test_an_answer_is_waited_for_until_it_is_written(tmp_path: Path) -> None:
         with path.open("a") as file:
             file.write(later.pop(0) + "\n")
 
-    found = hook._conversation(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: 0, sleep=sleep)
-    assert len(found.lines) == 3
+    hook._await(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: 0, sleep=sleep)
     assert later == []
 
 
@@ -104,9 +103,7 @@ def test_nobody_waits_long_for_an_answer_that_does_not_come(tmp_path: Path) -> N
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    event = stopped(path)
-    found = hook._conversation(CLAUDE_CODE, event, EMPTY, clock=lambda: now[0], sleep=sleep)
-    assert len(found.lines) == 1
+    hook._await(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: now[0], sleep=sleep)
     assert CLAUDE_CODE.late_seconds <= now[0] < CLAUDE_CODE.late_seconds + 0.1
 
 
@@ -115,8 +112,19 @@ def test_nobody_waits_for_what_is_not_late(tmp_path: Path, agent: Any, answer: s
     def sleep(_: float) -> None:
         raise AssertionError
 
-    event = stopped(tmp_path / "none", answer)
-    assert hook._conversation(agent, event, EMPTY, clock=lambda: 0, sleep=sleep).lines == []
+    hook._await(agent, stopped(tmp_path / "none", answer), EMPTY, clock=lambda: 0, sleep=sleep)
+
+
+def test_an_answer_that_was_given_before_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    path, now = tmp_path / "t.jsonl", [0.0]
+    path.write_text(line("assistant", text("All done.")) + "\n")
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    known = read(path).mark
+    hook._await(CLAUDE_CODE, stopped(path), known, clock=lambda: now[0], sleep=sleep)
+    assert now[0] >= CLAUDE_CODE.late_seconds
 
 
 def test_what_was_said_is_known_in_every_form() -> None:

@@ -148,7 +148,7 @@ def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
     hook.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
     assert found["level"] == "warning"
-    assert found["message"].startswith("1 save missed, the last: not the words of a hook")
+    assert found["message"].startswith("1 save missed: what has changed here is NOT saved: not the")
 
 
 def test_a_hook_whose_python_is_gone_is_found() -> None:
