@@ -93,12 +93,13 @@ def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
     if any(form in os.fsencode(store) for form in forms):
         yield f"the path of the store, {store}: it is called after the project's directory"
     for path in sorted(store.parent.glob(f"{glob.escape(store.name)}-*")):
-        if path.is_symlink():
-            continue  # nobody's of ours
-        if path.name.endswith(_LOG) and path.stat().st_size > _LARGEST:
+        if path.name.endswith(_LOG) and _size(path) > _LARGEST:
             yield f"{path} may have it, and is too large to be looked through: delete it"
         data = _read(path)
         if data is None or not any(form in data for form in forms):
+            continue
+        if path.is_symlink():  # somebody's own, which we have written to at most
+            yield f"{path}, which leads to {os.path.realpath(path)}: take it out there"
             continue
         if path.name.endswith(_LOG):
             _mask(path, data, forms)
@@ -115,10 +116,17 @@ def _read(path: Path) -> bytes | None:
     if path.name.endswith(_OF_DATABASES):
         return None
     with suppress(OSError):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+        if path.is_file() and path.stat().st_size <= _LARGEST:
             data = path.read_bytes()
             return None if data.startswith(_DATABASE) else data
     return None
+
+
+def _size(path: Path) -> int:
+    """Nothing if it is gone by now, or leads nowhere."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _mask(path: Path, data: bytes, forms: Sequence[bytes]) -> None:
@@ -157,7 +165,7 @@ def _project(folder: Path, text: str, forms: Sequence[bytes]) -> Iterator[str]:
 def _data(own: Path, forms: Sequence[bytes]) -> Iterator[str]:
     home = config.data_directory(os.environ, sys.platform)
     for path in sorted([*(home / _NOTES).glob("*/*"), *(home / _NOTES).glob("*.reserve")]):
-        data = _read(path)
+        data = None if path.is_symlink() else _read(path)
         if data is not None and any(form in data for form in forms):
             _mask(path, data, forms)
     named = {f"{_SESSIONS}/*": "a timeline that a session goes on with is called so"}

@@ -108,6 +108,18 @@ def test_notes_of_hooks_are_masked_and_links_to_nobody_go(folder: Path, tmp_path
     assert json.loads(reserve.read_text())["why"] == IN_JSON
 
 
+def test_a_log_that_somebody_keeps_elsewhere_is_named_and_left(
+    folder: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text(TEXT)
+    (folder / "store.db-run.log").symlink_to(elsewhere)
+    with opened(folder) as vault:
+        (left,) = vault.purge(text=TEXT).left
+    assert left == f"{folder / 'store.db-run.log'}, which leads to {elsewhere}: take it out there"
+    assert elsewhere.read_text() == TEXT
+
+
 def test_what_is_known_of_other_projects_and_sessions_is_named(
     folder: Path, tmp_path: Path
 ) -> None:
