@@ -70,7 +70,7 @@ class CheckpointManager:
         with self._lock:
             saved = None
             while saved is None:
-                saved = self._save(self._line.head, name, data, metadata or {})
+                saved = self._save(self._newest(), name, data, metadata or {})
             checkpoint = self._entry(saved).whole()
             self._tidy()
         self._tell(checkpoint)
@@ -80,7 +80,7 @@ class CheckpointManager:
     def clear(self) -> int:
         """Take all checkpoints away; the numbers go on. How many there were."""
         with self._lock:
-            offset = self._offset(self._line.head)
+            offset = self._offset(self._newest())
             if offset != self._offset(None):  # before it is lost from sight
                 self._numbering.save({"offset": offset}, expect=hardsave.ANY_HEAD)
             count = self._line.clear() if len(self._line) else 0
@@ -100,10 +100,10 @@ class CheckpointManager:
             known: set[str] | None = None
             count = 0
             while given:
-                head = self._line.head
+                newest = self._newest()
                 known = {entry.id for entry in self._entries()} if known is None else known
                 if given[0].id not in known:
-                    if self._save_imported(head, given[0]) is None:
+                    if self._save_imported(newest, given[0]) is None:
                         known = None  # somebody else came first: look again
                         continue
                     known.add(given[0].id)
@@ -183,17 +183,28 @@ class CheckpointManager:
 
     # Parts
 
+    def _newest(self) -> hardsave.Checkpoint | None:
+        """The one with the highest number, which numbering goes on from. Mostly that is the head,
+        but somebody may have rewound the timeline, and what followed is still to be seen."""
+        head = self._line.head  # what is saved next relies on it
+        page = self._line.checkpoints(limit=1)
+        return page[0] if page else head
+
     def _save(
         self,
-        head: hardsave.Checkpoint | None,
+        newest: hardsave.Checkpoint | None,
         name: str,
         data: Any,
         metadata: Any,
         about: Mapping[str, Any] = _NO_METADATA,
     ) -> hardsave.Checkpoint | None:
-        """Save on top of `head`; None if somebody else did so first."""
+        """Save what follows `newest`; None if somebody else did so first."""
         short = fitting(name, names.check_checkpoint)
-        kept = {"offset": self._offset(head), **about, **({} if short == name else {"name": name})}
+        kept = {
+            "offset": self._offset(newest),
+            **about,
+            **({} if short == name else {"name": name}),
+        }
         try:
             return self._line.save(
                 {"data": data, "metadata": metadata}, name=short, kind="automatic", metadata=kept
@@ -202,29 +213,29 @@ class CheckpointManager:
             return None
 
     def _save_imported(
-        self, head: hardsave.Checkpoint | None, given: Checkpoint
+        self, newest: hardsave.Checkpoint | None, given: Checkpoint
     ) -> hardsave.Checkpoint | None:
-        offset, highest = self._numbers(head)
+        offset, highest = self._numbers(newest)
         about = {
             "id": given.id,
             "timestamp": given.timestamp,
             "offset": offset,
             "highest": max(highest, records.number(given.id, self.session_id)),
         }
-        return self._save(head, given.name, given.data, given.metadata, about)
+        return self._save(newest, given.name, given.data, given.metadata, about)
 
-    def _offset(self, head: hardsave.Checkpoint | None) -> int:
+    def _offset(self, newest: hardsave.Checkpoint | None) -> int:
         """How far the next number runs ahead of the timeline's own, which never come twice.
 
         It does after an import: the imported numbers are taken.
         """
-        offset, highest = self._numbers(head)
-        return offset if head is None else max(offset, highest - head.seq)
+        offset, highest = self._numbers(newest)
+        return offset if newest is None else max(offset, highest - newest.seq)
 
-    def _numbers(self, head: hardsave.Checkpoint | None) -> tuple[int, int]:
-        """Offset and highest number, as the latest checkpoint or the latest `clear` noted."""
-        if head is not None:
-            return head.metadata.get("offset", 0), head.metadata.get("highest", 0)
+    def _numbers(self, newest: hardsave.Checkpoint | None) -> tuple[int, int]:
+        """Offset and highest number, as the newest checkpoint or the latest `clear` noted."""
+        if newest is not None:
+            return newest.metadata.get("offset", 0), newest.metadata.get("highest", 0)
         noted = self._numbering.head
         return (0, 0) if noted is None else (noted.read("offset"), 0)
 

@@ -74,7 +74,7 @@ def number(id: str, session_id: str) -> int:
     return int(digits)
 
 
-def check_name(text: str, what: str = "a name") -> None:
+def check_name(text: Any, what: str = "a name") -> None:
     foreign.check(text, str, what)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LONGEST:
@@ -83,10 +83,11 @@ def check_name(text: str, what: str = "a name") -> None:
 
 def _checkpoint(given: Any, which: str) -> Checkpoint:
     foreign.check(given, Mapping, which)
-    data = {"metadata": {}, **given}
-    for key, kind in (("id", str), ("name", str), ("data", dict), ("metadata", dict)):
-        foreign.check(data.get(key), kind, f"the {key} of {which}")
     for key in ("id", "name"):
-        check_name(data[key], f"the {key} of {which}")
-    moment = foreign.moment(data.get("timestamp"), f"the timestamp of {which}")
-    return Checkpoint(data["id"], data["name"], moment, data["data"], data["metadata"])
+        check_name(given.get(key), f"the {key} of {which}")
+    if "data" not in given:
+        raise Misuse(f"{which} has no data")
+    moment = foreign.moment(given.get("timestamp"), f"the timestamp of {which}")
+    # Whatever `create` was given, as it is: what was exported can be imported.
+    metadata = given.get("metadata") or {}
+    return Checkpoint(given["id"], given["name"], moment, given["data"], metadata)
