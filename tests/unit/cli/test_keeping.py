@@ -79,6 +79,19 @@ def test_what_was_exported_can_be_imported_elsewhere_and_taken_back(
     assert run("import", "nothing.hardsave").code == 2
 
 
+def test_an_import_says_what_was_deleted_here_and_how_it_comes_back(
+    run: Run, session_1: Path
+) -> None:
+    run("export", "out.hardsave", "session-1")
+    run("delete", "--whole", "session-1")
+    again = run("import", "out.hardsave")
+    assert (
+        again.out
+        == "0 new checkpoints, 3 were here already; 3 of them are deleted here and stay so\n"
+    )
+    assert "'hardsave undo' takes it back" in again.err
+
+
 def test_retain_shows_then_lets_go(run: Run, session_1: Path) -> None:
     plan = run("retain", "--keep", "1", "--dry-run", "--json").data
     assert [each["ref"] for each in plan["drops"]] == ["session-1:1"]

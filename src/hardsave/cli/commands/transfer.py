@@ -68,6 +68,8 @@ def import_(session: Session, file: str) -> None:
     session.out.result(lambda: _data(done), lambda: _lines(done))
     if done.checkpoints:
         session.out.say("take it back with: hardsave undo --any-timeline")
+    if done.hidden:
+        session.out.say("'hardsave ops' shows what deleted them, and 'hardsave undo' takes it back")
 
 
 def _data(done: "Imported") -> dict[str, Any]:
@@ -76,7 +78,8 @@ def _data(done: "Imported") -> dict[str, Any]:
 
 def _lines(done: "Imported") -> list[str]:
     here = f", {done.skipped:,} were here already" if done.skipped else ""
-    lines = [f"{words.count(done.checkpoints, 'new checkpoint')}{here}"]
+    deleted = f"; {done.hidden:,} of them are deleted here and stay so" if done.hidden else ""
+    lines = [f"{words.count(done.checkpoints, 'new checkpoint')}{here}{deleted}"]
     lines += [f"  {words.shown(name)}" for name in done.timelines]
     lines += [
         f"  {words.shown(old)} has another history here; it came as {words.shown(new)}"
