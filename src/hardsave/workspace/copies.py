@@ -1,17 +1,33 @@
 """Whether what is about to go could come back: its stored copy is read before its only good one
 is replaced or removed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import content
 from hardsave.workspace.content import PART_BYTES, Fetch
+from hardsave.workspace.entries import FILE
+from hardsave.workspace.plan import Step
 
 _AT_ONCE = 64  # of at most `PART_BYTES` each
 
 
-def damaged(contents: Mapping[Hash, int], fetch: Fetch) -> set[Hash]:
+def lacking(steps: Iterable[Step], fetch: Fetch) -> list[bytes]:
+    """Paths of files that steps take away, and of which no sound copy is stored."""
+    going = {step.path: step.before for step in steps if _loses_content(step)}
+    sizes = {each.hash: each.size for each in going.values() if each and each.hash}
+    lost = _damaged(sizes, fetch)
+    return [path for path, entry in going.items() if entry is not None and entry.hash in lost]
+
+
+def _loses_content(step: Step) -> bool:
+    if step.before is None or step.before.type != FILE or step.do == "chmod":
+        return False
+    return step.after is None or step.after.hash != step.before.hash
+
+
+def _damaged(contents: Mapping[Hash, int], fetch: Fetch) -> set[Hash]:
     """Those contents, given with their sizes, that cannot be read as a whole."""
     small = [address for address, size in contents.items() if size <= PART_BYTES]
     found = {

@@ -13,10 +13,9 @@ from functools import partial
 from typing import NamedTuple
 
 from hardsave.errors import Unavailable
-from hardsave.workspace import attributes, disk, swapping
+from hardsave.workspace import attributes, copies, disk, swapping
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 from hardsave.workspace.content import Fetch
-from hardsave.workspace.copies import damaged
 from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.filling import Numbered, fill, in_portions, with_small
@@ -29,6 +28,7 @@ from hardsave.workspace.syncing import synced
 
 _NO_DIRECTORY = {errno.ENOTDIR, errno.ELOOP}
 _OPENED = 0o700
+_PUTS = ("write", "symlink", "link", "chmod")  # for which there may be a file in the making
 _NO_COPY = "what is stored of it is damaged, and nothing could bring it back; run verify"
 
 
@@ -45,13 +45,6 @@ class Restored(NamedTuple):
     done: int
     conflicts: tuple[Conflict, ...]
     kept: tuple[bytes, ...]
-
-
-def _loses_content(step: Step) -> bool:
-    """Whether it takes a file's content away."""
-    if step.before is None or step.before.type != FILE or step.do == "chmod":
-        return False
-    return step.after is None or step.after.hash != step.before.hash
 
 
 class Steps:
@@ -85,12 +78,7 @@ class Steps:
 
     def spare_what_is_not_saved(self) -> None:
         """Leave alone what would go and has no sound copy: nothing could bring it back."""
-        going = {step.path: step.before for step in self._steps if _loses_content(step)}
-        sizes = {each.hash: each.size for each in going.values() if each and each.hash}
-        lost = damaged(sizes, self._fetch)
-        for path, entry in going.items():
-            if entry is not None and entry.hash in lost:
-                self._conflicts[path] = _NO_COPY
+        self._conflicts |= dict.fromkeys(copies.lacking(self._steps, self._fetch), _NO_COPY)
 
     def prepare(self) -> None:
         """Directories, and all contents beside their places. Nothing is replaced yet."""
@@ -131,7 +119,7 @@ class Steps:
     def clean(self) -> None:
         """Remove what an interrupted restore may have left under names of ours."""
         for number, step in enumerate(self._steps):
-            if step.do in ("write", "symlink", "link"):
+            if step.do in _PUTS:
                 where = step.via if step.do == "write" else parent(step.path)
                 self._unlink_temporary(number, where)
 
@@ -140,7 +128,7 @@ class Steps:
         was just about to replace or remove. What `others`, of the same restore, came upon is not
         ours either."""
         for number, step in enumerate(self._steps):
-            if step.do in ("write", "symlink", "link", "remove") and step.before is not None:
+            if step.do in (*_PUTS, "remove") and step.before is not None:
                 self._guarded(number, step, self._settle)
         self.clean()
         if others is not None:
@@ -226,14 +214,20 @@ class Steps:
                     return None
                 if step.before is not None:  # else something may have to be cleared away first
                     self._ground.expect(step, directory)
-            name = self._temporary(number)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            file = os.open(name, flags, 0o600, dir_fd=directory)
-            stack.callback(os.close, file)
-            fill(file, step.after, fetch)
-            if step.before is not None and step.before.type == FILE:
-                self._hand_on(step.path, file)
-            os.fchmod(file, step.after.mode)
+            return self._written(fetch, number, step, directory, stack)
+
+    def _written(
+        self, fetch: Fetch, number: int, step: Step, directory: int, stack: ExitStack
+    ) -> int:
+        """A file in the making, with all that it shall have."""
+        assert step.after is not None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(self._temporary(number), flags, 0o600, dir_fd=directory)
+        stack.callback(os.close, file)
+        fill(file, step.after, fetch)
+        if step.before is not None and step.before.type == FILE:
+            self._hand_on(step.path, file)
+        os.fchmod(file, step.after.mode)
         return file
 
     def _hand_on(self, path: bytes, file: int) -> None:
@@ -304,9 +298,15 @@ class Steps:
                 return
             self._ground.expect(step, directory)
             with reading(last_name(step.path), directory) as file:
-                os.fchmod(file, step.after.mode)
-                os.fsync(file)
-        self._note(step)
+                if os.fstat(file).st_nlink == 1:
+                    os.fchmod(file, step.after.mode)
+                    os.fsync(file)
+                    self._note(step)
+                    return
+            # Its other names lie outside, or where nothing is captured: no mode is changed there.
+            with ExitStack() as stack:
+                os.fsync(self._written(self._fetch, number, step, directory, stack))
+            self._move(number, directory, step, directory)
 
     def _change_mode_of_directory(self, number: int, step: Step) -> None:
         assert step.after is not None

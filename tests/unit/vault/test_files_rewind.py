@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -10,7 +11,7 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.vault.rewind import What
 from hardsave.vault.vault import Vault
-from hardsave.workspace import content
+from hardsave.workspace import content, steps
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -447,3 +448,31 @@ def test_a_file_whose_stored_copy_is_damaged_is_not_replaced_and_not_removed(
     assert (desk.read("a.txt"), desk.read("new.txt"), desk.read("large")) == ("good", "mine", large)
     assert (desk.read("b.txt"), (desk.work / "other").exists()) == ("one", False)
     assert leftovers(desk.work) == []
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_no_mode_is_changed_under_a_name_outside_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_off: bool
+) -> None:
+    """As with a backup of hard links: `cp -al work backup`."""
+    url, work, outside = f"sqlite:///{tmp_path}/s.db", tmp_path / "work", tmp_path / "backup"
+    put(work, "tool", "content")
+    (work / "tool").chmod(0o755)
+    with hardsave.open(url) as vault:
+        vault.timeline("main").save({}, workspace=work)
+        (work / "tool").chmod(0o600)
+        outside.hardlink_to(work / "tool")
+        if cut_off:
+            monkeypatch.setattr(steps.Steps, "_move", mock.Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                vault.timeline("main").rewind("main:1", what="files")
+            monkeypatch.undo()
+            vault.timeline("main").snapshot(work)  # which recovers
+        else:
+            vault.timeline("main").rewind("main:1", what="files")
+        assert oct((work / "tool").stat().st_mode) == "0o100755"
+        assert oct(outside.stat().st_mode) == "0o100600"
+        assert (work / "tool").read_text() == outside.read_text() == "content"
+        assert leftovers(work) == []
+        vault.timeline("main").undo()
+        assert oct((work / "tool").stat().st_mode) == "0o100600"
