@@ -36,7 +36,7 @@ class Project(NamedTuple):
     root: str
     device: int
     inode: int
-    born: int | None  # tells two directories apart that had one inode; None: not known here
+    born: int | None  # tells two directories apart that had one inode; None or 0: it does not
     first_commit: str | None  # None: none yet; empty: it cannot be told
     store: str | None = None  # the URL of another project's, which it was forked from
     formerly: tuple[str, ...] = ()  # where it was before it was moved, oldest first
@@ -261,13 +261,16 @@ def _is_still_there(project: Project) -> bool:
         return False
     except (OSError, ValueError):
         return True
-    if (status.st_dev, status.st_ino) != (project.device, project.inode):
+    if status.st_ino != project.inode:
         return False
     born = _born(Path(project.root), status)
-    return born is None or project.born is None or born == project.born
+    return born == project.born if born and project.born else status.st_dev == project.device
 
 
 def _is_same_directory(one: Project, other: Project) -> bool:
+    """Devices get other numbers when a machine starts: they count where nothing else tells."""
+    if one.born and other.born:
+        return (one.inode, one.born) == (other.inode, other.born)
     return (one.device, one.inode, one.born) == (other.device, other.inode, other.born)
 
 

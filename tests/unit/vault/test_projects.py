@@ -56,6 +56,7 @@ def record(root: Path) -> Path:
     [
         (BASE, "same directory"),
         (BASE._replace(root="/b", first_commit=None), "same directory"),
+        (BASE._replace(device=9, first_commit=None), "same directory"),
         (BASE._replace(born=4), "same history"),
         (BASE._replace(inode=9), "same history"),
         (BASE._replace(inode=9, first_commit="beef"), None),
@@ -65,6 +66,28 @@ def record(root: Path) -> Path:
 )
 def test_what_two_records_have_in_common(other: Project, like: str | None) -> None:
     assert likeness(BASE, other) == likeness(other, BASE) == like
+
+
+def test_where_nothing_else_tells_the_device_does() -> None:
+    """As at the top of a disk: every one of them has the same inode there."""
+    top = Project("/media/disk", 1, 2, 0, None)
+    assert likeness(top, top) == "same directory"
+    assert likeness(top, top._replace(device=9)) is None
+
+
+def test_a_fork_goes_on_with_its_store_after_the_machine_was_started_again(
+    tmp_path: Path, enter: pytest.MonkeyPatch, told_apart: None
+) -> None:
+    (tmp_path / "project").mkdir()
+    saved(tmp_path / "project", 7, enter)
+    store = projects.store_url(os.environ, tmp_path / "project")
+    (tmp_path / "fork").mkdir()
+    assert projects.adopt(os.environ, tmp_path / "fork", store)
+    noted = json.loads(record(tmp_path / "fork").read_text())
+    record(tmp_path / "fork").write_text(json.dumps({**noted, "device": noted["device"] + 1}))
+    assert loaded(tmp_path / "fork", enter) == 7
+    record(tmp_path / "fork").write_text(json.dumps({**noted, "born": noted["born"] + 1}))
+    assert projects.store_url(os.environ, tmp_path / "fork") != store
 
 
 def test_what_is_not_known_makes_nothing_alike() -> None:
