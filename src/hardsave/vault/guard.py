@@ -2,14 +2,14 @@
 
 Contract. When the block is entered, files and state are saved. If it raises, whatever it
 raises, `KeyboardInterrupt` too, what it left behind is saved as a checkpoint with status
-`failed`, and files and head go back to where they were; the exception goes on. Taking back is
-an operation like any other: `undo` brings the failed attempt back.
+`failed`, and files and head go back to where they were; the exception goes on. If that cannot be
+done, or is interrupted in its turn, both errors are told, and what to rewind to. Taking back is an
+operation like any other: `undo` brings the failed attempt back.
 """
 
 from types import TracebackType
 from typing import Any, Protocol
 
-from hardsave.errors import HardsaveError
 from hardsave.logs import log
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
@@ -56,10 +56,10 @@ class Guard:
             return
         try:
             self._take_back(error)
-        except HardsaveError as failure:
+        except BaseException as failure:  # a second Ctrl-C, too
             failure.add_note(f"while taking back what failed with {error!r}")
             log(__name__).error(
-                "the files could not be taken back to %s: %s; rewind to it", self.before.id, failure
+                "the files could not be taken back to %s: %r; rewind to it", self.before.id, failure
             )
             raise failure from error
 

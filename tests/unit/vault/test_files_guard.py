@@ -1,10 +1,12 @@
 """A block of risky work leaves no trace if it fails, but for what it tried."""
 
 import shutil
+from unittest import mock
 
 import pytest
 
 from hardsave.errors import Conflict, HardsaveError
+from hardsave.vault import guard
 from tests.unit.vault.desk import Desk
 
 
@@ -26,11 +28,11 @@ def ready(desk: Desk) -> Desk:
 
 
 def test_a_block_that_succeeds_keeps_what_it_did(ready: Desk) -> None:
-    with ready.line.guard("risky", workspace=ready.work) as guard:
+    with ready.line.guard("risky", workspace=ready.work) as guarded:
         ready.write(a_txt="two")
     assert ready.read("a.txt") == "two"
-    assert guard.before is not None
-    assert (guard.before.name, guard.failed, guard.taken_back) == ("risky", None, None)
+    assert guarded.before is not None
+    assert (guarded.before.name, guarded.failed, guarded.taken_back) == ("risky", None, None)
     assert ready.log() == []
     assert ready.line.load() == {"turn": 1}
 
@@ -38,10 +40,10 @@ def test_a_block_that_succeeds_keeps_what_it_did(ready: Desk) -> None:
 @pytest.mark.parametrize("error", [Risky("oh"), KeyboardInterrupt(), SystemExit(3)])
 def test_whatever_is_raised_takes_everything_back(ready: Desk, error: BaseException) -> None:
     before = ready.seen()
-    guard = ready.line.guard(workspace=ready.work)
+    guarded = ready.line.guard(workspace=ready.work)
 
     def work() -> None:
-        with guard:
+        with guarded:
             ready.write(a_txt="half done", new="n")
             shutil.rmtree(ready.work / "sub")
             ready.line.save({"turn": 2}, workspace=ready.work)
@@ -51,9 +53,9 @@ def test_whatever_is_raised_takes_everything_back(ready: Desk, error: BaseExcept
         work()
     assert raised.value is error
     assert (ready.seen(), ready.line.load()) == (before, {"turn": 1})
-    assert guard.failed is not None
-    assert (guard.failed.status, guard.failed.read()) == ("failed", {"turn": 2})
-    assert guard.failed.description.startswith(type(error).__name__)
+    assert guarded.failed is not None
+    assert (guarded.failed.status, guarded.failed.read()) == ("failed", {"turn": 2})
+    assert guarded.failed.description.startswith(type(error).__name__)
     assert ready.log() == ["guard"]
     ready.line.undo()
     assert ready.read("a.txt") == "half done"
@@ -149,5 +151,27 @@ def test_if_nothing_can_be_taken_back_both_errors_are_told(ready: Desk) -> None:
     assert raised.value.__cause__ is error
     assert "the first" in "".join(raised.value.__notes__)
     ready.work.mkdir()
+    ready.line.rewind("risky")
+    assert ready.read("a.txt") == "one"
+
+
+@pytest.mark.parametrize("where", ["snapshot", "rewind"])
+def test_a_second_interruption_says_what_to_rewind_to(
+    ready: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    first = Risky("the first")
+
+    def work() -> None:
+        with ready.line.guard("risky", workspace=ready.work):
+            ready.write(a_txt="broken")
+            stops = mock.Mock(side_effect=KeyboardInterrupt)
+            monkeypatch.setattr(ready.line if where == "snapshot" else guard, where, stops)
+            raise first
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        work()
+    monkeypatch.undo()
+    assert raised.value.__cause__ is first
+    assert ready.line.get("risky").id in caplog.text
     ready.line.rewind("risky")
     assert ready.read("a.txt") == "one"
