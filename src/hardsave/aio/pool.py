@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from hardsave.errors import Misuse
+from hardsave.tasks.threads import Crew
 from hardsave.vault.events import EventName
 
 T = TypeVar("T")
@@ -20,28 +20,41 @@ _log = logging.getLogger(__name__)
 
 
 class Pool:
-    """The threads of one vault, and its handlers that are coroutine functions."""
+    """The threads of one vault, and its handlers that are coroutine functions.
+
+    Functions that are somebody else's have threads of their own: they may take for ever, and the
+    vault's calls must not wait for them.
+    """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hardsave-aio")
+        self._calls = Crew(THREADS, "hardsave-aio")
+        self._functions = Crew(THREADS, "hardsave-aio-step")
         self.handlers: dict[str, list[Callable[..., Awaitable[Any]]]] = {}
         self.is_closed = False
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._start(call, *args, **kwargs)
+        return await self._start(self._calls, call, *args, **kwargs)
 
     async def run_to_the_end(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await to_the_end(self._start(call, *args, **kwargs))
+        return await to_the_end(self._start(self._calls, call, *args, **kwargs))
+
+    async def run_function(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._start(self._functions, fn, *args, **kwargs)
+
+    async def run_apart(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        apart = Crew(1, "hardsave-aio-apart")
+        running = self._start(apart, call, *args, **kwargs)
+        apart.close()
+        return await to_the_end(running)
 
     def _start(
-        self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+        self, crew: Crew, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> "asyncio.Future[T]":
-        loop = asyncio.get_running_loop()
         if self.is_closed:
             raise Misuse("this vault is closed; open it again")
         # In a copy of the caller's context: what an attempt saves is known to be its own.
         bound = partial(call, *args, **kwargs)
-        return loop.run_in_executor(self._threads, copy_context().run, bound)
+        return asyncio.wrap_future(crew.submit(partial(copy_context().run, bound)))
 
     async def tell(self, event: EventName, about: object) -> None:
         for handler in tuple(self.handlers.get(event, ())):
@@ -56,8 +69,10 @@ class Pool:
                 _log.exception("a handler of %s was cancelled: %r", event, handler)
 
     async def close(self) -> None:
+        """When all calls have been made. What a function does, and for how long, is its own."""
         self.is_closed = True
-        await asyncio.to_thread(self._threads.shutdown)
+        self._functions.close()
+        await asyncio.wrap_future(self._calls.close())
 
 
 async def to_the_end(running: "asyncio.Future[T]") -> T:

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from hardsave.errors import Misuse
+from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
@@ -29,6 +30,8 @@ from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
 from hardsave.tasks.tether import Tether
 
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -41,16 +44,26 @@ class Threads(Protocol):
     async def run_to_the_end(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same; whoever is cancelled meanwhile is told so only afterwards."""
 
+    async def run_function(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same as `run`, for a function of somebody else's: it may take for ever, and holds up
+        no other call but those of such functions."""
+
+    async def run_apart(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same as `run_to_the_end`, in a thread of its own, whatever all others do."""
+
 
 async def _begun(threads: Threads, begin: Callable[[], T], undo: Callable[[T], None]) -> T:
     """What a thread begins. A caller who is cancelled meanwhile never gets it, and nobody else
-    would end it: so it is undone."""
+    would end it: so it is undone. If that fails he is cancelled all the same, and it is logged."""
     begun: list[T] = []
     try:
         await threads.run_to_the_end(lambda: begun.append(begin()))
     except asyncio.CancelledError:
         for each in begun:
-            await threads.run_to_the_end(undo, each)
+            try:
+                await threads.run_to_the_end(undo, each)
+            except HardsaveError:
+                _log.exception("%r was begun for a call that was cancelled, and stays so", each)
         raise
     return begun[0]
 
@@ -134,7 +147,7 @@ class Attempt:
         """Coroutines here, plain functions in a thread: they may block."""
         if inspect.iscoroutinefunction(fn):
             return await fn(*args)
-        value = await self._threads.run(fn, *args)
+        value = await self._threads.run_function(fn, *args)
         return await value if inspect.isawaitable(value) else value
 
     async def progress(self, done: int, total: int = 0) -> None:
@@ -231,11 +244,13 @@ class Runner:
                 await asyncio.wait(crew, timeout=grace_seconds)
         finally:
             shift.stop.set()
-            await self._threads.run_to_the_end(shift.hand_back_all)
-            for each in crew:
-                each.cancel()
-            results = await asyncio.gather(*crew, return_exceptions=True)
-            await self._threads.run_to_the_end(shift.hand_back_all)  # what was just being claimed
+            try:
+                await self._hand_back_all(shift)
+            finally:
+                for each in crew:
+                    each.cancel()
+                results = await asyncio.gather(*crew, return_exceptions=True)
+                await self._hand_back_all(shift)  # what was just being claimed
         for error in results:
             if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
                 raise error
@@ -243,13 +258,30 @@ class Runner:
     async def _look_after(
         self, shift: Shift, crew: "list[asyncio.Task[None]]", told: Sequence[object]
     ) -> None:
+        """Until they end or are told to. The sweep is not waited for: it waits for a thread, and
+        for the store, while a stop may come."""
         loop = asyncio.get_running_loop()
+        sweeping: asyncio.Task[None] | None = None
         due = loop.time() + SWEEP_SECONDS
-        while not told and not shift.stop.is_set() and not all(each.done() for each in crew):
-            await asyncio.wait(crew, timeout=POLL_SECONDS)
-            if loop.time() >= due:
-                await self._threads.run(sync_executor.sweep, self._sync, shift)
-                due = loop.time() + SWEEP_SECONDS
+        try:
+            while not told and not shift.stop.is_set() and not all(each.done() for each in crew):
+                await asyncio.wait(crew, timeout=POLL_SECONDS)
+                if sweeping is not None and sweeping.done():
+                    await sweeping  # its error ends the run
+                    sweeping, due = None, loop.time() + SWEEP_SECONDS
+                if sweeping is None and loop.time() >= due:
+                    sweep = self._threads.run(sync_executor.sweep, self._sync, shift)
+                    sweeping = loop.create_task(sweep)
+        finally:
+            if sweeping is not None:
+                sweeping.cancel()
+
+    async def _hand_back_all(self, shift: Shift) -> None:
+        """In a thread of its own: all others may be waiting for just this."""
+        try:
+            await self._threads.run_apart(shift.hand_back_all)
+        except Unavailable:  # there is no thread to be had: then it is done here
+            shift.hand_back_all()
 
     async def _work(
         self, shift: Shift, handler: Handler, ended: Ended | None, *, until_idle: bool

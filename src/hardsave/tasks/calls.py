@@ -166,6 +166,9 @@ class Call:
         self._retry = retry
         self._failures = 0
 
+    def __repr__(self) -> str:
+        return f"<step {self.asked.path!r} of task {self._calls.task.name!r}>"
+
     @property
     def place(self) -> int:
         """Where it stands in the order, as far as that is certain by now."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.stores.ledger import Work
-from hardsave.tasks import rescue
+from hardsave.tasks import rescue, threads
 from hardsave.tasks.attempt import Attempt, Paused, check_policy, working
 from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
@@ -147,7 +147,7 @@ class Runner:
         with signals() as told:
             try:
                 for worker in crew:
-                    worker.start()
+                    threads.start(worker)
                 self._look_after(shift, crew, told)
             finally:
                 shift.stop.set()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.objects.records import Id, OwnerRecord
 from hardsave.stores import processes
+from hardsave.tasks import threads
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.recovery import MAX_LEASE
 
@@ -62,14 +63,19 @@ class Lease:
             return self._owner.id
 
     def _begin(self) -> None:
-        owner = self._renewed(self._new())
-        self._desk.store.hold(self._desk.user, owner, is_new=True)
-        self._stop = threading.Event()
+        stop = threading.Event()
         thread = threading.Thread(
-            target=_beat, args=(weakref.ref(self), self._stop, self.seconds / BEATS), daemon=True
+            target=_beat, args=(weakref.ref(self), stop, self.seconds / BEATS), daemon=True
         )
         thread.name = "hardsave-heartbeat"
-        thread.start()  # before it counts as taken: one that nobody renews is soon lost
+        threads.start(thread)  # before it is taken: one that nobody renews is soon lost
+        try:
+            owner = self._renewed(self._new())
+            self._desk.store.hold(self._desk.user, owner, is_new=True)
+        except BaseException:
+            stop.set()
+            raise
+        self._stop = stop
         self._thread = thread
         self._owner = owner
         self._pid = os.getpid()

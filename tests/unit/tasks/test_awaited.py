@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 import hardsave
 from hardsave import aio
-from hardsave.errors import Conflict, Misuse, StepUnknown
+from hardsave.errors import Conflict, Misuse, StepUnknown, Unavailable
+from hardsave.stores.base import Batch
 from hardsave.tasks import attempt, awaited, executor, ledger
+from hardsave.tasks.shift import POLL_SECONDS
 from tests.unit.tasks.room import AT_ONCE, Counter
 
 PAIRS = [
@@ -187,6 +190,74 @@ def test_a_handler_that_does_not_end_in_time_is_handed_back() -> None:
 
             await runner.run(handler, grace_seconds=0.05)
         assert (await tasks.get("t1")).state == "pending"
+
+    run(body)
+
+
+def test_a_stop_hands_back_in_time_though_every_thread_is_in_a_plain_function() -> None:
+    """Nor does the vault wait for them when it is closed."""
+    inside, go_on = threading.Barrier(aio.THREADS + 1, timeout=20), threading.Event()
+
+    def hangs() -> None:
+        inside.wait()
+        go_on.wait(60)
+
+    async def body(tasks: awaited.Tasks) -> None:
+        for number in range(aio.THREADS + 1):
+            await tasks.add(f"t{number}")
+
+        async def handler(attempt: awaited.Attempt) -> None:
+            await attempt.step("hangs", hangs)
+
+        async with tasks.runner("s") as runner:
+            work = runner.run(handler, concurrency=aio.THREADS + 1, grace_seconds=0.05)
+            running = asyncio.create_task(work)
+            await asyncio.to_thread(inside.wait)
+            runner.stop()
+            await asyncio.wait_for(running, 20)
+            assert (await tasks.stats()).pending == aio.THREADS + 1
+
+    run(body)
+    assert not go_on.is_set()
+    go_on.set()
+
+
+@pytest.mark.parametrize("sweep_seconds", [60.0, 0.0])
+def test_a_stop_hands_back_in_time_though_every_thread_waits_for_the_store(
+    monkeypatch: pytest.MonkeyPatch, sweep_seconds: float
+) -> None:
+    """Those of the vault: they try to record what has ended, and have nothing else to do."""
+    monkeypatch.setattr(awaited, "SWEEP_SECONDS", sweep_seconds)
+    tried: set[str] = set()
+    all_tried = threading.Event()
+
+    async def body(tasks: awaited.Tasks) -> None:
+        store: Any = tasks._sync._desk.store
+        commit = store.commit
+
+        def broken(batch: Batch) -> int:
+            if batch.event.kind == "completed":
+                tried.add(str(getattr(batch.event, "task", None)))
+                if len(tried) == aio.THREADS:
+                    all_tried.set()
+                raise Unavailable("the disk is full")
+            return int(commit(batch))
+
+        async def handler(attempt: awaited.Attempt) -> None:
+            pass
+
+        store.commit = broken
+        for number in range(aio.THREADS):
+            await tasks.add(f"t{number}")
+        async with tasks.runner("s") as runner:
+            work = runner.run(handler, concurrency=aio.THREADS, grace_seconds=0.05)
+            running = asyncio.create_task(work)
+            assert await asyncio.to_thread(all_tried.wait, 20)
+            if not sweep_seconds:  # it has come, and waits for a thread, too
+                await asyncio.sleep(2 * POLL_SECONDS)
+            runner.stop()
+            await asyncio.wait_for(running, 20)
+            assert (await tasks.stats()).pending == aio.THREADS
 
     run(body)
 

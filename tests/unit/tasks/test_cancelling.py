@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hardsave import aio
+from hardsave.errors import Unavailable
 from hardsave.tasks import awaited
 from tests.unit.tasks.room import Counter
 
@@ -19,11 +20,14 @@ class Slow:
     def __init__(self, tasks: awaited.Tasks, kind: str) -> None:
         self.is_at_it, self.go_on = threading.Event(), threading.Event()
         self._kind = kind
+        self.fails_at = ""
         store: Any = tasks._sync._desk.store
         self._commit = store.commit
         store.commit = self._slowly
 
     def _slowly(self, batch: Any) -> int:
+        if batch.event.kind == self.fails_at:
+            raise Unavailable("the disk is full")
         if batch.event.kind == self._kind:
             self.is_at_it.set()
             assert self.go_on.wait(20)
@@ -82,6 +86,30 @@ def test_a_step_that_was_cancelled_may_be_asked_for_again() -> None:
             assert await attempt.step("pay", lambda: 2) == 2
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("begun", "undone", "what"),
+    [
+        ("claimed", "handed_back", "<attempt 1 at task 't1'>"),
+        ("step_started", "step_failed", "<step 'pay#1' of task 't1'>"),
+    ],
+)
+def test_who_is_cancelled_is_cancelled_though_what_was_begun_cannot_be_undone(
+    begun: str, undone: str, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with one_task() as tasks:
+            slow = Slow(tasks, begun)
+            slow.fails_at = undone
+            if begun == "claimed":
+                await cancelled_inside(slow, tasks.claim("t1"))
+                return
+            attempt = await tasks.claim("t1")
+            await cancelled_inside(slow, attempt.step("pay", lambda: 1, unknown="fail"))
+
+    asyncio.run(body())
+    assert f"{what} was begun for a call that was cancelled" in caplog.text
 
 
 def test_a_run_that_is_cancelled_while_it_claims_leaves_the_task_to_others() -> None:

@@ -211,23 +211,3 @@ def of(room: Room, name: str) -> TaskRecord:
 def bury(room: Room) -> None:
     for owner in room.store.owners(None):
         room.store.let_go(None, owner.id)
-
-
-def test_a_lease_that_nobody_would_renew_is_not_taken(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lease = lease_of(room)
-    start = threading.Thread.start
-
-    def no_more(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", no_more)
-    with pytest.raises(RuntimeError):
-        lease.take()
-    monkeypatch.setattr(threading.Thread, "start", start)
-    lease.close()
-    lease.take()
-    assert lease._thread is not None
-    assert lease._thread.is_alive()
-    lease.close()
