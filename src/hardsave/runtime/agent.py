@@ -4,15 +4,16 @@ Any object with these few attributes is one. It is saved as plain data; its clas
 a name: `registry` says how it comes back.
 """
 
+import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, Unstorable
 
 _log = logging.getLogger(__name__)
 
@@ -86,15 +87,28 @@ def captured(agent: Agent) -> AgentState:
         agent_type=type_name(agent),
         user_id=agent.user_id,
         status=status_text(agent.status),
-        collected_fields=deepcopy(dict(agent.collected_fields)),
-        required_fields=deepcopy(list(getattr(agent, "required_fields", ()))),
+        collected_fields=_mapping(agent, "collected_fields"),
+        required_fields=_listed(getattr(agent, "required_fields", ()), "required_fields"),
         context_summary=str(getattr(agent, "context_summary", "")),
-        execution_state=deepcopy(dict(agent.execution_state)),
-        context=deepcopy(dict(agent.context)),
-        message=plain(getattr(agent, "message", None)),
-        result=plain(getattr(agent, "result", None)),
-        message_history=[plain(message) for message in agent.get_message_history()],
+        execution_state=_mapping(agent, "execution_state"),
+        context=_mapping(agent, "context"),
+        message=plain(getattr(agent, "message", None), "message"),
+        result=plain(getattr(agent, "result", None), "result"),
+        message_history=_listed(agent.get_message_history(), "get_message_history()"),
     )
+
+
+def _mapping(agent: Agent, name: str) -> dict[str, Any]:
+    found = getattr(agent, name)
+    if not isinstance(found, Mapping):
+        raise Misuse(f"the {name} of an agent is a dict, not {type(found).__name__}")
+    return {key: copied(value, f"{name}.{key}") for key, value in found.items()}
+
+
+def _listed(found: Any, name: str) -> list[Any]:
+    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+        raise Misuse(f"the {name} of an agent is a list, not {type(found).__name__}")
+    return [plain(each, f"{name}[{at}]") for at, each in enumerate(found)]
 
 
 _NEEDED = (
@@ -121,9 +135,27 @@ def status_text(status: Any) -> str:
     raise Misuse(f"an agent's status is an enum or a text, not {status!r}")
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, path: str) -> Any:
     """A message as data; anything else as it is, copied."""
-    return deepcopy(value.to_dict()) if hasattr(value, "to_dict") else deepcopy(value)
+    return copied(value.to_dict() if hasattr(value, "to_dict") else value, path)
+
+
+def copied(value: Any, path: str) -> Any:
+    """A copy that nobody else can change; `Unstorable` if there can be none, as of a lock, a
+    connection or an iterator."""
+    try:
+        return deepcopy(value)
+    except Exception as error:  # whatever a class of one's own raises
+        raise Unstorable(path, f"cannot be copied ({type(error).__name__}: {error})") from error
+
+
+def own(value: Any) -> Any:
+    """A copy, if there can be one, else the value itself: what was worked for is not given up, and
+    whoever saves it will say what is wrong."""
+    try:
+        return plain(value, "value")
+    except Unstorable:
+        return value
 
 
 # A base for agents
@@ -184,10 +216,11 @@ class StandardAgent:
         self.message = message
         await self.set_status(Status.RUNNING)
         try:
-            self.result = plain(answer := await self.on_running(message))
-        except BaseException as error:
+            answer = await self.on_running(message)
+        except (Exception, asyncio.CancelledError) as error:
             await self._failed(error)
             raise
+        self.result = own(answer)
         spoken = answer if isinstance(answer, Message) else Message(answer, "assistant")
         self._history.append(spoken)  # before anybody is told: whoever saves now has it
         if self.status is Status.WAITING:

@@ -18,6 +18,7 @@ import inspect
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -224,17 +225,19 @@ class WorkflowExecutor:
             self._save(run, status)
 
     async def _tried(self, step: Step, run: Run) -> Outcome:
+        answers = {**run.answers, INPUTS: run.inputs}
         try:
-            inputs = filled(dict(step.inputs), {**run.answers, INPUTS: run.inputs})
+            filled(dict(step.inputs), answers)
         except Misuse as wrong:  # what is not there will not be there the next time, either
             _log.warning("step %s cannot begin: %s", step.name, wrong)
             return Outcome("failed", None, 0, said(wrong), step.key)
         attempt, error = 0, ""
         for attempt in range(1, step.retry + 2):
             try:
+                inputs = _own(filled(dict(step.inputs), answers))
                 answer = await _asked(self._agents[step.agent], inputs)
                 check_storable(answer, "answer")
-                return Outcome("completed", answer, attempt, key=step.key)
+                return Outcome("completed", _own(answer), attempt, key=step.key)
             except (Exception, asyncio.CancelledError) as failure:  # whatever an agent raises
                 if isinstance(failure, asyncio.CancelledError) and is_cancelled():
                     raise
@@ -253,6 +256,15 @@ class WorkflowExecutor:
         }
         line = self._vault.timeline(run.id)
         run.checkpoint_id = line.save(state, status=status, expect=hardsave.ANY_HEAD).id
+
+
+def _own(value: Any) -> Any:
+    """A copy: whoever gave it or gets it may change what is his, and what was answered stands.
+    What is nested too deeply for that is shared."""
+    try:
+        return deepcopy(value)
+    except RecursionError:
+        return value
 
 
 async def _asked(worker: Worker | StandardAgent, inputs: dict[str, Any]) -> Any:

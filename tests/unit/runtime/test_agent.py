@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
 from types import ModuleType
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import Misuse, NotFound, Unstorable
 from hardsave.runtime.agent import AgentState, Message, StandardAgent, Status, captured
 from hardsave.runtime.registry import Agents, put_back
 
@@ -399,3 +400,62 @@ def test_an_observer_that_fails_breaks_nothing(caplog: pytest.LogCaptureFixture)
 def test_a_wrong_status_is_refused() -> None:
     with pytest.raises(Misuse, match="a status is one of IDLE"):
         asyncio.run(Echo("a").set_status("RUNNING!"))  # type: ignore[arg-type] # that is the point
+
+
+ODD = [
+    ("context", {"lock": threading.Lock()}, r"context.lock: cannot be copied \(TypeError"),
+    ("execution_state", {"rows": (n for n in (1,))}, "execution_state.rows: cannot be copied"),
+    ("collected_fields", None, "collected_fields of an agent is a dict, not NoneType"),
+    ("context", [1], "context of an agent is a dict, not list"),
+    ("required_fields", None, "required_fields of an agent is a list, not NoneType"),
+    ("required_fields", "name", "required_fields of an agent is a list, not str"),
+    ("result", threading.Lock(), "result: cannot be copied"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "told"), ODD)
+def test_what_cannot_be_captured_is_named(name: str, value: Any, told: str) -> None:
+    agent = Echo("a")
+    setattr(agent, name, value)
+    with pytest.raises(Misuse, match=told):
+        captured(agent)
+
+
+def test_a_history_that_is_none_is_named() -> None:
+    agent: Any = Plain("a", "u")
+    agent.messages = None
+    with pytest.raises(Misuse, match=r"get_message_history\(\) of an agent is a list"):
+        captured(agent)
+
+
+def test_an_answer_that_cannot_be_copied_is_an_answer() -> None:
+    lock = threading.Lock()
+
+    class Locksmith(StandardAgent):
+        async def on_running(self, msg: Message) -> Any:
+            return lock
+
+    agent = Locksmith("a")
+    assert asyncio.run(agent.reply("x")).content is lock
+    assert (agent.status, agent.result) == (Status.COMPLETED, lock)
+    with pytest.raises(Unstorable, match="result: cannot be copied"):
+        captured(agent)
+
+
+def test_an_agent_that_is_let_go_while_it_works_is_let_go() -> None:
+    class Endless(StandardAgent):
+        async def on_running(self, msg: Message) -> None:
+            await asyncio.get_running_loop().create_future()
+
+    async def noting(agent: StandardAgent) -> None:
+        await asyncio.sleep(0)
+
+    async def begun() -> Any:
+        agent = Endless("a")
+        agent.observe(noting)
+        working = agent.reply("x")
+        for _ in range(2):
+            working.send(None)
+        return working
+
+    asyncio.run(begun()).close()  # whoever waits on the way out is told so by Python

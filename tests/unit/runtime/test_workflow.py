@@ -461,3 +461,44 @@ def test_ten_steps_killed_in_the_sixth_go_on_with_the_sixth(tmp_path: Path) -> N
     done = start("finish", head)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "done.txt").read_text().split() == [str(n) for n in range(1, 11)]
+
+
+def test_what_a_step_does_to_its_inputs_or_answer_changes_nothing_else(
+    vault: hardsave.Vault,
+) -> None:
+    seen: list[Any] = []
+    answer = ["a"]
+
+    def plan(inputs: dict[str, Any]) -> list[str]:
+        return answer
+
+    def code(inputs: dict[str, Any]) -> str:
+        seen.append({name: list(value) for name, value in inputs.items()})
+        for value in inputs.values():
+            value.append("spoilt")
+        answer.append("spoilt")
+        if len(seen) < 3:
+            raise ValueError("not yet")
+        return "done"
+
+    text = """
+steps:
+  - {name: plan, agent: plan}
+  - {name: code, agent: code, retry: 2, inputs: {plan: "${plan}", own: [1], given: "${inputs.of}"}}
+"""
+    given = {"of": ["me"]}
+    done = run(vault, text, {"plan": plan, "code": code}, inputs=given)
+    assert seen == [{"plan": ["a"], "own": [1], "given": ["me"]}] * 3
+    assert done.answers == {"plan": ["a"], "code": "done"}
+    saved = vault.get(str(done.checkpoint_id)).read()
+    assert saved["steps"]["plan"]["answer"] == ["a"]
+    assert saved["inputs"] == given == {"of": ["me"]}
+
+
+def test_an_answer_that_is_too_deep_to_be_copied_is_an_answer(vault: hardsave.Vault) -> None:
+    deep: list[Any] = []
+    for _ in range(3_000):
+        deep = [deep]
+    text = "steps:\n  - {name: a, agent: dig}\n  - {name: b, agent: look, inputs: {d: '${a}'}}"
+    done = run(vault, text, {"dig": lambda _: deep, "look": lambda inputs: len(inputs["d"])})
+    assert done.answers["b"] == 1
