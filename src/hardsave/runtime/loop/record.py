@@ -1,12 +1,13 @@
 """The conversation that is under way, and keeping it: the one place of the loop that saves.
 
-Saves cost what is new, and several that are wanted at once are one. A save that fails never
-stops the agent: it is logged, told as an event, counted, and made up for by the next one. A
-`Conflict` does stop it: somebody else has taken this conversation somewhere else, and two that
-go on with it would call the same tools twice.
+Saves cost what is new, and several that are wanted at once are one. They come one after the other,
+also if whoever wanted one is cancelled. A save that fails never stops the agent: it is logged, told
+as an event, counted, and made up for by the next one. A `Conflict` does stop it: somebody else has
+taken this conversation somewhere else, and two that go on with it would call the same tools twice.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -183,10 +184,10 @@ class Record:
         try:
             new = forms.dumped(self._live[kept or 0 :])
             save = self._prepared(kept, new, rest)
-            self.last = await asyncio.to_thread(save)
+            self.last = await _to_its_end(save)
         except Conflict:
             raise
-        except HardsaveError as error:
+        except Exception as error:  # noqa: BLE001 # whatever it is, the agent's work goes on
             self.failures += 1
             log(__name__).exception(
                 "a conversation on timeline %r could not be saved (%s); the agent goes on, and "
@@ -244,3 +245,18 @@ class Record:
             if head is None or self.last is None or head.record.root != self.last.record.root:
                 raise
             return save(expect=ANY_HEAD)  # only files were saved in between
+
+
+async def _to_its_end(save: Callable[[], Checkpoint]) -> Checkpoint:
+    """A save in a thread. Whoever is cancelled meanwhile waits until it has ended: what is saved
+    next must not be overtaken by what was wanted before."""
+    saving = asyncio.ensure_future(asyncio.to_thread(save))
+    try:
+        return await asyncio.shield(saving)
+    except asyncio.CancelledError:
+        while not saving.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([saving])
+        if not saving.cancelled() and (error := saving.exception()) is not None:
+            log(__name__).warning("a save that nobody waited for has failed: %s", error)
+        raise
