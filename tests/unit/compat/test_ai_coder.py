@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 import json
 import logging
 from collections.abc import Iterator
@@ -389,3 +390,20 @@ def test_the_manager_of_the_module_opens_the_projects_store_when_it_is_needed(
         assert (tmp_path / "store.db").exists()
     finally:
         asyncio.run(ai_coder.checkpoint_manager.close())
+
+
+def test_a_manager_of_many_jobs_does_not_keep_all_of_them_in_mind() -> None:
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(each, hardsave.Timeline) for each in gc.get_objects())
+
+    with hardsave.open("memory://") as vault:
+        manager = CheckpointManager(vault)
+        before = kept()
+        for number in range(150):
+            save(manager, made(f"job-{number}", number))
+        assert kept() - before < 100
+        save(manager, made("job-0", 7))
+        found = load(manager, "job-0")
+        assert found is not None
+        assert (found.turns, manager.save_failures) == (7, 0)

@@ -21,6 +21,7 @@ from hardsave.timeline import names
 
 TTL = timedelta(days=7)
 _PREFIX = "ai-coder/"
+_HANDLES = 64  # timelines kept at hand: each remembers all that it has saved last
 
 _log = logging.getLogger(__name__)
 
@@ -102,9 +103,11 @@ class CheckpointManager:
     def _line(self, job_id: str) -> hardsave.Timeline:
         name = _PREFIX + fitting(job_id, lambda text: names.check_timeline(_PREFIX + text))
         with self._mutex:
-            if name not in self._lines:
-                self._lines[name] = self._vault.timeline(name)
-            return self._lines[name]
+            line = self._lines.pop(name, None) or self._vault.timeline(name)
+            self._lines[name] = line  # the last of all to be let go
+            if len(self._lines) > _HANDLES:
+                del self._lines[next(iter(self._lines))]
+            return line
 
     def _save(self, checkpoint: AgentCheckpoint) -> None:
         moment = self._now().isoformat(timespec="milliseconds")
