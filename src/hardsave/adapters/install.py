@@ -81,15 +81,22 @@ def gone(path: Path) -> list[str]:
     """The programs that hooks of ours call, and that are not there any more."""
     told = _refused(path, lambda: settings.places((_read(path) or b"").decode()))
     programs = {_program(str(place.told["command"])) for place in told}
-    return sorted(program for program in programs if shutil.which(program) is None)
+    return sorted(each for each in programs if each and shutil.which(each) is None)
 
 
 def _program(command: str) -> str:
-    """What a command calls. One that somebody has edited may have a quote too many."""
+    """What a command calls. One that somebody has edited may have a quote too many; what a longer
+    one comes to call is its author's to know."""
     try:
-        return shlex.split(command)[0]
+        program = shlex.split(command)[0]
+        return program if settings.is_whole(command) else ""
     except ValueError:
         return command.split()[0]
+
+
+def longer(path: Path) -> list[str]:
+    """The commands that call us and are not ours alone: nothing of them is changed."""
+    return _refused(path, lambda: settings.longer((_read(path) or b"").decode()))
 
 
 def idle(agent: Agent, path: Path) -> list[str]:

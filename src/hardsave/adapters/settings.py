@@ -1,23 +1,28 @@
 """An agent's settings with our hooks in them, or without. Pure: from text to text.
 
 Other people's hooks are not touched, and whatever is not as we know it is refused: settings are
-the user's own, and a file that we do not understand is not ours to rewrite.
+the user's own, and a file that we do not understand is not ours to rewrite. A command that
+calls us among other things is its author's: it stays, and takes the place of ours.
 """
 
 import json
+import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hardsave.adapters import agents
 from hardsave.errors import Misuse
 from hardsave.objects import depth
 
 PROGRAM = "from hardsave.adapters.entry import main; main()"
 """For `python -c`: `-m` loads a dozen modules more, which takes longer than what they are for."""
-_OURS = re.compile(
+_CALLS_US = re.compile(
     rf"(^|\s)-c '{re.escape(PROGRAM)}'(\s|$)|(^|\s)-m hardsave\.adapters\.(entry|hook)(\s|$)"
-    r"|(^|[/\s\"'])hardsave-hook([\s\"']|$)"
+    r"|(^|[/\s\"';&|(])hardsave-hook([\s\"';&|)<>]|$)"
 )
+_CALLS = (["-c", PROGRAM], ["-m", "hardsave.adapters.entry"], ["-m", "hardsave.adapters.hook"])
 
 
 def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
@@ -59,21 +64,26 @@ class Place(NamedTuple):
 
 
 def places(text: str) -> list[Place]:
-    """Every hook of ours."""
+    """Every hook that calls us."""
     hooks = _parsed(text).get("hooks", {})
     return [
         Place(event, at, number, group.get("matcher"), hook)
         for event, groups in hooks.items()
         for at, group in enumerate(groups)
-        if _has_ours(group)
-        for number, hook in enumerate(group["hooks"])
-        if _is_ours(hook)
+        for number, hook in enumerate(_hooks_of(group))
+        if _calls_us(hook)
     ]
 
 
 def installed(text: str) -> list[str]:
     """The events that call us."""
     return list(dict.fromkeys(place.event for place in places(text)))
+
+
+def longer(text: str) -> list[str]:
+    """The commands that call us and do something else, too: they stay as they are."""
+    found = [str(place.told["command"]) for place in places(text) if not _is_ours(place.told)]
+    return list(dict.fromkeys(found))
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -111,6 +121,8 @@ def _without(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _with(groups: Sequence[Any], own: Mapping[str, Any]) -> list[Any]:
     at = next((at for at, group in enumerate(groups) if _has_ours(group)), None)
+    if at is None and any(_calls_us(hook) for group in groups for hook in _hooks_of(group)):
+        return list(groups)
     if at is None:
         return [*groups, {"matcher": "*", "hooks": [own]}]
     hooks = groups[at]["hooks"]
@@ -133,13 +145,36 @@ def _other(group: Any) -> Any:
 
 
 def _has_ours(group: Any) -> bool:
+    return any(map(_is_ours, _hooks_of(group)))
+
+
+def _hooks_of(group: Any) -> list[Any]:
     hooks = group.get("hooks") if isinstance(group, dict) else None
-    return isinstance(hooks, list) and any(map(_is_ours, hooks))
+    return hooks if isinstance(hooks, list) else []
+
+
+def _calls_us(hook: Any) -> bool:
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and _CALLS_US.search(command) is not None
 
 
 def _is_ours(hook: Any) -> bool:
-    command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and _OURS.search(command) is not None
+    return _calls_us(hook) and is_whole(hook["command"])
+
+
+def is_whole(command: str) -> bool:
+    """Whether a command that calls us does nothing else, and says it as we would."""
+    found = shlex.shlex(command, posix=True, punctuation_chars=True)  # `;` is a word of its own
+    found.whitespace_split, found.commenters = True, ""
+    try:
+        program, *words = found
+    except ValueError:  # a quote too many
+        return False
+    if words and agents.named(words[-1]):
+        words.pop()
+    if os.path.basename(program) == "hardsave-hook":
+        return not words
+    return words[-2:] in _CALLS and all(re.fullmatch("-[A-Z]", word) for word in words[:-2])
 
 
 def _as_before(text: str, settings: dict[str, Any]) -> str:

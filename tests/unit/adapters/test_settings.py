@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
-from hardsave.adapters.settings import PROGRAM, installed, places, with_hooks, without_hooks
+from hardsave.adapters.settings import PROGRAM, installed, longer, places, with_hooks, without_hooks
 from hardsave.errors import Misuse
 
 HOOKS = CLAUDE_CODE.hooks
@@ -58,6 +58,32 @@ def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
     mixed = {"matcher": "*", "hooks": [*THEIRS["hooks"], *ours["hooks"]]}
     after = without_hooks(json.dumps({"hooks": {"Stop": [mixed]}}))
     assert json.loads(after) == {"hooks": {"Stop": [{"matcher": "*", "hooks": THEIRS["hooks"]}]}}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hardsave-hook; notify-send done",
+        "hardsave-hook;notify-send done",
+        "cd /srv && /opt/bin/hardsave-hook codex",
+        f"{COMMAND} | tee /tmp/log",
+        f"{COMMAND} > /dev/null",
+        "hardsave-hook\nnotify",
+        "hardsave-hook # mine",
+        "hardsave-hook 'it",
+        "HARDSAVE_TIMELINE=work hardsave-hook",
+        "timeout 5 hardsave-hook claude-code",
+        "(hardsave-hook)",
+    ],
+)
+def test_a_command_that_does_more_than_to_call_us_stays_as_it_is(command: str) -> None:
+    theirs = {"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}
+    text = json.dumps({"hooks": {"Stop": [theirs]}}, indent=2) + "\n"
+    after = with_hooks(text, COMMAND, HOOKS)
+    assert json.loads(after)["hooks"]["Stop"] == [theirs]  # ours would save everything twice
+    assert sorted(installed(after)) == sorted(HOOKS)
+    assert longer(after) == [command]
+    assert without_hooks(after) == text
 
 
 def test_a_hook_of_ours_is_found_by_its_place() -> None:

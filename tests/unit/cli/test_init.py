@@ -141,6 +141,16 @@ def test_the_doctor_knows_whether_codex_trusts_us(run: Run, hooks: Path) -> None
     assert looked()["level"] == "failure"
 
 
+def test_a_command_that_calls_us_among_others_is_left_and_named(run: Run, settings: Path) -> None:
+    theirs = {"hooks": [{"type": "command", "command": "hardsave-hook && say done"}]}
+    settings.write_text(json.dumps({"hooks": {"Stop": [theirs]}}))
+    for options in (["--yes"], ["--undo", "--yes"]):
+        done = run("init", *options)
+        assert "not all of it is ours: hardsave-hook && say done" in done.err
+        assert json.loads(settings.read_text())["hooks"]["Stop"] == [theirs]
+    assert list(json.loads(settings.read_text())["hooks"]) == ["Stop"]
+
+
 # The doctor
 
 

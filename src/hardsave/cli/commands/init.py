@@ -10,6 +10,7 @@ import click
 from hardsave.adapters import install
 from hardsave.adapters.agents import AGENTS, CODEX
 from hardsave.adapters.install import Change
+from hardsave.cli import words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
@@ -52,6 +53,7 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     for change in wanted:
         install.apply(change)
     session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
+    session.out.say(*_left(changes))
     if not undo:
         session.out.say(*_next(changes))
     return None
@@ -105,6 +107,14 @@ def _said(change: Change, *, undo: bool) -> str:
         return f"{change.agent.title}: {state} {change.path}"
     done = "removed from" if undo else "installed in"
     return f"{change.agent.title}: hooks {done} {change.path}"
+
+
+def _left(changes: Sequence[Change]) -> Iterator[str]:
+    """Commands of others that call us, too."""
+    for change in changes:
+        for theirs in install.longer(change.path):
+            told = f"left as it is, because not all of it is ours: {words.shown(theirs)}"
+            yield f"{change.agent.title}: {told}"
 
 
 def _next(changes: Sequence[Change]) -> Iterator[str]:
