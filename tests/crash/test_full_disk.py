@@ -73,7 +73,7 @@ def test_saves_that_hooks_miss_on_a_full_disk_are_told(
     assert (found["first"], found["full"], found["after"]) == (0, [0, 0], 0)
     assert ["NOT saved" in each for each in found["said"]] == [True, True]
     message, remedy = found["doctor"]
-    assert message.startswith("2 saves missed, the last: ")
+    assert message.startswith("2 saves missed: what has changed here ")
     assert remedy.startswith("make room with other files first")
     is_late = "from then on" in request.node.name
     assert len(found["runtime"]) == is_late

@@ -41,17 +41,17 @@ def test_a_store_on_a_read_only_file_system_can_be_read(
     assert found["second"] == 19
     for what in ("save", "gc"):
         assert "may not be written: it is open for reading alone" in found[what]
-    for what in ("search", "purge"):
-        assert found[what].startswith("Unavailable: ")
+    assert found["search"] == 1
+    assert found["purge"].startswith("Unavailable: ")
     assert found["saved"] == 21, "in the same vault, once it can be written"
 
 
 @pytest.mark.parametrize("found", ["commands"], indirect=True)
 def test_commands_that_look_work_there(found: Any) -> None:
-    refused = {"search": 6, "rewind": 6, "save": 6, "doctor": 1}
+    refused = {"rewind": 6, "save": 6, "doctor": 1}
     word = found.pop("doctor's word")
-    looks = ["log", "show", "diff", "status", "diff now", "plan", "verify", "stats", "timelines"]
-    assert found == {**dict.fromkeys([*looks, "export"], 0), **refused}
+    looks = ["log", "show", "diff", "status", "diff now", "plan", "verify", "stats"]
+    assert found == {**dict.fromkeys([*looks, "timelines", "search", "export"], 0), **refused}
     assert "may not be written: it can be looked at, and nothing is saved" in word
 
 
@@ -70,7 +70,7 @@ def pictures(folder: Path) -> dict[str, str]:
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.iterdir()
-        if path.is_file()
+        if path.is_file() and "-search" not in path.name  # which may be made wherever it can be
     }
 
 
@@ -80,6 +80,7 @@ import hardsave
 with hardsave.open("sqlite:///" + sys.argv[1]) as vault:
     line = vault.timeline("main")
     assert len(line) == 4 and line.load()["number"] == 3 and vault.verify().ok
+    assert [hit.timeline for hit in vault.search("main")] == ["main"]
     try:
         line.save({})
     except hardsave.Unavailable as error:

@@ -5,7 +5,8 @@ saves do not touch it. A file for each user, because ranking counts how often a 
 in one for all, ranks would tell what others write about.
 
 Whoever uses it holds an exclusive lock, and closes the file before giving the lock back. So
-removing it takes nothing away from under anybody, and no connection crosses a fork.
+removing it takes nothing away from under anybody, and no connection crosses a fork. Where it
+cannot be written, a search brings a copy up to date that goes with its vault, and sees as much.
 """
 
 import contextlib
@@ -76,31 +77,49 @@ class Outdated(Exception):
     """The index does not describe this store: it is to be made anew."""
 
 
+class Unwritable(Exception):
+    """The index may only be read, or has no room to grow."""
+
+
 class SearchIndex:
     """One user's index, at `path`, or in memory where that is None."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._memory: apsw.Connection | None = None
+        self._copy: SearchIndex | None = None  # where this one cannot be written
         self._turn = threading.Lock()
 
     def use(self, work: Callable[["apsw.Connection"], T]) -> T:
         """What `work` answers. It runs again, on an empty index, if the one there is no good."""
-        with self._held():
+        if self._copy is None:
             try:
-                return self._once(work)
-            except Outdated as error:
-                log(__name__).warning("the search index is made anew: %s", error)
-            self._remove()
-            try:
-                return self._once(work)
-            except Outdated as error:
-                raise Unavailable(f"the search index cannot be made: {error}") from error
+                with self._held():
+                    return self._twice(work)
+            except Unwritable as error:
+                log(__name__).info("the search index cannot be written, and is copied: %s", error)
+                self._copy = _copy(self._path)
+        return self._copy.use(work)
+
+    def _twice(self, work: Callable[["apsw.Connection"], T]) -> T:
+        try:
+            return self._once(work)
+        except Outdated as error:
+            log(__name__).warning("the search index is made anew: %s", error)
+        self._remove()
+        try:
+            return self._once(work)
+        except Outdated as error:
+            raise Unavailable(f"the search index cannot be made: {error}") from error
 
     def erase(self) -> None:
         """Remove it, with every text in it."""
-        with self._held():
-            self._remove()
+        try:
+            with self._held():
+                self._remove()
+        except Unwritable as error:
+            raise Unavailable(f"the search index still has it: {error}") from error
+        self._copy = None
 
     def _once(self, work: Callable[["apsw.Connection"], T]) -> T:
         import apsw  # whoever never searches a store in memory needs no database
@@ -109,6 +128,8 @@ class SearchIndex:
         try:
             connection = self._memory or self._connect()
             return work(connection)
+        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError) as error:
+            raise Unwritable(str(error)) from error
         except apsw.Error as error:
             raise _judged(error, self._path or ":memory:") from error
         finally:
@@ -124,7 +145,8 @@ class SearchIndex:
         if self._path is None:
             self._memory = connection = apsw.Connection(":memory:")
         else:
-            _create(self._path)
+            with _written(self._path):
+                _create(self._path)
             connection = apsw.Connection(self._path, vfs=ours.CHECKSUM_VFS)
         try:
             _prepare(connection, ours.CHECKSUM_BYTES)
@@ -138,10 +160,9 @@ class SearchIndex:
         if self._memory is not None:
             self._memory.close()
             self._memory = None
-        for suffix in ("", "-journal"):
-            with contextlib.suppress(FileNotFoundError):
-                if self._path is not None:
-                    os.unlink(self._path + suffix)
+        for path in () if self._path is None else (self._path, f"{self._path}-journal"):
+            with _written(path), contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[None]:
@@ -152,10 +173,8 @@ class SearchIndex:
             from hardsave.stores.sqlite.lock import FileLock
 
             lock = FileLock(self._path + "-lock")
-            try:
+            with _written(lock.path):
                 lock.acquire(LOCK_SECONDS)
-            except OSError as error:
-                raise Unavailable(f"{lock.path} cannot be written: {error}") from error
             try:
                 yield
             finally:
@@ -182,6 +201,39 @@ def text_of(size: int, body: bytes) -> str:
 
     data = body if len(body) == size else decompress(body, size)
     return readable(data.decode("utf-8", "surrogatepass"))
+
+
+@contextlib.contextmanager
+def _written(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _copy(path: str | None) -> SearchIndex:
+    """What is there, to be brought up to date. If that is no good, or busy, it begins with nothing:
+    then the same is found, and takes longer."""
+    import apsw
+
+    from hardsave.stores.sqlite import connection as ours
+
+    copy = SearchIndex(None)
+    connection = apsw.Connection("")  # in memory while it is small, and else in a file without name
+    try:
+        if path is not None and os.path.exists(path):
+            flags = apsw.SQLITE_OPEN_READONLY
+            with (
+                contextlib.closing(apsw.Connection(path, flags, ours.CHECKSUM_VFS)) as there,
+                connection.backup("main", there, "main") as copying,
+            ):
+                copying.step()
+        _prepare(connection, ours.CHECKSUM_BYTES)
+        copy._memory = connection
+    except (apsw.Error, Outdated) as error:
+        log(__name__).info("%s cannot be copied: %s", path, error)
+        connection.close()
+    return copy
 
 
 def _create(path: str) -> None:

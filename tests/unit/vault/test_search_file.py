@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 import hardsave
+from hardsave.errors import Unavailable
 from hardsave.vault.search import erase
 from hardsave.vault.search_index import name_for
 from hardsave.vault.vault import Vault
@@ -53,6 +54,39 @@ def test_nobody_else_may_read_it(path: Path) -> None:
     with opened(path) as vault:
         vault.search("word1")
     assert stat.S_IMODE(index_of(path).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_where_it_cannot_be_written_a_copy_finds_as_much(path: Path, is_made: bool) -> None:
+    lock = Path(f"{index_of(path)}-lock")
+    with opened(path) as vault:
+        if is_made:
+            assert finds(vault)
+            lock.unlink()
+        vault.timeline("main").append({"messages": ["later"]})
+    before = index_of(path).read_bytes() if is_made else None
+    lock.mkdir()
+    with opened(path) as vault:
+        assert finds(vault)
+        assert len(vault.search("later")) == 1
+        vault.timeline("main").append({"messages": ["latest"]})
+        assert len(vault.search("latest")) == 1
+        assert (index_of(path).read_bytes() if is_made else None) == before
+        with pytest.raises(Unavailable, match=r"still has it: .*-search-lock cannot be written"):
+            erase(vault._context)
+        lock.rmdir()
+        erase(vault._context)
+        assert not index_of(path).exists()
+        assert finds(vault)
+    assert index_of(path).exists()
+
+
+def test_an_index_that_is_no_good_is_not_copied(path: Path) -> None:
+    index_of(path).write_bytes(b"no index at all " * 1000)
+    Path(f"{index_of(path)}-lock").mkdir()
+    with opened(path) as vault:
+        assert finds(vault)
+    assert index_of(path).read_bytes().startswith(b"no index")
 
 
 def remove(index: Path) -> None:
