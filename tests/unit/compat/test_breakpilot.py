@@ -388,6 +388,48 @@ def test_what_is_wrong_in_an_export_is_named(manager: CheckpointManager) -> None
         manager.import_checkpoints(f"[{good}, {bad}]")
 
 
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/small.db"])
+def test_what_cannot_be_stored_takes_the_whole_import_back(url: str, tmp_path: Path) -> None:
+    exported = json.loads(filled().export())
+    exported[3]["data"]["long"] = "x" * 2_000
+    with hardsave.open(url.format(tmp_path), max_value_bytes=1_000) as vault:
+        manager = CheckpointManager("s", vault=vault)
+        manager.create("own", {})
+        with pytest.raises(hardsave.Unstorable, match=r"state\.data\.long"):
+            manager.import_checkpoints(json.dumps(exported))
+        assert ids(manager) == ["s:1"]
+        assert [one.name for one in manager] == ["own"]
+        del exported[3]
+        for one in exported:
+            one["id"] = one["id"].replace(":", ":1")
+        assert manager.import_checkpoints(json.dumps(exported)) == 3
+        assert ids(manager) == ["s:1", "s:11", "s:12", "s:13"]
+
+
+def test_an_import_that_cannot_be_taken_back_says_what_it_has_added(
+    vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, saves = CheckpointManager("s", vault=vault), list[Any]()
+    saved = manager._save_imported
+
+    def full(*about: Any) -> Any:
+        if len(saves) == 2:
+            raise hardsave.Unavailable("no space left")
+        saves.append(saved(*about))
+        return saves[-1]
+
+    def fails(_: object) -> None:
+        raise hardsave.Unavailable("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(manager, "_save_imported", full)
+        patch.setattr(vault, "delete", fails)
+        with pytest.raises(hardsave.Unavailable, match=r"2 checkpoints .* were added.*no space"):
+            manager.import_checkpoints(filled().export())
+    assert manager.import_checkpoints(filled().export()) == 2
+    assert ids(manager) == ["s:1", "s:2", "s:3", "s:4"]
+
+
 def test_the_highest_number_can_be_imported_and_is_not_given_out_again(
     manager: CheckpointManager,
 ) -> None:

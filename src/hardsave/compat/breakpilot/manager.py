@@ -90,27 +90,49 @@ class CheckpointManager:
     def import_checkpoints(self, json_data: str) -> int:
         """Add exported checkpoints that are not here yet. How many were added.
 
-        What is no export is refused before anything is stored. If it is interrupted, calling it
-        again adds the rest.
+        All of them or none: what is no export is refused before anything is stored, and what
+        cannot be stored takes back what was added before it. If even that fails, the error says how
+        many were added; as after an interruption, calling it again adds the rest.
         """
         given = records.imported(json_data)
         for one in given:
             records.number(one.id, self.session_id)  # refuses one that is too high
+        added: list[hardsave.Checkpoint] = []
         with self._lock:
-            known: set[str] | None = None
-            count = 0
-            while given:
+            try:
+                self._add(given, added)
+            except hardsave.HardsaveError as error:
+                self._take_back(added, error)
+                raise
+            self._tidy()
+        return len(added)
+
+    def _add(self, given: list[Checkpoint], added: list[hardsave.Checkpoint]) -> None:
+        known: set[str] | None = None
+        for one in given:
+            saved = None
+            while saved is None:
                 newest = self._newest()
                 known = {entry.id for entry in self._entries()} if known is None else known
-                if given[0].id not in known:
-                    if self._save_imported(newest, given[0]) is None:
-                        known = None  # somebody else came first: look again
-                        continue
-                    known.add(given[0].id)
-                    count += 1
-                given.pop(0)
-            self._tidy()
-        return count
+                if one.id in known:
+                    break
+                saved = self._save_imported(newest, one)
+                if saved is None:
+                    known = None  # somebody else came first: look again
+            else:
+                added.append(saved)
+                assert known is not None
+                known.add(one.id)
+
+    def _take_back(self, added: list[hardsave.Checkpoint], error: hardsave.HardsaveError) -> None:
+        try:
+            for one in reversed(added):
+                self._vault.delete(one)
+        except hardsave.HardsaveError:
+            raise hardsave.Unavailable(
+                f"{len(added)} checkpoints of this export were added, and then: {error}; "
+                "see to that, and import it again: it adds the rest"
+            ) from error
 
     def on_checkpoint(self, callback: Callable[[Checkpoint], Any] | None) -> None:
         """Call `callback` with each new checkpoint, instead of the one before."""
