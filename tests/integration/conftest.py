@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters.standby import NAME
+from hardsave.adapters.leaving import NAME
 from tests.integration.hooked import LIMIT, Stage
 
 

@@ -3,8 +3,10 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,12 @@ import pytest
 import hardsave
 from hardsave.stores import processes
 from tests.integration.hooked import HOOK, LIMIT, Stage
+
+CONTAINED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+CAN_CONTAIN = (
+    shutil.which("unshare") is not None
+    and subprocess.run([*CONTAINED, "true"], capture_output=True, check=False).returncode == 0
+)
 
 
 def checkpoints(stage: Stage) -> list[dict[str, Any]]:
@@ -267,3 +275,43 @@ def test_killed_in_the_middle_it_leaves_the_save_to_the_hook(stage: Stage) -> No
     stage.end()
     assert stage.calls() == ["c0", "c1"]
     assert stage.notes() == []
+
+
+# A container whose process 1 waits for nobody
+
+FIRST = """
+import json, os, subprocess, sys, time
+from hardsave.adapters.leaving import NAME
+from hardsave.stores import processes
+from pathlib import Path
+from tests.integration.hooked import Stage
+stage = Stage(Path(sys.argv[1]))
+found = {"process": os.getpid(), "dead": []}
+for number in range(3):
+    agent = stage.agent(f"s{number}")
+    agent.hooks("c0")
+    agent.hooks("c1")
+    if number == 0:
+        stage.resident()
+    agent.end()
+    stage.wait_for(lambda: stage.sitters() == [])
+    stage.wait_for(lambda: processes.unburied(NAME) != [])
+    found["dead"].append(len(processes.unburied(NAME)))
+print(json.dumps({**found, "saved": [stage.calls(f"s{number}") for number in range(3)]}))
+"""
+
+
+@pytest.mark.skipif(not CAN_CONTAIN, reason="no process numbers of our own can be had here")
+def test_where_nobody_buries_the_dead_there_is_one_at_most(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*CONTAINED, sys.executable, "-c", FIRST, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["process"] == 1
+    assert found["saved"] == [["c0", "c1"]] * 3
+    assert found["dead"] == [1, 1, 1]

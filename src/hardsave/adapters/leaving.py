@@ -15,12 +15,14 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.runtime import handover, meetings
 from hardsave.runtime.listening import listen, new_path
 from hardsave.runtime.meetings import Post
+from hardsave.stores import processes
 from hardsave.stores.processes import Process
 from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
 from hardsave.vault import projects
 
+NAME = "hardsave-hooks"  # of a resident that hooks leave behind, as lists of processes show it
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 
 
@@ -37,8 +39,8 @@ def leave(
     any more once `let_go` was called; before that, there is next to nothing to wait for.
     """
     post = post_for(os.environ, directory, project)
-    if post is None or agent is None:
-        return
+    if post is None or agent is None or processes.unburied(NAME):
+        return  # where nobody buries the dead, one of us is enough
     with suppress(OSError):  # a disk or a sandbox that does not want us: then it is as it was
         seat = Seat.take(post.seat, post.socket, is_guest=True)
         if seat is None:

@@ -10,6 +10,7 @@ from hardsave import config
 from hardsave.adapters import events, hook
 from hardsave.adapters.desk import HookDesk
 from hardsave.adapters.hook import Outcome
+from hardsave.adapters.leaving import NAME
 from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.runtime import handover, meetings, parentage, reception
@@ -19,7 +20,6 @@ from hardsave.runtime.standby import Ground, Standby
 from hardsave.stores.processes import Process
 from hardsave.stores.sqlite.seats import Seat
 
-NAME = "hardsave-hooks"  # as lists of processes show it
 _LARGEST_LOG = 1 << 20
 
 

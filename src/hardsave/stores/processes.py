@@ -4,6 +4,7 @@ macOS is asked by its own calls. Where neither is there, nothing is known of oth
 they hold ends with its time.
 """
 
+import contextlib
 import os
 import sys
 from functools import cache
@@ -111,6 +112,18 @@ def pids() -> list[int]:
         return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
     except FileNotFoundError:
         return []
+
+
+def unburied(name: str) -> list[int]:
+    """Processes of this name that have ended, and that nobody has waited for: only their parent
+    can, which is process 1 of a container that may do nothing of the kind."""
+    found = []
+    for pid in pids() if _SYSTEM == "linux" else ():
+        with contextlib.suppress(OSError):  # it is gone by now
+            own, _, facts = _read(pid, "stat").rpartition(b")")
+            if own.endswith(b"(" + name.encode()) and facts.split()[0] == b"Z":
+                found.append(pid)
+    return found
 
 
 def environment(pid: int) -> list[bytes]:

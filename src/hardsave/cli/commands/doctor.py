@@ -175,10 +175,18 @@ def _resident(what: str, session: Session) -> Finding:
     path = session.store_path
     if path is None:
         return Finding(what, "ok", "none: each hook saves by itself")
+    from hardsave.adapters.leaving import NAME
     from hardsave.runtime import meetings
+    from hardsave.stores.processes import unburied
     from hardsave.stores.sqlite import seats
 
     who = seats.sitter(meetings.seat_of(str(path), str(session.directory)))
+    if who is None and (dead := unburied(NAME)):
+        message = (
+            f"none: nobody has buried the last one, process {dead[0]}; hooks save by themselves"
+        )
+        remedy = "start the container with a process 1 that waits for others, as docker run --init"
+        return Finding(what, "warning", message, remedy)
     if who is None:
         return Finding(what, "ok", "none now: the next hook saves by itself")
     kind = "left behind by a hook" if who.is_guest else "of 'hardsave run'"
