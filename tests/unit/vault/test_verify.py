@@ -1,5 +1,6 @@
 """Reading everything once: nothing wrong with a sound store, and damage is named."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, NotFound
+from hardsave.stores.registry import open_store
 from hardsave.stores.sqlite import SqliteStore, connection
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
+from tests.unit.stores import ruins
 from tests.unit.stores.processes import eventually
 from tests.unit.vault.stage import Watched, messages
 
@@ -375,3 +378,22 @@ def test_what_is_dropped_while_it_looks_is_not_missing() -> None:
         found = vault.verify()
         assert len(line) == 1
         assert found.ok, found
+
+
+def test_damage_to_a_page_of_any_table_is_reported_not_raised(path: Path) -> None:
+    whole = path.read_bytes()
+    reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT name, pagetype, min(pageno) FROM dbstat GROUP BY name, pagetype"
+    pages: list[Any] = reader.execute(sql).fetchall()
+    reader.close()
+    reported = set()
+    for name, kind, page in pages:
+        path.write_bytes(whole)
+        Path(f"{path}-suspect").unlink(missing_ok=True)  # of the one before
+        ruins.flip(path, (page * 4096 - 100) * 8)
+        with contextlib.suppress(Corrupt):  # what opening itself has to read
+            store = open_store(f"sqlite:///{path}", durability="process")
+            with contextlib.closing(store):
+                assert store.verify(), (name, kind)
+            reported.add((name, kind))
+    assert {("packs", "leaf"), ("packs", "overflow"), ("objects", "leaf")} <= reported

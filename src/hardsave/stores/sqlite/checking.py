@@ -51,7 +51,8 @@ def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
             *_lines(connection, _DANGLING.format(name), _say_dangling),
         ]
     finally:
-        connection.execute("DROP TABLE temp.listed")
+        # Damage ends the transaction, and the table with it; what is to be told is the damage.
+        connection.execute("DROP TABLE IF EXISTS temp.listed")
 
 
 def _lines(connection: apsw.Connection, sql: str, say: Any) -> Iterator[str]:
