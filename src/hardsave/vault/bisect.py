@@ -157,34 +157,48 @@ def path_between(
 
 
 class _Scratch:
-    """A directory that holds one checkpoint after the other, at the same place."""
+    """A directory that holds one checkpoint after the other, at the same place as long as that is
+    there."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._bases: list[Path] = []
+        self._tries = 0
+        self._begin()
+
+    def _begin(self) -> None:
         self._base = Path(tempfile.mkdtemp(prefix="hardsave-bisect-")).resolve()
         self._root = self._base / "workspace"
-        self._tries = 0
+        self._bases.append(self._base)
 
     def __enter__(self) -> "_Scratch":
         return self
 
     def __exit__(self, *_: object) -> None:
-        _remove(self._base)
-        if self._base.exists():
-            log(__name__).warning("what a command has left in %s could not be removed", self._base)
+        for base in self._bases:
+            _remove(base)
+            if base.exists():
+                log(__name__).warning("what a command has left in %s could not be removed", base)
 
     def go_to(self, record: CheckpointRecord) -> Path:
         """A command may have left anything, and be at work there still: each run begins in a
         directory with nothing but the checkpoint."""
+        try:
+            self._clear()
+        except OSError:  # what all of it stands on is gone, or shut: then on other ground
+            self._begin()
+            self._clear()
+        id = self._context.new_id()
+        journal = self._base / f"journal-{id.hex()}"
+        copying.write_out(self._context, record, bytes(self._root), journal, id)
+        return self._root
+
+    def _clear(self) -> None:
         if os.path.lexists(self._root):
             self._tries += 1
             left = self._root.rename(self._base / f"left-{self._tries}")
             _remove(left)
         self._root.mkdir()
-        id = self._context.new_id()
-        journal = self._base / f"journal-{id.hex()}"
-        copying.write_out(self._context, record, bytes(self._root), journal, id)
-        return self._root
 
 
 def _remove(root: Path) -> None:

@@ -155,9 +155,21 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk, tmp_
 
 
 @pytest.mark.parametrize(
-    "mess", ['rm -rf "$PWD"', 'rm -rf "$PWD"; echo x > "$PWD"', "rm -rf ../*; mkdir ../journal"]
+    "mess",
+    [
+        'rm -rf "$PWD"',
+        'rm -rf "$PWD"; echo x > "$PWD"',
+        "rm -rf ../*; mkdir ../journal",
+        'rm -rf "$PWD"; ln -s /nowhere "$PWD"',
+        'rm -rf "$(dirname "$PWD")"',
+        'rm -rf "$(dirname "$PWD")"; echo x > "$(dirname "$PWD")"',
+        "mkdir -p a/b; chmod 000 a .",
+    ],
 )
-def test_a_command_may_remove_the_ground_that_it_stands_on(desk: Desk, mess: str) -> None:
+def test_a_command_may_remove_the_ground_that_it_stands_on(
+    desk: Desk, mess: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     history(desk, [0, 0, 1, 1])
     found = desk.line.bisect("main:1", "@", ["sh", "-c", f"code=$(cat code); {mess}; exit $code"])
     assert found.first_bad.seq == 3
