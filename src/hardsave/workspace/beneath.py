@@ -2,7 +2,8 @@
 
 On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path
 is walked name by name. Either way a directory that is swapped for a symlink at the worst
-moment is refused with ELOOP or ENOTDIR, and nothing outside is touched.
+moment is refused with ELOOP or ENOTDIR, and nothing outside is touched. A process that cannot
+open anything any more is told so (`Unavailable`): that is no fault of the path.
 """
 
 import errno
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from hardsave.errors import Unavailable
+from hardsave.workspace.limits import refuse_if_spent
 
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
@@ -31,7 +33,11 @@ class Beneath:
 
     def __init__(self, root: bytes) -> None:
         self.root = root
-        self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            refuse_if_spent(error)
+            raise
         status = os.fstat(self.fd)
         self.device = status.st_dev
         self.identity = (status.st_dev, status.st_ino)
@@ -49,9 +55,13 @@ class Beneath:
         """A descriptor. The empty path is the root itself."""
         flags |= os.O_CLOEXEC | os.O_NOFOLLOW
         kernel = _openat2()
-        if kernel is not None:
-            return kernel(self.fd, path or b".", flags, mode)
-        return _walk(self.fd, path, flags, mode)
+        try:
+            if kernel is not None:
+                return kernel(self.fd, path or b".", flags, mode)
+            return _walk(self.fd, path, flags, mode)
+        except OSError as error:
+            refuse_if_spent(error)
+            raise
 
     def is_still_there(self) -> bool:
         """Whether the root's own path still leads to the directory that was opened."""
@@ -79,6 +89,9 @@ class Beneath:
         descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             yield descriptor
+        except OSError as error:  # to list it takes one more
+            refuse_if_spent(error)
+            raise
         finally:
             os.close(descriptor)
 

@@ -21,6 +21,7 @@ from hardsave.workspace.content import Put
 from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.found import Key, taken_apart
+from hardsave.workspace.limits import refuse_if_spent
 
 _ATTEMPTS = 4
 
@@ -135,6 +136,7 @@ class Files:
         return address, len(data)
 
     def _not_readable(self, name: bytes, error: OSError) -> None:
+        refuse_if_spent(error)
         if error.errno != errno.ENOENT:  # a file that is gone is simply not there
             reason = f"cannot be read: {error.strerror}"
             self.not_captured.append(NotCaptured(joined(self._path, name), reason))

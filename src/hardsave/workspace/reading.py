@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
+from hardsave.workspace.limits import refuse_if_spent
+
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not wait for its other end
 _REASONS = {
     errno.ELOOP: "it is a symbolic link, which is not followed",
@@ -97,6 +99,7 @@ def read_descriptor(descriptor: int, *, limit: int) -> Reading:
 
 
 def failure(error: OSError) -> Reading:
+    refuse_if_spent(error)
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Reading()
     if error.errno == errno.ENXIO:  # a socket

@@ -3,6 +3,8 @@
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -385,6 +387,50 @@ def test_a_workspace_that_goes_under_a_capture_is_an_error_never_an_empty_snapsh
     assert isinstance(error, Unavailable)
     assert "while it was being captured" in str(error)
     assert list(desk.vault.timelines()) == []
+
+
+SPENT = r"""
+import os, resource, sys
+from pathlib import Path
+import hardsave
+
+work = Path(sys.argv[1], "work")
+def write(text):
+    for n in range(40):
+        (work / f"d{n % 8}").mkdir(parents=True, exist_ok=True)
+        (work / f"d{n % 8}/f{n}").write_text(f"{text} {n}")
+    (work / ".gitignore").write_text(f"# {text}\n*.log\n")
+    (work / "d0/a.log").write_text("ignored")
+
+write("first")
+with hardsave.open(f"sqlite:///{sys.argv[1]}/s.db") as vault:
+    line = vault.timeline("main")
+    line.snapshot(work)
+    used = len(os.listdir("/proc/self/fd"))
+    for spare in range(16):
+        write(spare)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, 4096))
+        try:
+            saved = line.snapshot(work)
+        except hardsave.Unavailable as error:
+            assert "oo many open files" in str(error), error
+            print("refused", end=" ")
+        else:
+            assert not saved.not_captured, saved.not_captured[:3]
+            assert len(list(saved.snapshot.files())) == 49, list(saved.snapshot.files())
+            print("saved", end=" ")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
+def test_a_process_with_too_many_open_files_saves_all_of_them_or_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SPENT, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.split()
+    assert (words[0], words[-1]) == ("refused", "saved")
 
 
 def test_a_capture_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
