@@ -30,7 +30,7 @@ from hardsave.workspace import plan as plans
 from hardsave.workspace.asked import checked
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import overlay
-from hardsave.workspace.entries import above
+from hardsave.workspace.entries import DIRECTORY, above
 from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
 
@@ -182,13 +182,14 @@ def _left(
 
 
 def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
-    """What is not as the checkpoint has it, and could not be saved before it is replaced."""
+    """What is not as the checkpoint has it, and could not be saved before it is replaced. Of a
+    directory that could not be looked into, nobody knows."""
     why = {missed.path: missed.reason for missed in taken.not_captured}
     with Beneath(place.root) as beneath:
         return [
             Kept(os.fsdecode(path), f"it could not be saved first: {why[path]}")
             for path, entry in sorted(plan.unsaved.items())
-            if not disk.is_at(beneath, path, entry)
+            if entry.type == DIRECTORY or not disk.is_at(beneath, path, entry)
         ]
 
 

@@ -1,5 +1,6 @@
 """A restore tells what it will do, does that, and does it nowhere else."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.vault.restoring import FileChanges
+from hardsave.workspace.beneath import Beneath
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.workspace.room import picture
 
@@ -150,3 +152,26 @@ def test_what_is_no_path_is_misuse(desk: Desk, path: str) -> None:
     assert isinstance(refusal(desk.line.rewind, one, paths=[path]), Misuse)
     assert isinstance(refusal(desk.line.rewind, one, workspace=path), Misuse)
     assert isinstance(refusal(desk.vault.workspace, path), Misuse)
+
+
+def test_a_directory_that_cannot_be_looked_into_is_told_to_stay(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a directory then and now; whether what is in it is the same, nobody knows."""
+    desk.write(a_txt="one", shut__b="one")
+    desk.save(1)
+    desk.write(a_txt="two", shut__b="two")
+    real = Beneath.open
+
+    def refused(self: Beneath, path: bytes, *given: int) -> int:
+        if path == b"shut":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(self, path, *given)
+
+    monkeypatch.setattr(Beneath, "open", refused)  # whoever runs tests may be allowed everything
+    done = desk.line.rewind("main:1", what="files")
+    monkeypatch.undo()
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["shut"]
+    assert "Permission denied" in done.files.kept[0].reason
+    assert (desk.read("a.txt"), desk.read("shut/b")) == ("one", "two")
