@@ -47,14 +47,14 @@ def replace(staged: Name, aside: Name, change: Change) -> None:
     staged.becomes(aside)
     try:
         is_done = exchange(*aside, *place)
-        if not is_done and not disk.is_entry(*place, before):
-            raise Unexpected(_CHANGED)
+        if not is_done:  # this file system cannot: a moment is left in which nobody looks
+            if not disk.is_entry(*place, before):
+                raise Unexpected(_CHANGED)
+            aside.becomes(place)
+            return
     except (OSError, Unexpected):  # after a Ctrl-C nobody knows which of the two lies there
         aside.remove()
         raise
-    if not is_done:  # this file system cannot: a moment is left in which nobody looks
-        aside.becomes(place)
-        return
     if not disk.is_entry(*aside, before):
         assert after is not None
         raise Unexpected(_given_back(aside, place, after))

@@ -1,5 +1,6 @@
 """Whatever somebody writes at the very moment in which a file is replaced or removed, it stays."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -195,3 +196,24 @@ def _dies_aside(name: bytes, directory: int, entry: Any) -> bool:
     if name.endswith(b"-aside"):
         raise SystemExit
     return _is_entry(name, directory, entry)
+
+
+def test_a_file_that_nobody_may_replace_stays_and_nothing_is_left_beside_it(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is immutable: the kernel refuses every call that would give its name away."""
+    path, plan = replaced(room)
+    real = os.rename
+
+    def refused(source: bytes, target: bytes, **directories: int) -> None:
+        if target == b"file":
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        real(source, target, **directories)
+
+    monkeypatch.setattr(swapping, "exchange", lambda *names: False)
+    monkeypatch.setattr(os, "rename", refused)
+    done = room.carry_out(plan)
+    monkeypatch.undo()
+    assert reasons(done) == {b"file": "it cannot be restored: Operation not permitted"}
+    assert path.read_text() == "what is there so fa"
+    assert leftovers(room.root) == []
