@@ -111,13 +111,17 @@ class Places:
         return os.path.join(self._temporary.name, name)
 
     def _own(self, root: bytes) -> tuple[bytes, ...]:
-        """The store's files, if they lie in the workspace: all begin like the main one."""
+        """The store's files, if they lie in the workspace: how the paths of all of them begin. What
+        a project calls `data.csv` is none of a store that is called `data`."""
         beside = self._store.beside("")
         if beside is None:
             return ()
         main = os.fsencode(beside)[:-1]
         inside = root.rstrip(b"/") + b"/"
-        return (main[len(inside) :],) if main.startswith(inside) else ()
+        if not main.startswith(inside):
+            return ()
+        name = main[len(inside) :]
+        return (name + b"\0", name + b"-", name + b".damaged-")
 
 
 def files_of(root: bytes, user: str | None = None) -> str:

@@ -41,7 +41,7 @@ RootRules = Callable[[Sequence[bytes]], Rules]
 
 class _Given(NamedTuple):
     include: tuple[bytes, ...] = ()  # patterns: captured although secret or ignored
-    own: tuple[bytes, ...] = ()  # paths of ours in the workspace, and all that begin like them
+    own: tuple[bytes, ...] = ()  # how paths of ours in the workspace begin; a NUL is their end
     max_file_bytes: int = 4 * GIB
     max_total_bytes: int = 16 * GIB
 
@@ -66,7 +66,7 @@ class Policy(_Given):
             return "git's own"
         if name.startswith(names.TEMPORARY_PREFIX):
             return "left by a restore that was interrupted"
-        if self.own and path.startswith(self.own):
+        if self.own and (path + b"\0").startswith(self.own):
             return "a file of the store"
         if not stat.S_ISREG(mode):
             return None if stat.S_ISDIR(mode) or stat.S_ISLNK(mode) else _kind(mode)

@@ -260,6 +260,18 @@ def test_the_stores_own_files_are_never_captured(tmp_path: Path) -> None:
         assert vault.verify().faults == ()
 
 
+def test_files_that_are_called_like_the_store_are_captured(tmp_path: Path) -> None:
+    for name in ("data.csv", "database.py", "data2/x", "sub/data"):
+        put(tmp_path, name, "mine")
+    put(tmp_path, "data.damaged-20260101T000000", "of the store, set aside")
+    with hardsave.open(f"sqlite:///{tmp_path}/data") as vault:
+        saved = vault.timeline("main").save({}, workspace=tmp_path)
+        left_out = {each.path for each in saved.not_captured}
+        found = names(saved)
+    assert found == ["data.csv", "data2", "data2/x", "database.py", "sub", "sub/data"]
+    assert {"data", "data-wal", "data-lock", "data.damaged-20260101T000000"} <= left_out
+
+
 @pytest.mark.parametrize("path", ["/", "~"])
 def test_everything_and_a_home_are_refused_unless_somebody_is_sure(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
