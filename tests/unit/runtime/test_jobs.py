@@ -466,6 +466,34 @@ def _counted(function: Callable[..., Any], asked: Counter[str], name: str, *args
     return function(*args)
 
 
+def test_every_call_is_asked_about_whatever_its_id(office: Office) -> None:
+    paid: list[int] = []
+    ids = [["id", "other"], ["id", "other"]]
+
+    def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        turn = sum(isinstance(message, ModelResponse) for message in messages)
+        if turn == len(ids):
+            return ModelResponse(parts=[TextPart("done")])
+        calls = [ToolCallPart("pay", {"n": 2 * turn + at}, id) for at, id in enumerate(ids[turn])]
+        return ModelResponse(parts=calls)
+
+    def pay(n: int) -> str:
+        paid.append(n)
+        return "paid"
+
+    agent: Agent[None, Any] = Agent(FunctionModel(say))
+    agent.tool_plain(requires_approval=True, sequential=True)(pay)
+    office.add()
+    asked: list[str | None] = []
+    for _ in range(4):
+        office.work({"default": agent})
+        asked.append(office.jobs.get("fix").question)
+        office.jobs.approve("fix")
+    office.work({"default": agent})
+    assert asked == [f'may it call pay({{"n": {n}}})?' for n in range(4)]
+    assert (office.jobs.get("fix").state, paid) == ("succeeded", [0, 1, 2, 3])
+
+
 def test_a_resumed_job_is_purged_once_and_nothing_waits_for_the_first(office: Office) -> None:
     office.failed(3, on_success="purge")
     (waiting,) = purges(office)

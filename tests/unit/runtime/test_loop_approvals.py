@@ -143,6 +143,52 @@ def test_an_approved_call_of_unknown_end_is_up_to_its_policy(vault: Vault) -> No
     assert "It was not called again" in again.output
 
 
+def careless(paid: list[int], *ids: str) -> Agent[None, Any]:
+    """Pays more each time, and gives its calls whatever ids."""
+
+    def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        turn = sum(isinstance(message, ModelResponse) for message in messages)
+        if turn == len(ids):
+            return ModelResponse(parts=[TextPart("done")])
+        return ModelResponse(parts=[ToolCallPart("pay", {"amount": 10**turn}, ids[turn])])
+
+    agent = Agent(FunctionModel(say))
+
+    @agent.tool_plain(requires_approval=True)
+    def pay(amount: int) -> str:
+        paid.append(amount)
+        return f"paid {amount}"
+
+    return agent
+
+
+def test_a_word_about_a_call_is_none_about_a_later_one_of_the_same_id(vault: Vault) -> None:
+    paid: list[int] = []
+    line, agent, same = vault.timeline("job"), careless(paid, "id", "id"), {"id": True}
+    with pytest.raises(loop.ApprovalNeeded, match=r"amount\": 1}"):
+        loop.run_sync(agent, "buy", line=line, approvals=same)  # nobody was asked yet
+    for _ in range(2):
+        with pytest.raises(loop.ApprovalNeeded, match=r"amount\": 10}"):
+            loop.run_sync(agent, None, line=line, approvals=same if not paid else None)
+    assert paid == [1]
+    outcome = loop.run_sync(agent, None, line=line, approvals=same)
+    assert (paid, outcome.output) == ([1, 10], "done")
+
+
+def test_a_word_that_comes_again_after_a_crash_allows_no_later_call(vault: Vault) -> None:
+    paid: list[int] = []
+    line, agent, same = vault.timeline("job"), careless(paid, "id", "id"), {"id": True}
+    for words in (None, same):
+        with pytest.raises(loop.ApprovalNeeded):
+            loop.run_sync(agent, "buy", line=line, approvals=words)
+    # as a crash right after the second response would leave it
+    before = next(cp for cp in line.checkpoints() if cp.description == "response 2")
+    line.rewind(before.id, what="state")
+    with pytest.raises(loop.ApprovalNeeded, match=r"amount\": 10}"):
+        loop.run_sync(agent, None, line=line, approvals=same)
+    assert paid == [1]
+
+
 @pytest.mark.parametrize(
     ("noted", "given", "verdict"),
     [

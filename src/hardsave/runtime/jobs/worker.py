@@ -164,9 +164,7 @@ class Worker:
             try:
                 return self._awaited(attempt, self._run(attempt, job, spec, id, words))
             except loop.ApprovalNeeded as need:
-                for call in need.calls:
-                    key = f"{need.turn}/{digest(call.id.encode()).hex()}"
-                    words[call.id] = specs.verdict(attempt.ask(f"may it call {call}?", key=key))
+                words = {call.id: _asked(attempt, call, need.turn) for call in need.calls}
             except UsageLimitExceeded as error:
                 raise OutOfTurns(
                     f"it has used its {spec.max_turns} turns ({error}); resume gives it more"
@@ -249,6 +247,12 @@ class Worker:
             told(self._jobs.get(attempt.id))
         if attempt.task.state in ("completed", "failed"):
             wake()
+
+
+def _asked(attempt: Attempt, call: loop.PendingCall, turn: int) -> loop.Verdict:
+    """What somebody says about a call; ids may come again in later responses."""
+    key = f"{turn}/{digest(call.id.encode()).hex()}"
+    return specs.verdict(attempt.ask(f"may it call {call}?", key=key))
 
 
 def _progressed(attempt: Attempt, turn: int, most: int) -> None:

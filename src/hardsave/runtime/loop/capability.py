@@ -32,8 +32,8 @@ class Keeping(AbstractCapability[Any]):
     record: Record
     unknown: Unknown
     patience: Patience
-    approvals: Mapping[str, Verdict] = field(default_factory=dict)
-    """What people have said about calls, by their ids."""
+    approvals: dict[str, Verdict] = field(default_factory=dict)
+    """What people have said about the calls of the response that a run goes on with."""
     _ids: Counter[str] = field(default_factory=Counter)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -43,8 +43,9 @@ class Keeping(AbstractCapability[Any]):
         return Retrying(model, self.patience)
 
     def next_response(self) -> None:
-        """Ids may come again from here on."""
+        """Ids may come again from here on, and what was said about them was about others."""
         self._ids.clear()
+        self.approvals.clear()
 
     def key(self, id: str) -> str:
         """What a call is on record as: a careless model may give an id twice."""

@@ -110,7 +110,8 @@ async def run(
     model is told. `models` are those that a resume may choose from, by the name that was saved:
     the one that they were asked by, whatever they call themselves in their answers.
     A tool that needs approval stops the run with `ApprovalNeeded`; `approvals` says by the ids of
-    calls which may be made. `events` makes it stream. The files of `workspace` are saved each
+    the calls that wait which may be made, and nothing about later ones: models give ids again.
+    `events` makes it stream. The files of `workspace` are saved each
     time; `restore=True` brings them back first, None only into an empty directory.
     """
     wanted = _Wanted(None if prompt is None else plain_prompt(prompt), run_id, data)
@@ -120,7 +121,8 @@ async def run(
         await asyncio.to_thread(_bring_back, line, workspace, restore)
     choice = chosen(model, models or {}, agent.model, asked=began.asked, answered=began.model)
     record = Record(line, workspace, replace(began, asked=choice.name), is_kept=opened.is_kept)
-    keeping = Keeping(record, unknown, Patience(retry, sleep), approvals or {})
+    words = approvals if opened.is_waiting and approvals else {}
+    keeping = Keeping(record, unknown, Patience(retry, sleep), dict(words))
     arguments = {
         "deps": deps,
         "model": choice.model,
@@ -160,6 +162,8 @@ class _Opened(NamedTuple):
     is_kept: bool
     """Whether the head of the timeline holds its messages."""
     resumed: bool
+    is_waiting: bool = False
+    """Whether somebody was asked about its calls: a word is about these, and no others."""
 
 
 def _opened(
@@ -198,7 +202,8 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
     going_on = replace(saved, status="running", messages=messages, error=None, data=data)
     if conversations.next_of(going_on) == "nothing":
         raise Misuse(f"nothing was said on timeline {timeline!r}: begin anew with resume=False")
-    return _Opened(going_on, is_kept=messages == saved.messages, resumed=True)
+    is_waiting = saved.status == "waiting"
+    return _Opened(going_on, messages == saved.messages, resumed=True, is_waiting=is_waiting)
 
 
 def _check_same(saved: Conversation, wanted: _Wanted, timeline: str) -> None:
