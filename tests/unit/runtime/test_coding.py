@@ -266,5 +266,39 @@ def test_an_agent_uses_them_and_is_told_what_is_refused(root: Path) -> None:
     assert (root / "a.txt").read_text() == "two\n"
 
 
+def test_what_is_asked_for_at_once_happens_in_order_and_nothing_of_it_is_lost(root: Path) -> None:
+    steps = [("write", {"path": "a", "content": "0"})]
+    steps += [("edit", {"path": "a", "old": f"{n}", "new": f"{n + 1}"}) for n in range(9)]
+
+    def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart("done")])
+        calls = [ToolCallPart(tool, args, f"id-{n}") for n, (tool, args) in enumerate(steps)]
+        return ModelResponse(parts=calls)
+
+    with hardsave.open("memory://") as vault:
+        agent = Agent(FunctionModel(say), toolsets=[coding_tools(root)])
+        loop.run_sync(agent, "count", line=vault.timeline("x"))
+    assert (root / "a").read_text() == "9"
+
+
+def test_edits_of_several_agents_at_once_are_all_there(root: Path, files: Files) -> None:
+    words = [f"<{number}>" for number in range(40)]
+    files.write("a", " ".join(words))
+    agents = [Files(root), Files(root.parent)]
+    paths = ["a", f"{root.name}/a"]
+
+    def edit(at: int) -> None:
+        for number in range(at, 40, 4):
+            agents[at % 2].edit(paths[at % 2], f"<{number}>", "done")
+
+    threads = [threading.Thread(target=edit, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (root / "a").read_text() == " ".join(["done"] * 40)
+
+
 def test_without_a_shell_there_is_none(root: Path) -> None:
     assert set(coding_tools(root, shell=False).tools) == {"read", "write", "edit", "list", "search"}

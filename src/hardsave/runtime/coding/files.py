@@ -2,12 +2,14 @@
 
 Every file is opened by `Beneath`, which the kernel keeps inside; a directory that is swapped for
 a link at the worst moment is refused. Writing replaces a file as a whole, so that a process
-that is killed leaves the old one or the new one.
+that is killed leaves the old one or the new one; edits come one after the other, so that none is
+lost to another.
 """
 
 import os
 import posixpath
 import stat
+import threading
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -19,6 +21,10 @@ from hardsave.workspace.entries import parent
 MAX_FILE = 2 * 1024 * 1024
 MAX_ENTRIES = 500
 MAX_MATCHES = 200
+
+_WRITING = threading.Lock()
+"""Models ask for several edits of one file at once, and tools run beside each other: whoever reads
+a file to write it again does so alone, whatever directories agents of this process have."""
 
 
 class Files:
@@ -34,14 +40,14 @@ class Files:
 
     def write(self, path: str, content: str) -> str:
         name, data = self._writable(path), _encoded(content)
-        with self._beneath() as root:
+        with _WRITING, self._beneath() as root:
             _make_directories(root, parent(name))
             _replace(root, name, data)
         return f"wrote {len(data)} bytes to {path}"
 
     def edit(self, path: str, old: str, new: str) -> str:
         name, before, after = self._writable(path), _encoded(old), _encoded(new)
-        with self._beneath() as root:
+        with _WRITING, self._beneath() as root:
             _replace(root, name, replaced(self._data(root, name), before, after))
         return f"edited {path}"
 

@@ -42,14 +42,15 @@ def coding_tools(
     files = Files(workspace)
     tools: FunctionToolset[Any] = FunctionToolset(id="coding")
     again, told = if_unknown("retry"), if_unknown("ask")
-    for function, policy in (
-        (_read(files), again),
-        (_write(files), again),
-        (_edit(files), told),
-        (_list(files), again),
-        (_search(files), again),
+    for function, policy, changes in (
+        (_read(files), again, False),
+        (_write(files), again, True),
+        (_edit(files), told, True),
+        (_list(files), again, False),
+        (_search(files), again, False),
     ):
-        tools.add_function(function, metadata=dict(policy))
+        # What changes something happens in the order in which it was asked for.
+        tools.add_function(function, metadata=dict(policy), sequential=changes)
     if shell:
         surroundings = shells.environment(os.environ, env or {})
         command = _shell(os.fspath(workspace), surroundings, timeout_seconds, output_bytes)
