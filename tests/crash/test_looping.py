@@ -172,7 +172,7 @@ def went(
             (ended,) = launcher.start(("looping.run", {**given, **disturbed}))
             assert ended.code in (0, -signal.SIGKILL), ended.words
             found.deaths += ended.code != 0
-            note_death(launcher, found, len(model.requests))
+            note_death(launcher, found, len(model.settled()))
         found.outcome = launcher.call("looping.run", **given)
         found.requests = model.requests
     found.look()

@@ -3,8 +3,10 @@
 import contextlib
 import http.client
 import json
+import socket
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Any
 
@@ -165,6 +167,17 @@ def test_every_request_is_recorded_with_its_turn() -> None:
         ask(f"{model.openai_url}/chat/completions", messages=said)
         assert [request.turn for request in model.requests] == [0, 1]
         assert model.requests[1].body["messages"] == said
+
+
+def test_what_a_client_had_sent_when_it_was_gone_is_told_once_it_was_read() -> None:
+    body = json.dumps({"model": "m", "messages": []})
+    sent = f"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    with ScriptedModel([[Reply("hi")] * 40 + [Silence()]]) as model:
+        port = urllib.parse.urlsplit(model.anthropic_url).port
+        for _ in range(41):
+            with socket.create_connection(("127.0.0.1", port or 0)) as gone:
+                gone.sendall(sent.encode())
+        assert len(model.settled()) == 41
 
 
 def test_an_error_comes_with_its_status_and_its_retry_after() -> None:

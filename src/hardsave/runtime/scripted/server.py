@@ -1,5 +1,7 @@
 """The HTTP server of a scripted model: threads of the standard library, on localhost."""
 
+import contextlib
+import http.client
 import json
 import sys
 import threading
@@ -36,6 +38,7 @@ class ScriptedModel:
         self._mutex = threading.Condition()
         self._requests: list[Request] = []
         self._stalled = 0
+        self._talks = 0  # connections that are being answered
         self._closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = threading.Thread(
@@ -78,7 +81,34 @@ class ScriptedModel:
         with self._mutex:
             return self._mutex.wait_for(lambda: self._stalled >= count, timeout_seconds)
 
+    def settled(self, *, timeout_seconds: float = 30.0) -> list[Request]:
+        """Everything that was asked by clients that are gone: what they had sent when they were
+        killed is read first, however late that is. Whoever hangs in a stall has been heard."""
+        last = http.client.HTTPConnection("127.0.0.1", self._server.server_port, timeout_seconds)
+        with contextlib.closing(last):
+            last.request("GET", "/")  # once it is answered, all who came before have been let in
+            last.getresponse().read()
+        with self._mutex:
+            quiet = self._mutex.wait_for(lambda: self._talks <= self._stalled, timeout_seconds)
+        if not quiet:
+            raise TimeoutError("somebody is still being answered")
+        return self.requests
+
     # For the threads that answer
+
+    @contextlib.contextmanager
+    def talk(self) -> Iterator[None]:
+        """A connection, from when it is let in until it has ended."""
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._talks -= 1
+                self._mutex.notify_all()
+
+    def let_in(self) -> None:
+        with self._mutex:
+            self._talks += 1
 
     def take(self, path: str, turn: int, body: dict[str, Any]) -> Step:
         """Note a request; what it gets."""
@@ -103,6 +133,14 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], model: ScriptedModel) -> None:
         super().__init__(address, _Handler)
         self.model = model
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.model.let_in()  # before its thread begins: nobody is overlooked
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        with self.model.talk():
+            super().process_request_thread(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that was killed is what this server is for: no report of that."""
