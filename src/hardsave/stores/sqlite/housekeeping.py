@@ -13,7 +13,7 @@ import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.base import Collected
-from hardsave.stores.sqlite import room
+from hardsave.stores.sqlite import rewriting, room
 
 if TYPE_CHECKING:
     from hardsave.stores.sqlite.collect import Change
@@ -89,7 +89,8 @@ class Housekeeper:
         is_done = room.give_back(self._access.apply)
         with self._access.idle() as connection:
             if exact:
-                room.rewrite(connection)
+                with rewriting.announced(self._path):
+                    room.rewrite(connection)
             patience = room.PATIENCE_SECONDS if exact else room.SOME_SECONDS
             is_done = room.truncate_wal(connection, patience) and is_done
         if exact and not is_done:

@@ -14,7 +14,7 @@ import apsw
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.stores.base import Durability
-from hardsave.stores.sqlite import backup, schema
+from hardsave.stores.sqlite import backup, rewriting, schema
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     PAGE_BYTES,
@@ -58,7 +58,7 @@ def prepare(
     refuse_network_file_system(path)
     if (reason := read_only(path)) is not None:
         return _read_only(path, mark, reason, is_open_here=is_open_here)
-    lock.acquire(BUSY_SECONDS)
+    _take_turns(path, lock)
     try:
         _finish_takeover(path, presence)
         try:
@@ -285,6 +285,16 @@ def _compare_with_backup(path: str, number: int) -> None:
             f"{path} ends at commit {number}, but its backup at {copied.number}: a file was "
             "damaged, cut or replaced"
         )
+
+
+def _take_turns(path: str, lock: FileLock) -> None:
+    """Be alone with the file. Whoever writes it anew may take longer than others do."""
+    try:
+        lock.acquire(BUSY_SECONDS)
+    except Unavailable:
+        if not rewriting.waited_for(path):
+            raise
+        lock.acquire(BUSY_SECONDS)
 
 
 def _folders(path: str) -> list[str]:

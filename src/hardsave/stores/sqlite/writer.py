@@ -15,7 +15,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord
 from hardsave.stores.base import Batch
-from hardsave.stores.sqlite import ledger, packs
+from hardsave.stores.sqlite import ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.footing import Footing, WalGone, WalShorter
@@ -98,20 +98,12 @@ class Writer:
 
     def _run(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         try:
-            try:
-                self._lock.acquire(BUSY_SECONDS)
-            except Unavailable as error:
-                # Nothing was begun, and all of them have waited for as long as anybody has to.
-                for ticket in tickets:
-                    ticket.error = Unavailable(str(error))
-                return
-            try:
-                if self._is_doubtful:
-                    self._renew_connection()
-                done = self._transact_on_whole_wal([ticket.item for ticket in tickets])
-                self._move_mark(done.settle())
-            finally:
-                self._lock.release()
+            done = rewriting.past(self.path, lambda: self._locked([t.item for t in tickets]))
+        except rewriting.NotBegun as late:
+            # Nothing was begun, and all of them have waited for as long as anybody has to.
+            for ticket in tickets:
+                ticket.error = Unavailable(str(late))
+            return
         except apsw.Error as error:
             self._is_doubtful = True
             raise translated(error, self.path) from error
@@ -122,6 +114,20 @@ class Writer:
                 ticket.error = answer
             else:
                 ticket.result = answer
+
+    def _locked(self, items: Sequence[Item]) -> Round:
+        try:
+            self._lock.acquire(BUSY_SECONDS)
+        except Unavailable as error:
+            raise rewriting.NotBegun(str(error)) from error
+        try:
+            if self._is_doubtful:
+                self._renew_connection()
+            done = self._transact_on_whole_wal(items)
+            self._move_mark(done.settle())
+            return done
+        finally:
+            self._lock.release()
 
     def _renew_connection(self) -> None:
         self._connection.close()
@@ -146,7 +152,7 @@ class Writer:
             connection.execute("ROLLBACK")
         work = Round(items, connection, self._index, self._known)
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             work.run()
             self._footing.check()
             connection.execute("COMMIT")
@@ -158,6 +164,12 @@ class Writer:
                 connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
             raise
         return work
+
+    def _begin(self, connection: apsw.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError as error:
+            raise rewriting.NotBegun(str(translated(error, self.path))) from error
 
     def _move_mark(self, number: int | None) -> None:
         """The commit stands: a mark that cannot be written is reported, not raised.

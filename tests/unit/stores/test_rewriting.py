@@ -1,0 +1,122 @@
+"""Writers, while every page of their store is written anew."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import apsw
+import pytest
+
+import hardsave
+from hardsave.errors import Unavailable
+from hardsave.stores.sqlite import connection, opening, rewriting, room, writer
+
+SHORT = 0.05
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hardsave.Vault]:
+    for module in (connection, opening, writer):
+        monkeypatch.setattr(module, "BUSY_SECONDS", SHORT)
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as opened:
+        opened.timeline("a").save({"n": 0})
+        yield opened
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """As SQLite keeps writers out."""
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+@contextmanager
+def rewritten(path: Path) -> Iterator[None]:
+    with rewriting.announced(str(path)), locked(path):
+        yield
+
+
+class Meanwhile(threading.Thread):
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__()
+        self._work = work
+        self.error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001 # whatever it is, the test looks at it
+            self.error = error
+
+
+def test_writers_wait_for_the_end_however_long_that_takes(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    with rewritten(path):
+        saves = [Meanwhile(partial(vault.timeline(name).save, {"n": 1})) for name in "bcd"]
+        opens = Meanwhile(lambda: hardsave.open(f"sqlite:///{path}").close())
+        for each in saves:
+            each.join(10 * SHORT)
+            assert each.is_alive()
+    for each in (*saves, opens):
+        each.join(60)
+        assert not each.is_alive()
+        assert each.error is None
+    assert [len(vault.timeline(name)) for name in "abcd"] == [1, 1, 1, 1]
+
+
+def test_who_has_waited_long_enough_is_told_for_whom(
+    vault: hardsave.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewriting, "PATIENCE_SECONDS", SHORT)
+    with (
+        rewritten(tmp_path / "store.db"),
+        pytest.raises(Unavailable, match=r"written anew .* by a purge.* repeat this when it has"),
+    ):
+        vault.timeline("a").save({"n": 1})
+    vault.timeline("a").save({"n": 1})
+
+
+def test_another_program_that_holds_the_file_is_not_waited_for(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    with (
+        locked(tmp_path / "store.db"),
+        pytest.raises(Unavailable, match="is locked by another program"),
+    ):
+        vault.timeline("a").save({"n": 1})
+    vault.timeline("a").save({"n": 1})
+
+
+def test_nobody_waits_for_one_that_has_ended(tmp_path: Path) -> None:
+    path = str(tmp_path / "store.db")
+    assert not rewriting.is_under_way(path)
+    with rewriting.announced(path):
+        assert rewriting.is_under_way(path)
+    assert not rewriting.waited_for(path)
+
+
+def test_a_purge_says_that_it_is_at_it(
+    vault: hardsave.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    rewrite = room.rewrite
+
+    def looked(used: apsw.Connection) -> None:
+        seen.append(rewriting.is_under_way(str(tmp_path / "store.db")))
+        rewrite(used)
+
+    monkeypatch.setattr(room, "rewrite", looked)
+    vault.timeline("a").save({"n": "sesame"})
+    vault.purge(text="sesame")
+    assert seen == [True]
+    assert not rewriting.is_under_way(str(tmp_path / "store.db"))
