@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from hardsave.objects import depth
 
 _DESCRIPTION = 200
+_TARGETS = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url")
 
 
 class Event(NamedTuple):
@@ -22,6 +23,7 @@ class Event(NamedTuple):
     prompt: str = ""
     answer: str = ""
     subagent: str | None = None
+    target: str = ""  # what the one tool worked at: its command, or its file
 
     @property
     def status(self) -> str:
@@ -44,7 +46,8 @@ class Event(NamedTuple):
             return f"before: {' '.join(self.prompt.split())}"[:_DESCRIPTION]
         if self.tools:
             side = "before" if self.name == "PreToolUse" else "after"
-            return f"{side} {', '.join(self.tools)}"[:_DESCRIPTION]
+            at = f": {self.target}" if self.target else ""
+            return f"{side} {', '.join(self.tools)}{at}"[:_DESCRIPTION]
         return {"Stop": "answered", "SessionEnd": "session ended"}.get(self.name, self.name)
 
     def metadata(self, agent: str) -> dict[str, Any]:
@@ -78,6 +81,7 @@ def parse(data: bytes) -> Event:
         prompt=_words(told, "prompt") or "",
         answer=_words(told, "last_assistant_message") or "",
         subagent=_words(told, "agent_id"),
+        target=_target(told),
     )
 
 
@@ -93,6 +97,23 @@ def _of_calls(told: Mapping[str, Any], key: str) -> Iterator[str]:
         for call in calls:
             if isinstance(call, Mapping) and (found := _words(call, key)):
                 yield found
+
+
+def _target(told: Mapping[str, Any]) -> str:
+    """What people know a call by, if there is one: what was run, or which file it was about."""
+    calls = [told] if _words(told, "tool_name") else told.get("tool_calls")
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], Mapping):
+        return ""
+    given = calls[0].get("tool_input")
+    if not isinstance(given, Mapping):
+        return ""
+    for key in _TARGETS:
+        found = given.get(key)
+        if isinstance(found, list) and all(isinstance(word, str) for word in found):
+            found = " ".join(found)
+        if isinstance(found, str) and found.strip():
+            return " ".join(found.encode(errors="replace").decode().split())[:_DESCRIPTION]
+    return ""
 
 
 def _text(told: Mapping[str, Any], key: str) -> str | None:

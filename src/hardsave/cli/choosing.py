@@ -55,7 +55,9 @@ def _has_files(one: Checkpoint) -> bool:
 def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[Text, ...]:
     mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
     above = rows.told_above(session.line)
-    return (Text(mark), *rows.cells(facts, one, log.heads, session.now, above))
+    narrow = session.out.console.width < rows.NARROW
+    cells = rows.cells(facts, one, log.heads, session.now, above, narrow=narrow)
+    return (Text(mark), *cells)
 
 
 def _preview(head: Checkpoint | None, one: Checkpoint) -> Iterator[Text]:

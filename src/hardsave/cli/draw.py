@@ -77,6 +77,10 @@ def tally(counts: Mapping[str, int] | None) -> Text:
 # Messages
 
 
+_NARROW = 20  # columns in which nobody wants to read
+_INDENT = 4
+
+
 class Hanging:
     """A text that goes on below where it began, not at the edge of the terminal."""
 
@@ -90,7 +94,11 @@ class Hanging:
         if " " not in self._text.plain.strip():  # a path, to be copied as a whole
             yield Text.assemble(lead, self._text, no_wrap=True, overflow="ignore")
             return
-        for part in self._text.wrap(console, max(20, options.max_width - indent)):
+        if options.max_width - indent < _NARROW:  # too little to go on there: below, then
+            yield Text(lead.plain.rstrip(), style=lead.style, spans=lead.spans)
+            indent = min(indent, _INDENT)
+            lead = Text(" " * indent)
+        for part in self._text.wrap(console, max(1, options.max_width - indent)):
             yield Text.assemble(lead, part)
             lead = Text(" " * indent)
 

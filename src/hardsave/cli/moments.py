@@ -34,6 +34,14 @@ def ago(then: datetime, now: datetime) -> str:
     return _said(seconds // _YEAR, "year")
 
 
+def briefly(then: datetime, now: datetime) -> str:
+    """The same in a few letters: `58s`, `3h`, `2mo`."""
+    number, _, rest = ago(then, now).partition(" ")
+    if not number.isdigit():
+        return "now" if number == "now" else "?"
+    return f"{number}{rest[:2] if rest.startswith('mo') else rest[:1]}"
+
+
 def _said(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'} ago"
 

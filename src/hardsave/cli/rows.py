@@ -11,6 +11,7 @@ from hardsave.cli import draw, moments, words
 from hardsave.cli.facts import Facts
 
 LONG = 20  # letters of a timeline's name
+NARROW = 60  # columns of a terminal
 
 
 def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
@@ -35,17 +36,19 @@ def cells(
     heads: Mapping[str, Sequence[str]],
     now: datetime,
     above: str | None = None,
+    *,
+    narrow: bool = False,
 ) -> tuple[Text, ...]:
     """Which it is, how old, its messages, its files, and what it is called. The timeline's name
-    is left out if it stands above."""
+    is left out if it stands above; where there is little room, so are the messages."""
     ref = Text(f":{one.seq}", style="ref") if one.timeline == above else draw.ref(one)
     for name in heads.get(one.id, []):
         if name != one.timeline:
             ref.append(f" ← {words.shown(name)}", style="head")
     return (
         ref,
-        Text(moments.ago(one.created_at, now), style="quiet"),
-        _messages(facts),
+        Text((moments.briefly if narrow else moments.ago)(one.created_at, now), style="quiet"),
+        Text() if narrow else _messages(facts),
         _files(facts),
         _title(facts, one),
     )

@@ -128,6 +128,7 @@ def test_lines_of_a_log_are_cut_where_the_terminal_ends(project: Project) -> Non
         lines = [line for line in seen.lines if line]
         assert len(lines) == 5
         assert lines[-1].endswith("…")
+        assert not any(" ago" in line or "messages" in line for line in lines)  # others need room
 
 
 def test_a_long_diff_goes_through_the_pager(project: Project) -> None:

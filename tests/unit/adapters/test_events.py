@@ -78,3 +78,25 @@ def test_anything_else_is_refused(data: bytes) -> None:
 def test_a_session_may_call_itself_anything() -> None:
     assert events.timeline("claude", "a:b/../c d") == "claude-a-b-..-c-d"
     assert len(events.timeline("claude", "x" * 1000)) < 200
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"command": "rm  -rf\n build", "description": "x"}, "after T: rm -rf build"),
+        ({"command": ["bash", "-lc", "ls"]}, "after T: bash -lc ls"),
+        ({"file_path": "/w/a.py", "old_string": "x"}, "after T: /w/a.py"),
+        ({"command": "half \ud800"}, "after T: half ?"),
+        ({"command": 5, "path": ["a", 1]}, "after T"),
+        ({"command": " "}, "after T"),
+        ("no object", "after T"),
+        (None, "after T"),
+    ],
+)
+def test_a_call_is_told_by_what_it_worked_at(given: Any, said: str) -> None:
+    about = {"session_id": "s", "hook_event_name": "PostToolUse"}
+    one = {"tool_name": "T", "tool_use_id": "t", "tool_input": given}
+    assert parse(json.dumps({**about, **one}).encode()).description == said
+    assert parse(json.dumps({**about, "tool_calls": [one]}).encode()).description == said
+    both = parse(json.dumps({**about, "tool_calls": [one, one]}).encode())
+    assert both.description == "after T, T"

@@ -30,6 +30,22 @@ def test_how_long_ago(seconds: float, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-5, "?"),
+        (0, "now"),
+        (58, "58s"),
+        (61, "1m"),
+        (7_300, "2h"),
+        (86_400 * 40, "1mo"),
+        (86_400 * 800, "2y"),
+    ],
+)
+def test_an_age_in_a_few_letters(seconds: int, said: str) -> None:
+    assert moments.briefly(NOW - timedelta(seconds=seconds), NOW) == said
+
+
+@pytest.mark.parametrize(
     ("text", "hours"), [("90m", 1.5), ("2h", 2), ("1d", 24), ("1w", 168), ("0.5h", 0.5)]
 )
 def test_a_span_is_so_long_ago(text: str, hours: float) -> None:

@@ -133,8 +133,9 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
     nodes = [_node(known, each, found, line) for each in found.checkpoints]
     graphics = graph.draw(nodes, graph.Glyphs() if rows.can_draw() else graph.ASCII)
     above = rows.told_above(line)
+    narrow = session.out.console.width < rows.NARROW
     cells = [
-        rows.cells(known.facts(each), each, found.heads, session.now, above)
+        rows.cells(known.facts(each), each, found.heads, session.now, above, narrow=narrow)
         for each in found.checkpoints
     ]
     if above is not None and cells:
