@@ -74,7 +74,7 @@ class Checkpoint:
     @property
     def state(self) -> Any:
         """The state, lazily: `state["messages"][-20:]` reads twenty messages."""
-        return view(self._objects.reader, self._record.root)
+        return view(self._objects.reader_of(self._record), self._record.root)
 
     @property
     def snapshot(self) -> "Snapshot | None":
@@ -84,7 +84,7 @@ class Checkpoint:
             return None
         from hardsave.vault.files import Snapshot  # few programs look at files
 
-        return Snapshot(address, workspace, self._objects)
+        return Snapshot(address, workspace, self._objects.fetch_of(self._record))
 
     @property
     def git(self) -> "GitState | None":

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.timeline.diff import FileDiff
-from hardsave.vault.objects import Objects
 from hardsave.workspace import capture, compare, content, directory, gitprogress
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
@@ -57,12 +56,12 @@ class Snapshot:
         self,
         address: Hash,
         workspace: bytes,
-        objects: Objects,
+        fetch: Fetch,
         near: Mapping[Hash, bytes] | None = None,
     ) -> None:
         self._address = address
         self._workspace = workspace
-        self._fetch: Fetch = content.overlay(near, objects.fetch) if near else objects.fetch
+        self._fetch: Fetch = content.overlay(near, fetch) if near else fetch
         self._capture: capture.Capture | None = None
 
     @property

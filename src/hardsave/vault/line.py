@@ -173,7 +173,7 @@ class Timeline:
             if ref == "@":
                 self._saving.look()
             record = self._find(ref)
-        state = self._context.objects.reader.load(record.root)
+        state = self._context.objects.reader_of(record).load(record.root)
         return state if type is None else shaped(state, type)
 
     def get(self, ref: Ref = "@") -> Checkpoint:

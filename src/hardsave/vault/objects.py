@@ -1,19 +1,23 @@
 """Objects as the vault reads them: one user's, every byte checked against its hash."""
 
+import contextlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, NotFound
 from hardsave.logs import log
 from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.envelope import check
 from hardsave.objects.hashing import Hash
 from hardsave.objects.reader import Reader
+from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.redaction import Redaction
+from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
 from hardsave.stores.cache import ObjectCache
+from hardsave.timeline.refs import to_text
 
 _OURS = 0  # a vault has one user
 
@@ -44,7 +48,9 @@ class Objects:
         redaction = self.codec.redaction
         return text if redaction is None else redaction.scalar(text)
 
-    def fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
+    def fetch(
+        self, wanted: Collection[Hash], owner: CheckpointRecord | None = None
+    ) -> Mapping[Hash, bytes]:
         """Objects by hash. Damage and absence are `Corrupt`, unless a second copy helps out."""
         proven = self._proven.get(_OURS, wanted)
         if len(proven) == len(wanted):
@@ -55,13 +61,32 @@ class Objects:
             found = dict(zip(left, map(read.__getitem__, left), strict=True))
             check(found.items())
         except (Corrupt, KeyError) as damage:
+            if owner is not None:
+                self._check_it_stands(owner)
             return proven | self._rescued(left, damage)
         self._proven.put(_OURS, found)
         return proven | found if proven else found
 
+    def fetch_of(self, owner: CheckpointRecord) -> Fetch:
+        """The same for what a checkpoint leads to. If that was dropped while somebody held on to
+        it, what is missing is no damage, but `NotFound`."""
+        return lambda wanted: self.fetch(wanted, owner)
+
+    def reader_of(self, owner: CheckpointRecord) -> Reader:
+        return Reader(self.codec, self.fetch_of(owner))
+
     def forget(self) -> None:
         """Read everything anew: some of it may be stored no longer."""
         self._proven = ObjectCache()
+
+    def _check_it_stands(self, owner: CheckpointRecord) -> None:
+        with contextlib.suppress(Corrupt):  # then something else is damaged, too
+            now = self._store.checkpoint(self._user, owner.id)
+            if now is None or (now.root, now.snapshot) != (owner.root, owner.snapshot):
+                raise NotFound(
+                    f"checkpoint {to_text(owner.id)} was dropped or purged since it was looked up; "
+                    "look it up again"
+                )
 
     def _rescued(self, wanted: Collection[Hash], damage: Exception) -> dict[Hash, bytes]:
         """The same, one by one: one damaged object does not hide its neighbours."""

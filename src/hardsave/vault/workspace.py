@@ -78,7 +78,7 @@ class Workspace:
     def status(self, against: Ref | None = None) -> Status:
         """What has changed since the last checkpoint, or the one that is named. Makes no
         checkpoint; contents that it has read on the way may lie in the store until the next gc."""
-        objects = self._context.objects
+        fetch = self._context.objects.fetch
         last = self.last if against is None else self._line(None).get(against)
         with settled(self._context, self._place) as files:
             if last is None:
@@ -86,7 +86,7 @@ class Workspace:
             taken = files.take()
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
-            now = Snapshot(taken.address, taken.workspace, objects, taken.objects)
+            now = Snapshot(taken.address, taken.workspace, fetch, taken.objects)
             return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
 
     def watch(self) -> AbstractContextManager[Watch]:

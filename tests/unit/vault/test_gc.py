@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.errors import NotFound
 from hardsave.objects.records import LogRecord
 from hardsave.stores.base import Batch, Changes
 from hardsave.vault.line import Timeline
@@ -75,6 +76,33 @@ def test_an_append_to_a_head_that_is_gone_is_a_conflict(tmp_path: Path) -> None:
             line.append({"messages": messages(1)})
         line.append({"messages": messages(1)}, expect=hardsave.ANY_HEAD)
         assert line.load() == {"messages": messages(1)}
+
+
+@pytest.mark.parametrize("how", ["dropped", "purged"])
+def test_whoever_holds_on_to_what_is_gone_is_told_so_and_not_of_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "file").write_text("a secret text")
+    with hardsave.open(url) as other, hardsave.open(url) as vault:
+        line = other.timeline("main")
+        line.save({"messages": [*messages(40), "a secret text"]}, workspace=workspace)
+        held = vault.get("main:1")
+        snapshot = held.snapshot
+        assert snapshot is not None
+        line.save({})
+        if how == "purged":
+            other.purge(text="a secret text")
+        else:
+            drop(other, held)
+            other.gc()
+        for read in (lambda: held.state, held.read, lambda: snapshot.read("file")):
+            with pytest.raises(NotFound, match="dropped or purged since it was looked up"):
+                read()
+    assert caplog.text == ""
+    assert not Path(f"{tmp_path}/store.db-suspect").exists()
 
 
 def test_compacting_leaves_everything_as_it_was(tmp_path: Path) -> None:
