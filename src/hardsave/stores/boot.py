@@ -6,6 +6,8 @@ from functools import cache
 
 from blake3 import blake3
 
+from hardsave.stores.processes import read_if_there
+
 UNKNOWN_BOOT = bytes(8)
 
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
@@ -15,18 +17,15 @@ _AWAKE = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS has it
 
 @cache
 def boot_id() -> bytes:
-    """Which boot of the machine this is."""
+    """Which boot of the machine this is. `Unavailable` if that cannot be read just now: whoever
+    took one boot for another would take the living for dead."""
     text = _of_macos() if _SYSTEM == "darwin" else _of_linux()
     # Without one, every mark seems to be from this boot: the strict reading.
     return blake3(text).digest(8) if text else UNKNOWN_BOOT
 
 
 def _of_linux() -> bytes | None:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            return file.read()
-    except OSError:
-        return None
+    return read_if_there("/proc/sys/kernel/random/boot_id")
 
 
 def _of_macos() -> bytes | None:

@@ -10,6 +10,8 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from hardsave.errors import Unavailable
+
 if TYPE_CHECKING:
     from hardsave.stores.macos import System
 
@@ -51,11 +53,7 @@ def here() -> Place:
 @cache
 def host() -> str:
     """What tells this machine from others: its id, or at least its name."""
-    try:
-        with open(_MACHINE) as file:
-            known = file.read().strip()
-    except OSError:
-        known = ""
+    known = (read_if_there(_MACHINE) or b"").strip().decode(errors="replace")
     if not known and _SYSTEM == "darwin":
         known = _macos().host() or "" if can_ask() else ""
     if known:
@@ -63,6 +61,20 @@ def host() -> str:
     import socket  # which takes a while, and most machines have an id
 
     return socket.gethostname()
+
+
+def read_if_there(path: str) -> bytes | None:
+    """What the system says about itself there; None if it says nothing, which it never will.
+
+    What fails for other reasons may be there in a moment, as when too many files are open.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error}; see to it, then repeat") from error
 
 
 def _space() -> int:

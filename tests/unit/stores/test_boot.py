@@ -1,10 +1,16 @@
 """Times that no change of the clock moves."""
 
+import contextlib
+import os
+import resource
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from hardsave.stores import boot
+from hardsave.errors import Unavailable
+from hardsave.stores import boot, processes
 from hardsave.stores.memory import MemoryStore
 
 HOUR = 3_600_000_000
@@ -23,3 +29,30 @@ def test_leases_do_not_pass_while_the_machine_sleeps(monkeypatch: pytest.MonkeyP
     )
     assert store.moment().at - before[0] < HOUR / 2
     assert boot.since_boot() - before[1] >= HOUR
+
+
+@contextlib.contextmanager
+def no_file_to_be_had() -> Iterator[None]:
+    """A block in which as many files are open as may be."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held[0], most[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(held[0]))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+        for each in held:
+            os.close(each)
+
+
+@pytest.mark.parametrize("asked", [boot.boot_id, processes.host])
+def test_whoever_has_too_many_files_open_is_not_on_another_machine_ever_after(asked: Any) -> None:
+    """It would be taken for dead by others, and take them for dead."""
+    before = asked()
+    asked.cache_clear()
+    with no_file_to_be_had(), pytest.raises(Unavailable, match="cannot be read"):
+        asked()
+    assert asked() == before

@@ -35,8 +35,8 @@ class Mark:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._file: int | None = None  # first: whatever fails, this is closed
         self._boot = boot_id()
-        self._file: int | None = None
 
     def read(self) -> MarkRecord | None:
         """What the mark says; None if there is none, or it is itself damaged."""
