@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters.leaving import NAME
+from hardsave.runtime.meetings import NAME
 from tests.integration.hooked import LIMIT, Stage
 
 

@@ -22,7 +22,7 @@ from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
 from hardsave.vault import projects
 
-NAME = "hardsave-hooks"  # of a resident that hooks leave behind, as lists of processes show it
+MOST_UNBURIED = 32  # a process 1 that is slow to wait for the dead has fewer of them
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 
 
@@ -39,8 +39,8 @@ def leave(
     any more once `let_go` was called; before that, there is next to nothing to wait for.
     """
     post = post_for(os.environ, directory, project)
-    if post is None or agent is None or processes.unburied(NAME):
-        return  # where nobody buries the dead, one of us is enough
+    if post is None or agent is None or nobody_buries():
+        return
     with suppress(OSError):  # a disk or a sandbox that does not want us: then it is as it was
         seat = Seat.take(post.seat, post.socket, is_guest=True)
         if seat is None:
@@ -56,6 +56,12 @@ def leave(
         finally:
             post.vanish()
             seat.close()
+
+
+def nobody_buries() -> bool:
+    """Whether the residents before this one lie unburied: process 1 of a container may wait for
+    nobody, and there shall be an end to them."""
+    return len(processes.unburied(meetings.NAME)) >= MOST_UNBURIED
 
 
 def post_for(environment: Mapping[str, str], directory: Path, project: Path) -> Post | None:

@@ -10,7 +10,6 @@ from hardsave import config
 from hardsave.adapters import events, hook
 from hardsave.adapters.desk import HookDesk
 from hardsave.adapters.hook import Outcome
-from hardsave.adapters.leaving import NAME
 from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.runtime import handover, meetings, parentage, reception
@@ -61,7 +60,7 @@ def reside(post: Post, seat: Seat, listening: int, agent: Process, session: str)
     """In nobody's way: no directory is held, and whoever sends a signal sees us go at once."""
     reception.clear(Path(f"{post.store}{handover.BESIDE}"))
     signal.signal(signal.SIGTERM, lambda *_: _go_at_once(post))
-    _call_ourselves(NAME)
+    _call_ourselves(meetings.NAME)
     _log_to(f"{post.store}-hooks.log")
     ground, code = Ground((post.store, post.workspace)), Ground((handover.__file__,), by_time=True)
     standby = Standby(

@@ -14,6 +14,8 @@ from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
 from hardsave.vault.places import files_of
 
+NAME = "hardsave-hooks"  # of a resident that hooks leave behind, as lists of processes show it
+
 
 class Post(NamedTuple):
     """Where one stands by: for which store and workspace, and where hooks find it."""

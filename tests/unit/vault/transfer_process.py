@@ -4,11 +4,11 @@ python -m tests.unit.vault.transfer_process STEP FOLDER MEBIBYTES
 """
 
 import random
-import resource
 import sys
 from pathlib import Path
 
 import hardsave
+from tests.peak import peak
 
 MIB = 1 << 20
 ITEM = 64_000
@@ -38,5 +38,4 @@ if __name__ == "__main__":
     {"make": make, "export": export, "import": import_}[sys.argv[1]](
         Path(sys.argv[2]), int(sys.argv[3])
     )
-    unit = 1 if sys.platform == "darwin" else 1024
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)  # noqa: T201 # the answer
+    print(peak())  # noqa: T201 # the answer

@@ -175,16 +175,14 @@ def _resident(what: str, session: Session) -> Finding:
     path = session.store_path
     if path is None:
         return Finding(what, "ok", "none: each hook saves by itself")
-    from hardsave.adapters.leaving import NAME
+    from hardsave.adapters import leaving
     from hardsave.runtime import meetings
-    from hardsave.stores.processes import unburied
     from hardsave.stores.sqlite import seats
 
     who = seats.sitter(meetings.seat_of(str(path), str(session.directory)))
-    if who is None and (dead := unburied(NAME)):
-        message = (
-            f"none: nobody has buried the last one, process {dead[0]}; hooks save by themselves"
-        )
+    if who is None and leaving.nobody_buries():
+        count = leaving.MOST_UNBURIED
+        message = f"none: nobody has buried the last {count}; hooks save by themselves"
         remedy = "start the container with a process 1 that waits for others, as docker run --init"
         return Finding(what, "warning", message, remedy)
     if who is None:
