@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 # branch with the same locks costs nothing, and a changed lock makes the environment exact again.
 READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | cut -d' ' -f1)
 
+unexport PYTHONDONTWRITEBYTECODE # the tests start thousands of processes, which load what is compiled
+
 .NOTPARALLEL: # two installers in one environment would race
 .PHONY: help run test torture lint format types check bench lock clean
 
