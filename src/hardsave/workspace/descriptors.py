@@ -21,21 +21,26 @@ Inode = tuple[int, int]  # device and inode
 class reading:
     """`with reading(name, directory) as file:` a file in an open directory, at its beginning.
 
-    No link is followed, and no pipe waited for.
+    No link is followed, and no pipe waited for. `status` is how it looked when it was opened.
     """
 
-    __slots__ = ("_directory", "_file", "_name")
+    __slots__ = ("_directory", "_file", "_name", "status")
 
     def __init__(self, name: bytes, directory: int) -> None:
         self._name = name
         self._directory = directory
 
     def __enter__(self) -> int:
-        self._file = _known.open(self._name, self._directory)
-        return self._file
+        self._file = file = _known.open(self._name, self._directory)
+        try:
+            self.status = os.fstat(file)
+        except OSError:  # a network file system has lost it: nobody has locks there
+            _known.drop(file)
+            raise
+        return file
 
     def __exit__(self, *_: object) -> None:
-        _known.close(self._file)
+        _known.close(self._file, self.status)
 
 
 class _Descriptors:
@@ -65,13 +70,13 @@ class _Descriptors:
             os.lseek(file, 0, os.SEEK_SET)
         return file
 
-    def close(self, file: int) -> None:
+    def close(self, file: int, status: os.stat_result) -> None:
         """Close a file, or keep it if somebody else in this process has it open."""
         if time.monotonic() - self._looked > _FRESH_SECONDS:
             self._look()
-        inode = _inode(file)
-        if inode is None or inode not in self._others:
-            self._close(file)
+        inode = (status.st_dev, status.st_ino)
+        if inode not in self._others:  # where only plain files are
+            self.drop(file)
             return
         with self._mutex:
             self._kept.setdefault(inode, []).append(file)
@@ -83,9 +88,10 @@ class _Descriptors:
             self._others, self._looked = frozenset(filter(None, others)), time.monotonic()
             for inode in self._kept.keys() - self._others:
                 for file in self._kept.pop(inode):
-                    self._close(file)
+                    self.drop(file)
 
-    def _close(self, file: int) -> None:
+    def drop(self, file: int) -> None:
+        """Close a file, whoever has locks on it."""
         self._ours.discard(file)
         os.close(file)
 

@@ -20,7 +20,7 @@ from hardsave.workspace.cache import NO_HASH, Folder
 from hardsave.workspace.content import Put
 from hardsave.workspace.descriptors import reading
 from hardsave.workspace.entries import NotCaptured, joined
-from hardsave.workspace.found import Key, taken_apart
+from hardsave.workspace.found import Key, fields_of, taken_apart
 from hardsave.workspace.limits import refuse_if_spent
 
 _ATTEMPTS = 4
@@ -99,15 +99,18 @@ class Files:
     ) -> tuple[Read | None, Hash | None]:
         """Read once. Stamps as young as the clock is coarse prove nothing: then the content
         has to be the `previous` one, too."""
-        with reading(name, self._opened()) as descriptor:
-            now = self._clock()
-            before = os.fstat(descriptor)
+        now = self._clock()  # before its stamps: what is written later has others
+        opened = reading(name, self._opened())
+        with opened as descriptor:
+            before = opened.status
             self._refuse_what_is_no_file(name, before)
             expected = None if last is None else last.hash
             address, size = self._content(descriptor, before.st_size, expected)
             key = Key.of(os.fstat(descriptor))
-        if key != Key.of(before) or size != key.size:
+        if key != fields_of(before) or size != key.size:
             return None, None
+        if not policy.may_change_unseen(key.mtime_ns, key.ctime_ns, min(now, self._start_ns)):
+            return Read(key, address), address  # older than both: nearly always
         if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, now) and address != previous:
             return None, address
         return Read(self._proven(key), address), address

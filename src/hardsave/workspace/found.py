@@ -18,7 +18,7 @@ from hardsave.workspace.policy import Policy
 _WORD = (1 << 64) - 1
 _KEY = struct.Struct("=5Q")
 _STAMP = struct.Struct("=3Q")
-_KEY_OF = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
+fields_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
 
 
 class Key(NamedTuple):
@@ -32,7 +32,7 @@ class Key(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> "Key":
-        return cls._make(_KEY_OF(status))
+        return cls._make(fields_of(status))
 
     def packed(self) -> bytes:
         return words(list(self))
