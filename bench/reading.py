@@ -22,6 +22,7 @@ from hardsave.stores.registry import open_store
 from hardsave.vault.arguments import MAX_VALUE_BYTES
 
 TAIL = 20
+WARM = "the same vault and connection for all readings; the first does not count"
 COLD = "a new vault and a new connection for each reading; opening them is not counted"
 PAGE = 50
 
@@ -32,38 +33,49 @@ PAGE = 50
 def load(setting: Setting) -> list[Row]:
     """The head's state, whole and only its end."""
     session = setting.session
-    count = 2 * session.conversation.turns
-    rounds = setting.choose(40, 10)
-    ours, tail, objects, dicts = in_turns(
-        rounds,
+    savers = [open_saver(session.path(name)) for name in (turns.OBJECTS, turns.DICTS)]
+    with hardsave.open(url(session.path(turns.SAVE))) as vault:
+        line = vault.timeline("main")
+        warm = in_turns(
+            setting.choose(40, 10),
+            lambda: timed(line.load)[0],
+            lambda: timed(lambda: _tail(line))[0],
+            lambda: timed(lambda: savers[0].get_tuple(THREAD))[0],
+            lambda: timed(lambda: savers[1].get_tuple(THREAD))[0],
+        )
+    for saver in savers:
+        saver.conn.close()
+    cold = in_turns(
+        setting.choose(40, 10),
         lambda: _cold_load(session),
         lambda: _cold_tail(session),
         lambda: _cold_get(session, turns.OBJECTS),
         lambda: _cold_get(session, turns.DICTS),
     )
-    theirs = {turns.OBJECTS: median(objects), turns.DICTS: median(dicts)}
-    rows = [
+    count = 2 * session.conversation.turns
+    return _against_get(count, [median(found[1:]) for found in warm], "", WARM) + _against_get(
+        count, list(map(median, cold)), ", just opened", COLD
+    )
+
+
+def _against_get(count: int, seconds: list[float], how: str, note: str) -> list[Row]:
+    """Rows for ours, its end, and get_tuple of two kinds of messages; a target for those that
+    were open before."""
+    whole, tail, *theirs = seconds
+    return [
         ratio(
-            f"load {count:,} messages against get_tuple, {name}",
-            median(ours),
-            seconds,
-            at_least(3) if name == turns.OBJECTS else None,
-            note=COLD,
+            f"{what}{how}, against get_tuple, {name}",
+            ours,
+            their,
+            at_least(target) if name == turns.OBJECTS and not how else None,
+            note=note,
         )
-        for name, seconds in theirs.items()
-    ]
-    rows += _warm_load(setting, count)
-    rows += [
-        ratio(
-            f"the last {TAIL} messages, lazily, against get_tuple, {name}",
-            median(tail),
-            seconds,
-            at_least(30) if name == turns.OBJECTS else None,
-            note=COLD,
+        for what, ours, target in (
+            (f"load {count:,} messages", whole, 3),
+            (f"the last {TAIL} messages, lazily", tail, 30),
         )
-        for name, seconds in theirs.items()
+        for name, their in zip((turns.OBJECTS, turns.DICTS), theirs, strict=True)
     ]
-    return rows
 
 
 def _cold_load(session: turns.Session) -> float:
@@ -97,32 +109,6 @@ def _cold_get(session: turns.Session, name: str) -> float:
 
 def _is_whole(session: turns.Session, found: Any) -> bool:
     return len(found.checkpoint["channel_values"]["messages"]) == 2 * session.conversation.turns
-
-
-def _warm_load(setting: Setting, count: int) -> list[Row]:
-    session = setting.session
-    savers = [open_saver(session.path(name)) for name in (turns.OBJECTS, turns.DICTS)]
-    with hardsave.open(url(session.path(turns.SAVE))) as vault:
-        line = vault.timeline("main")
-        times = in_turns(
-            setting.choose(40, 10),
-            lambda: timed(line.load)[0],
-            lambda: timed(lambda: savers[0].get_tuple(THREAD))[0],
-            lambda: timed(lambda: savers[1].get_tuple(THREAD))[0],
-        )
-    for saver in savers:
-        saver.conn.close()
-    ours, objects, dicts = (median(found[1:]) for found in times)  # the first warms up
-    return [
-        ratio(
-            f"load {count:,} messages, warm, against get_tuple, {name}",
-            ours,
-            theirs,
-            at_least(3) if name == turns.OBJECTS else None,
-            note="the same vault and connection for all readings",
-        )
-        for name, theirs in ((turns.OBJECTS, objects), (turns.DICTS, dicts))
-    ]
 
 
 # Listing
