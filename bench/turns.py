@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import hardsave
+from bench.beside_floor import WAL_TURNS
 from bench.machine import check
 from bench.payload import Conversation
 from bench.peers import DeltaSaver, Saver, as_dicts, as_objects
@@ -14,7 +15,6 @@ from bench.stopwatch import median, timed
 from bench.store_file import room, url
 
 BLOCK = 10  # turns in a row, so that one's dirty pages do not sit under each save of another
-WAL_TURNS = 120  # enough for 1,000 pages, at which SQLite begins to use its WAL file again
 EDGE = 50  # turns at the beginning and at the end that are compared
 
 SAVE, APPEND = "save", "append"

@@ -1,5 +1,8 @@
 """What saves cost: room on the disk, time, and how both grow."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -7,8 +10,9 @@ from typing import Any
 
 import hardsave
 from bench import report, turns
+from bench.beside_floor import WAL_TURNS
 from bench.floor import BareInsert
-from bench.machine import check, fdatasync
+from bench.machine import ROOT, check, fdatasync
 from bench.payload import Conversation
 from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
@@ -19,8 +23,6 @@ from hardsave.objects.codec import Codec
 from hardsave.objects.shadow import Shadow
 from hardsave.stores.sqlite.merge import FEW_PACKS
 from hardsave.vault.arguments import MAX_VALUE_BYTES
-
-TURN_BYTES = 10_000  # what one turn stores is less, and a merge of packs is more
 
 
 def floors(setting: Setting) -> list[Row]:
@@ -139,7 +141,7 @@ def save(setting: Setting) -> list[Row]:
 def _ageing(setting: Setting, name: str, target: report.Target) -> list[Row]:
     session = setting.session
     first, settled, last = session.first(name), session.settled(name), session.last(name)
-    low, high = turns.WAL_TURNS + 1, turns.WAL_TURNS + turns.EDGE
+    low, high = WAL_TURNS + 1, WAL_TURNS + turns.EDGE
     return [
         growth(
             f"{name}, last {turns.EDGE} / first {turns.EDGE}",
@@ -242,7 +244,8 @@ def append(setting: Setting) -> list[Row]:
     return [
         *_ageing(setting, turns.APPEND, at_most(1.2)),
         _long_against_short(setting),
-        _against_the_floor(setting),
+        _against_the_floor(setting, 0, at_most(1.5)),
+        _against_the_floor(setting, 1, at_most(1.5)),
         ratio(
             f"append, last {turns.EDGE} turns, against SqliteSaver",
             setting.session.last(turns.APPEND),
@@ -283,44 +286,24 @@ def _long_against_short(setting: Setting) -> Row:
     )
 
 
-def _against_the_floor(setting: Setting) -> Row:
+def _against_the_floor(setting: Setting, delay_ms: int, target: report.Target | None) -> Row:
     """Each append, and next to it one bare INSERT of the very bytes that it stored."""
-    conversation = Conversation(setting.turns)
-    path = setting.place / "append-floor.db"
-    floor = BareInsert(setting.place / "append-floor-bare.db")
-    ours, bare = [], []
-    with hardsave.open(url(path)) as vault:
-        line = vault.timeline("main")
-        for turn in range(1, turns.WAL_TURNS):
-            line.append(conversation.delta(turn))
-        packs = Packs(path)
-        line.append(conversation.delta(turns.WAL_TURNS))
-        data = _one_turn(packs, b"")
-        floor.warm_up(data)
-        for turn in range(turns.WAL_TURNS + 1, setting.turns + 1):
-            if turn % 2:  # every other time the floor goes first, with the bytes before
-                bare.append(floor.insert(data))
-            ours.append(_appended(line, conversation.delta(turn)))
-            data = _one_turn(packs, data)
-            if not turn % 2:
-                bare.append(floor.insert(data))
-        check(line.load() == conversation.state(setting.turns), "what was appended is not there")
-        packs.close()
-    floor.close()
+    place = setting.place / f"beside-floor-{delay_ms}"
+    place.mkdir()
+    given = [str(place), str(setting.turns), "--delay-ms", str(delay_ms)]
+    command = [sys.executable, "-m", "bench.beside_floor", *given]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    found = json.loads(done.stdout)
+    slower = f", a sync takes {delay_ms} ms more" if delay_ms else ""
     return growth(
-        "append / bare INSERT + commit of the same bytes",
-        median(ours),
-        median(bare),
-        at_most(1.5),
+        f"append / bare INSERT + commit of the same bytes{slower}",
+        found["append"],
+        found["floor"],
+        target,
         names=("append", "floor"),
-        note=f"in turns in one loop, {report.size(len(data))} of pack, WAL files warm; "
-        f"floor: {floor.pragmas}",
+        note=f"in turns in one loop, {report.size(found['bytes'])} of pack, WAL files warm; "
+        f"floor: {found['pragmas']}" + ("; injected by a VFS beneath both" if delay_ms else ""),
     )
-
-
-def _one_turn(packs: Packs, before: bytes) -> bytes:
-    """The pack of the last append; `before` if a merge has taken it in already."""
-    return next((pack for pack in packs.fresh() if len(pack) < TURN_BYTES), before)
 
 
 def _appended(line: hardsave.Timeline, delta: dict[str, Any]) -> float:
