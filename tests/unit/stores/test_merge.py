@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from hardsave.stores.sqlite.merge import (
     ENOUGH_BYTES,
     ENOUGH_PACKS,
     FEW_PACKS,
+    QUIET_SECONDS,
     SINGLE_BYTES,
     SMALL_BYTES,
     PackRow,
@@ -167,6 +169,34 @@ def test_gathered_packs_wait_on_without_index_rows(store: SqliteStore) -> None:
     assert is_complete(other, stored)
     other.close()
     assert store.verify() == []
+
+
+class NeverQuiet:
+    """A clock that stands: the last save was just now."""
+
+    @staticmethod
+    def monotonic() -> float:
+        return 0.0
+
+
+def test_saves_without_a_pause_are_left_in_peace_until_enough_have_come_together(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "time", NeverQuiet)
+    stored = saved(store, ENOUGH_PACKS - 1, "turn")
+    time.sleep(5 * QUIET_SECONDS)
+    assert count_packs(store) == ENOUGH_PACKS - 1
+    stored |= saved(store, 1, "last")
+    assert eventually(lambda: count_packs(store) == 1)
+    assert is_complete(store, stored)
+
+
+def test_whoever_closes_does_not_wait_for_a_quiet_moment(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "time", NeverQuiet)
+    saved(store, FEW_PACKS, "turn")
+    store.close()  # or it would never end
 
 
 def test_whoever_only_reads_leaves_a_few_packs_alone(path: Path) -> None:

@@ -8,9 +8,13 @@ into a large one and indexed, which is the dear part.
 A merged pack takes the *highest* id of those it replaces, and an object is looked up in the
 first pack at or above the id that is known for it: so nothing that was known becomes wrong,
 and an id that was given out never comes to mean something else.
+
+Whoever saves without a pause is not to share the processor with that: what is due waits for a quiet
+moment, or until so many packs have come together that they can be merged at once.
 """
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -32,6 +36,7 @@ SINGLE_BYTES = 8 * 1024  # a pack at least this large is not gathered
 ENOUGH_PACKS = 32
 SMALL_BYTES = 64 * 1024  # a pack at least this large is left as it is
 ENOUGH_BYTES = 256 * 1024
+QUIET_SECONDS = 0.02  # an agent's saves are further apart, those of a loop are not
 
 
 class PackRow(NamedTuple):
@@ -81,6 +86,10 @@ class Merger:
         self._mutex = threading.RLock()  # a signal handler may save, too
         self._fresh: dict[int, int] = {}  # packs counted since the last merge, by user
         self._due: SimpleQueue[int | None] = SimpleQueue()  # users; None: stop
+        self._asked: set[int] = set()  # users that are in the queue
+        self._waiting = 0  # packs counted since the last merge, of all users
+        self._saved_at = 0.0  # the last of them
+        self._hurry = threading.Event()  # the store is being closed
         self._thread: threading.Thread | None = None
         self._stopping = False
 
@@ -94,11 +103,15 @@ class Merger:
 
     def _count(self, user: int, more: int, enough: int) -> None:
         with self._mutex:
+            self._saved_at = time.monotonic()
+            self._waiting += more
             count = self._fresh.get(user, 0) + more
             self._fresh[user] = count % enough
             if count < enough or self._stopping:
                 return
-            self._due.put(user)
+            if user not in self._asked:
+                self._due.put(user)
+                self._asked.add(user)  # last: one that a Ctrl-C leaves out is asked for twice
             if self._thread is None:
                 self._thread = self._started()
 
@@ -119,12 +132,25 @@ class Merger:
         with self._mutex:
             self._stopping = True
             thread = self._thread
+        self._hurry.set()
         if thread is not None:
             self._due.put(None)
             thread.join()
 
     def __del__(self) -> None:
+        self._hurry.set()
         self._due.put(None)  # a store that was forgotten and not closed
+
+    def turn(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
+        """Merge what is due, in a quiet moment; the connection for the next time."""
+        while self._waiting < ENOUGH_PACKS:
+            left = self._saved_at + QUIET_SECONDS - time.monotonic()
+            if left <= 0 or self._hurry.wait(left):
+                break
+        with self._mutex:
+            self._asked.discard(user)
+            self._waiting = 0
+        return connection if self._stopping else self.merge_all(connection, user)
 
     def merge_all(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
         """Merge while it is worth it; the connection for the next time."""
@@ -163,7 +189,7 @@ def _work(merger: "weakref.ref[Merger]", due: "SimpleQueue[int | None]") -> None
             ours = merger()
             if ours is None:
                 return
-            connection = ours.merge_all(connection, user)
+            connection = ours.turn(connection, user)
             del ours
         due.put(None)  # there may be another one, if a Ctrl-C has come with its start
     finally:
