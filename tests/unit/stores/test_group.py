@@ -248,20 +248,24 @@ def test_no_wake_up_is_lost() -> None:
     assert rounds < 3_000  # many had company
 
 
-def test_an_interrupt_at_the_start_of_any_function_leaves_the_group_usable() -> None:
-    """That is where Python looks for Ctrl-C: whoever comes next must not wait for ever."""
-    outcomes = {call: _after_interrupt_at(call) for call in range(1, 12)}
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, TimeoutError])
+def test_an_interrupt_at_the_start_of_any_function_leaves_the_group_usable(
+    interrupt: type[BaseException],
+) -> None:
+    """That is where Python calls handlers of signals, and these raise what they like: whoever
+    comes next must not wait for ever."""
+    outcomes = {call: _after_interrupt_at(call, interrupt) for call in range(1, 12)}
     assert set(outcomes.values()) <= {"fine", "not interrupted"}, outcomes
     assert outcomes[1] == "fine"
 
 
-def _after_interrupt_at(call: int) -> str:
+def _after_interrupt_at(call: int, interrupt: type[BaseException]) -> str:
     rounds = Rounds()
     outcome = "not interrupted"
     try:
-        with interrupted_at_call(call):
+        with interrupted_at_call(call, interrupt):
             rounds.group.submit("interrupted")
-    except KeyboardInterrupt:
+    except interrupt:
         outcome = "fine"
     done: list[str | None] = []
     thread = threading.Thread(target=lambda: done.append(rounds.group.submit("next")), daemon=True)
@@ -322,7 +326,7 @@ def test_also_while_it_holds_what_others_wait_for(rounds: Rounds) -> None:
 
 
 @contextlib.contextmanager
-def interrupted_at_call(call: int) -> Iterator[None]:
+def interrupted_at_call(call: int, interrupt: type[BaseException]) -> Iterator[None]:
     """A block in which the nth function of the group that is called is interrupted at once."""
     left = call
 
@@ -331,7 +335,7 @@ def interrupted_at_call(call: int) -> Iterator[None]:
         if event == "call" and frame.f_code.co_filename == group_module.__file__:
             left -= 1
             if left == 0:
-                raise KeyboardInterrupt
+                raise interrupt
 
     before = sys.gettrace()
     sys.settrace(trace)

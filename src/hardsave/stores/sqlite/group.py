@@ -47,8 +47,9 @@ class Group(Generic[Item, Result]):
     """Runs items in rounds. `run` answers every ticket that it can; one that it leaves
     without an answer is unknown, and its caller gets None.
 
-    A Ctrl-C may strike anywhere. Whoever it strikes leaves in a state from which the others
-    go on: what is left to do for them is kept in `_leader` and `_round` until it is done.
+    A Ctrl-C may strike anywhere, and so may whatever a signal handler raises. Whoever it strikes
+    leaves in a state from which the others go on: what is left to do for them is kept in
+    `_leader` and `_round` until it is done.
     """
 
     def __init__(self, run: Callable[[Sequence[Ticket[Item, Result]]], None]) -> None:
@@ -90,11 +91,13 @@ class Group(Generic[Item, Result]):
             is_over = True
         finally:
             # Others depend on this, so it is done however often it is interrupted.
-            interrupted: KeyboardInterrupt | None = None
+            interrupted: BaseException | None = None
             while self._leader is ticket or ticket in self._waiting:
                 try:
                     self._hand_over(ticket)
-                except KeyboardInterrupt as error:
+                except RecursionError:  # would come again and again
+                    raise
+                except BaseException as error:  # noqa: BLE001 # raised below
                     interrupted = error
             if not is_over and ticket in self._round:
                 ticket.wait(SETTLE_SECONDS)  # in a moment another has written it, or has not
