@@ -1,8 +1,9 @@
 """Putting checkpoints on top of a timeline: the writing half of a handle.
 
 It expects the head that it last saw, and remembers what it saved last, so that the next save
-costs only what is new. After an error or an interruption it forgets that, because it speaks
-of objects that may not be stored.
+costs only what is new. That is taken out of mind while a save is at work, and put back once the
+commit stands: after an error it would speak of objects that may not be stored, and a signal
+handler that saves in the middle would go on with what is only half noted.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +46,13 @@ Expected = Checkpoint | str | AnyHead | None
 About = Callable[[TimelineRecord | None, Hash], CheckpointRecord]
 """The record of a checkpoint, once its place and its state are known."""
 
-Build = Callable[[TimelineRecord | None], tuple[Hash, Out]]
+Memory = Shadow | Growth
+"""What is remembered of the state that was saved last."""
+
+Built = tuple[Hash, Out, Memory | None]
+"""The address of a state, its objects that may be new, and what to remember once that is saved."""
+
+Build = Callable[[TimelineRecord | None], Built]
 """The state to save on top of what stands."""
 
 
@@ -63,10 +70,9 @@ class Saving:
         self._name = name
         self._once = once  # the id of the one checkpoint to be made, perhaps by another already
         self.seen = seen
-        self._shadow: Shadow | None = None
-        self._growth: Growth | None = None
-        self._grown_on: Hash | None = None  # the state that growth remembers
-        self._is_warm = False  # whether what shadow or growth remember is stored
+        self._memory: Memory | None = None
+        self._grown_on: Hash | None = None  # the state that a growth remembers
+        self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
     def save(
@@ -85,7 +91,12 @@ class Saving:
     ) -> CheckpointRecord:
         if expect is None:
             self._refuse_to_repeat()
-        return self._write(lambda base: self._grown(dict(delta), base), about, expect, files)
+        return self._write(
+            lambda base: self._grown(base, lambda growth: growth.append(dict(delta))),
+            about,
+            expect,
+            files,
+        )
 
     def _in_parts(
         self, parts: Parts, about: About, expect: Expected, files: "Taking | None"
@@ -94,10 +105,10 @@ class Saving:
             self._refuse_to_repeat()
         pin = Pin(self._context, "save")
 
-        def build(base: TimelineRecord | None) -> tuple[Hash, Out]:
+        def build(base: TimelineRecord | None) -> Built:
             if not parts.goes_on:
-                self._growth, self._grown_on = self._growing(None), None
-            return parts.grown(lambda part: self._grown(part, base), pin.put)
+                self._memory, self._grown_on = self._growing(None), None
+            return self._grown(base, lambda growth: parts.grown(growth.append, pin.put))
 
         try:
             return self._write(build, about, expect, files)
@@ -130,7 +141,7 @@ class Saving:
         while True:
             if done := self._done():
                 return done
-            was_grown = self._growth is not None
+            was_grown = isinstance(self._memory, Growth)
             try:
                 taken = None if files is None else files.take(afresh=gone > 0)
                 record = self._commit(build, about, taken, asks=gone == 0)
@@ -175,33 +186,29 @@ class Saving:
     ) -> CheckpointRecord:
         """One attempt on top of the head last seen."""
         base = self.seen
-        try:
-            root, out = build(base)
-            record = about(base, root)
-            fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
-            if files is not None:
-                record = record._replace(snapshot=files.address, workspace=files.workspace)
-                fresh = {**fresh, **files.objects}
-                requires = (requires | files.requires) - fresh.keys()
-            if self._growth is not None and self._grown_on is not None:
-                requires.add(self._grown_on)  # a text may have been purged from the head
-            work = self._work()
-            if work is not None:
-                record = record._replace(
-                    task=work.task, generation=work.generation, attempt=work.attempt
-                )
-            created_at, origin = (record.created_at, None) if base is None else base[3:5]
-            become = TimelineRecord(self._name, record.id, record.seq, created_at, origin)
-            batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
-            if work is not None:
-                batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
-            self._attempted = become
-            number = self._context.store.commit(batch)
-        except BaseException:
-            self._shadow = self._growth = None  # they speak of objects that may not be stored
-            raise
+        root, out, memory = build(base)
+        record = about(base, root)
+        fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
+        if files is not None:
+            record = record._replace(snapshot=files.address, workspace=files.workspace)
+            fresh = {**fresh, **files.objects}
+            requires = (requires | files.requires) - fresh.keys()
+        if isinstance(memory, Growth) and self._grown_on is not None:
+            requires.add(self._grown_on)  # a text may have been purged from the head
+        work = self._work()
+        if work is not None:
+            record = record._replace(
+                task=work.task, generation=work.generation, attempt=work.attempt
+            )
+        created_at, origin = (record.created_at, None) if base is None else base[3:5]
+        become = TimelineRecord(self._name, record.id, record.seq, created_at, origin)
+        batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
+        if work is not None:
+            batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
+        self._attempted = become
+        number = self._context.store.commit(batch)
         self._is_warm = True
-        self._grown_on = root
+        self._memory, self._grown_on = memory, root
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return CheckpointRecord(number, *record[1:])
@@ -225,26 +232,28 @@ class Saving:
         pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
         return fresh, pointed - fresh.keys()
 
-    def _saved(self, state: Any) -> tuple[Hash, Out]:
-        self._growth = None
-        if self._shadow is None:
+    def _saved(self, state: Any) -> Built:
+        shadow, self._memory = self._memory, None
+        if not isinstance(shadow, Shadow):
             self._is_warm = False
-            self._shadow = Shadow(self._context.objects.builder)
-        return self._shadow.save(state)
+            shadow = Shadow(self._context.objects.builder)
+        return *shadow.save(state), shadow
 
-    def _carried(self, base: TimelineRecord | None) -> tuple[Hash, Out]:
+    def _carried(self, base: TimelineRecord | None) -> Built:
         if base is None or base.head is None:
             return self._saved(None)
-        return self._context.history.at(base.head).root, Out()
+        memory, self._memory = self._memory, None
+        return self._context.history.at(base.head).root, Out(), memory
 
-    def _grown(self, delta: dict[Any, Any], base: TimelineRecord | None) -> tuple[Hash, Out]:
-        self._shadow = None
-        if self._growth is None:
-            head = None if base is None or base.head is None else base.head
+    def _grown(
+        self, base: TimelineRecord | None, grow: Callable[[Growth], tuple[Hash, Out]]
+    ) -> Built:
+        growth, self._memory = self._memory, None
+        if not isinstance(growth, Growth):
+            head = None if base is None else base.head
             root = None if head is None else self._context.history.at(head).root
-            self._growth = self._growing(root)
-            self._grown_on = root
-        return self._growth.append(delta)
+            growth, self._grown_on = self._growing(root), root
+        return *grow(growth), growth
 
     def _growing(self, root: Hash | None) -> Growth:
         objects = self._context.objects
@@ -291,9 +300,13 @@ class Saving:
 
     def _see(self, standing: TimelineRecord | None) -> None:
         if position(standing) != position(self.seen):
-            self._growth = None  # it grows on a head that is no longer the head
+            self._forget_growth()  # it grows on a head that is no longer the head
         self.seen = standing
         self._attempted = None
+
+    def _forget_growth(self) -> None:
+        if isinstance(self._memory, Growth):
+            self._memory = None
 
     def _settle(self) -> None:
         """A save that failed or was interrupted may have been written all the same."""

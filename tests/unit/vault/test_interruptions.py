@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict, Unavailable
+from hardsave.errors import Conflict, Misuse, Unavailable
+from hardsave.objects import growth, levels, shadow
 from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
@@ -260,19 +261,64 @@ def test_ctrl_c_between_any_two_lines_of_a_save_leaves_a_line_that_goes_on(metho
     assert cuts > 20
 
 
-@contextlib.contextmanager
-def interrupted_at_line(number: int) -> Iterator[None]:
+@pytest.mark.parametrize("method", ["save", "append"])
+def test_a_signal_handler_that_saves_on_the_same_line_spoils_nothing(method: str) -> None:
+    """Of the two saves each holds what it was given, or says that it was not made."""
+    answers: set[type] = set()
+    for number in range(1, 1_500, 7):
+        vault = Vault(MemoryStore())
+        line = vault.timeline("main")
+        write = getattr(line, method)
+        given = messages(250)
+        write({"messages": given, "by": "nobody"})
+
+        def save(by: str, write: Callable[..., object] = write) -> None:
+            before = messages(250) if method == "save" else []
+            try:
+                write({"messages": [*before, {"role": "user", "content": by * 100}], "by": by})
+            except hardsave.HardsaveError as error:
+                answers.add(type(error))
+
+        with at_line(number, lambda: save("handler"), INSIDE):
+            save("body")
+        *later, _ = line.checkpoints()
+        for checkpoint in reversed(later):
+            by = checkpoint.read("by")
+            given = [*(given if method == "append" else messages(250))]
+            given.append({"role": "user", "content": by * 100})
+            assert checkpoint.read() == {"messages": given, "by": by}
+        assert vault.verify().ok
+    assert answers <= {Conflict, Misuse}
+    assert Conflict in answers
+
+
+INSIDE = tuple(module.__file__ for module in (line_module, saving, shadow, growth, levels))
+
+
+def interrupted_at_line(number: int) -> contextlib.AbstractContextManager[None]:
     """A block in which the nth line of the timeline's own code that is reached is not run."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    return at_line(number, interrupt, (line_module.__file__, saving.__file__))
+
+
+@contextlib.contextmanager
+def at_line(
+    number: int, handler: Callable[[], None], files: tuple[str | None, ...]
+) -> Iterator[None]:
+    """A block in which a handler is called before the nth line of these files that is reached."""
     left = number
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
-        if frame.f_code.co_filename not in (line_module.__file__, saving.__file__):
+        if frame.f_code.co_filename not in files:
             return None
         if event == "line":
             left -= 1
             if left == 0:
-                raise KeyboardInterrupt
+                handler()
         return trace
 
     before = sys.gettrace()
