@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from hardsave.objects import slow
+from hardsave.objects import envelope, slow
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.reader import Reader
-from hardsave.objects.tree import Ref, Shape, Stored
+from hardsave.objects.tree import INLINE_BYTES, Ref, Shape, Stored
 from hardsave.objects.types import Types
 from hardsave.objects.wire import Verbatim
 
@@ -185,8 +185,17 @@ class _Comparison:
 
     def _address(self, item: tuple[Any, ...]) -> Hash:
         """What an item is compared by: never equal to the address of a chunk."""
-        parts = [b"r" + p if isinstance(p, Ref) else b"v" + self._encoded(p) for p in item]
-        return digest(b"item" + b"".join(parts))
+        return digest(b"item" + b"".join(map(self._as_split, item)))
+
+    def _as_split(self, part: Any) -> bytes:
+        """A key or value as it lies in a split container, whether it does or not: there, what is
+        long is an object. One of the two sides may have been too small to be split."""
+        if isinstance(part, Ref):
+            return b"r" + part
+        data = self._encoded(part)
+        if len(data) <= INLINE_BYTES:
+            return b"v" + data
+        return b"r" + digest(envelope.seal(envelope.VALUE, (), data))
 
     def _open(self, value: Any) -> Any:
         return self._reader.open(value) if isinstance(value, Ref) else value

@@ -183,6 +183,16 @@ def test_a_split_container_is_compared_with_one_that_is_not() -> None:
     assert words(compared([1], [1, *messages(50)])) == {"added": [f"[{n}]" for n in range(1, 51)]}
 
 
+@pytest.mark.parametrize("length", [100, 130, 300, 900])
+def test_an_insertion_that_splits_a_list_is_one_addition(length: int) -> None:
+    """Long items lie in a small list as they are, and in a split one as objects."""
+    for count in range(1, 30):
+        old = [f"{n} ".ljust(length, ".") for n in range(count)]
+        new = ["new".ljust(length, ".")]
+        assert words(compared(old, new + old)) == {"added": ["[0]"]}
+        assert words(compared(new + old, old)) == {"removed": ["[0]"]}
+
+
 def test_a_split_object_is_compared_by_its_fields() -> None:
     old, new = models.Record("x" * 3000, 1), models.Record("x" * 3000, 2)
     assert words(compared({"r": old}, {"r": new})) == {"changed": ["r.note"]}
