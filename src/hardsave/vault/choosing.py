@@ -48,6 +48,7 @@ class Wanted(NamedTuple):
     scope: Scope | None = None
     only: frozenset[bytes] | None = None  # of an undo: what the operation had changed
     like: tuple[Id, Id] | None = None  # of an undo: the checkpoints that this is read from
+    since: int | None = None  # of an undo: its operation's commit; what others did before is past
     git: bool = False
 
 
@@ -74,7 +75,8 @@ class Chosen(NamedTuple):
 def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
     """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
     base = _base(context, root, wanted.target)
-    found = _shares(context, root, wanted.timeline, base)
+    after = _number(base) if wanted.since is None else wanted.since - 1
+    found = _shares(context, root, wanted.timeline, base, after)
     if found is None or (wanted.only is None and wanted.scope == "everyone"):
         return Chosen(wanted.paths, wanted.only)
     if wanted.only is not None:
@@ -106,6 +108,7 @@ def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted
         move.paths,
         only=None if only is None else only | since,
         like=None if is_listed else move.like or (move.before, move.after),
+        since=entry.number,
         git=move.git,
     )
 
@@ -159,12 +162,15 @@ def _base(context: Context, root: bytes, target: CheckpointRecord) -> Checkpoint
     return next((each for each in line if each.workspace == root), None)
 
 
+def _number(base: CheckpointRecord | None) -> int:
+    return 0 if base is None else base.number
+
+
 def _shares(
-    context: Context, root: bytes, timeline: str, base: CheckpointRecord | None
+    context: Context, root: bytes, timeline: str, base: CheckpointRecord | None, after: int
 ) -> Shares | None:
-    """Who has changed what in a workspace since a checkpoint, or since its first capture; None
-    if nobody else was there."""
-    after = 0 if base is None else base.number
+    """Who has changed what in a workspace, after some commit before which it was as a checkpoint
+    has it, or as its first capture; None if nobody else was there."""
     saved = _captures(context, root, after)
     moves = list(_moves(context, root, after))
     if all(name == timeline for name in (*(s.timeline for s in saved), *(n for _, n, _ in moves))):

@@ -75,6 +75,21 @@ def test_everyone_takes_all_of_it_back(desk: Desk, other: Timeline) -> None:
     assert desk.read("theirs") == "1"
 
 
+def test_what_everyone_lost_comes_and_goes_with_undo_and_redo(desk: Desk, other: Timeline) -> None:
+    """Also when the present is as an old checkpoint has it, which then stands for the present."""
+    start = interleaved(desk, other)
+    whole = desk.seen()
+    desk.line.rewind(start, scope="everyone")
+    first = desk.seen()
+    desk.line.undo()
+    assert desk.seen() == whole
+    desk.line.redo()
+    assert desk.seen() == first
+    desk.line.rewind("main:3", scope="everyone")
+    desk.line.undo()
+    assert desk.seen() == first
+
+
 def test_each_undo_takes_back_its_own(desk: Desk, other: Timeline) -> None:
     start = interleaved(desk, other)
     desk.line.rewind(start, scope="mine")
