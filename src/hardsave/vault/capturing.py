@@ -104,7 +104,8 @@ class Taking:
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
-        address = capture.write(Capture(taken.root, missed, git), made.__setitem__)
+        outside = capture.write_around(around.outside, made.__setitem__)
+        address = capture.write(Capture(taken.root, missed, git, outside), made.__setitem__)
         own, known = _fresh(address, made, last)
         objects = {**rest, **own}
         return Taken(

@@ -144,13 +144,15 @@ def _plan(
     chosen: Chosen,
 ) -> Plan:
     fetch = context.objects.fetch
+    outside = capture.outside(goal.around, fetch)
     return plans.plan(
         taken.snapshot,
         goal.snapshot,
         overlay(taken.objects, fetch),
         rules=taken.around.rules,
+        target_rules=outside.rules(),
         present_tracked=taken.around.tracked,
-        target_tracked=capture.tracked(goal.git, fetch),
+        target_tracked=outside.below(capture.tracked(goal.git, fetch)),
         include=place.policy.include,
         paths=chosen.paths,
         only=chosen.only,

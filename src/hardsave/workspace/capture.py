@@ -1,11 +1,13 @@
-"""A capture: a snapshot, and what goes with it. What was left out, and where git stood.
+"""A capture: a snapshot, and what goes with it. What was left out, where git stood, and which
+ignore rules reached the workspace from outside.
 
 It is one object, so a checkpoint needs one address for all of its files. The snapshot's own
 address says nothing but what the files are: two captures of the same files share it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hardsave.errors import Corrupt
@@ -19,8 +21,16 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitprogress import GitFile
 from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
+from hardsave.workspace.outside import Outside
 
 _CODEC = Codec(Types(), verbatim=True)
+
+
+class Content(NamedTuple):
+    """What is stored as a file's content."""
+
+    size: int
+    address: Hash
 
 
 class Stored(NamedTuple):
@@ -53,12 +63,25 @@ class Git:
         return None if self.ref is None else self.ref.removeprefix("refs/heads/")
 
 
+class Around(NamedTuple):
+    """The rules from outside (see `Outside`), whose contents are objects of their own."""
+
+    inside: bytes
+    excludes: tuple[Content, ...]
+    above: tuple[tuple[Content, ...], ...]
+
+    @property
+    def contents(self) -> Iterator[Content]:
+        return chain(self.excludes, *self.above)
+
+
 class Capture(NamedTuple):
     """What a checkpoint knows of its workspace."""
 
     snapshot: Hash
     not_captured: tuple[NotCaptured, ...] = ()
     git: Git | None = None
+    around: Around | None = None  # None: no rules came from outside
 
 
 # Writing
@@ -70,6 +93,11 @@ def write(capture: Capture, put: Put) -> Hash:
     files = [] if git is None else [git.index, git.shared_index, *git.files]
     refs = [capture.snapshot, *[each.address for each in files if each is not None]]
     body = [[list(each) for each in capture.not_captured], None if git is None else _plain(git)]
+    around = capture.around
+    if around is not None:
+        refs += [each.address for each in around.contents]
+        sizes = [[each.size for each in some] for some in (around.excludes, *around.above)]
+        body.append([around.inside, *sizes])
     sealed = envelope.seal(envelope.CAPTURE, refs, _CODEC.encode(body))
     address = digest(sealed)
     put(address, sealed)
@@ -92,6 +120,18 @@ def write_git(at: GitPosition, put: Put) -> Git:
         refs=at.refs,
         not_captured=at.not_captured,
     )
+
+
+def write_around(outside: Outside, put: Put) -> Around | None:
+    """Store the contents of ignore files; None if there are none."""
+
+    def stored(contents: Iterable[bytes]) -> tuple[Content, ...]:
+        found = [content.of_parts(_cut(data), put) for data in contents]
+        return tuple(Content(size, address) for address, size in found)
+
+    if outside.is_nothing:
+        return None
+    return Around(outside.inside, stored(outside.excludes), tuple(map(stored, outside.above)))
 
 
 def _plain(git: Git) -> list[Any]:
@@ -125,12 +165,13 @@ def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Ca
     if kind != envelope.CAPTURE or not refs:
         raise Corrupt(f"object {address.hex()} is not a capture; run verify")
     try:
-        left_out, git = _CODEC.decode(payload)
+        left_out, git, *around = _CODEC.decode(payload)
         contents = iter(refs[1:])
         found = Capture(
             refs[0],
             tuple(NotCaptured(_bytes(path), _text(why)) for path, why in left_out),
             None if git is None else _git(git, contents),
+            _around(around, contents),
         )
     except (TypeError, ValueError, StopIteration) as error:
         raise Corrupt(f"the capture {address.hex()} is malformed; run verify") from error
@@ -158,13 +199,31 @@ def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
     )
 
 
+def _around(last: list[Any], contents: Iterator[Hash]) -> Around | None:
+    """What stands last in the list, if anything does."""
+    if not last:
+        return None
+    [(inside, excludes, *above)] = last
+    if above and len(above) != _bytes(inside).count(b"/") + 1:
+        raise ValueError(inside)
+
+    def stored(sizes: list[Any]) -> tuple[Content, ...]:
+        return tuple([Content(_size(size), next(contents)) for size in sizes])
+
+    return Around(_bytes(inside), stored(excludes), tuple(map(stored, above)))
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(value)
+    return value
+
+
 def _stored(plain: list[Any] | None, contents: Iterator[Hash]) -> Stored | None:
     if plain is None:
         return None
     path, size = plain
-    if type(size) is not int or size < 0:
-        raise ValueError(size)
-    return Stored(_text(path), size, next(contents))
+    return Stored(_text(path), _size(size), next(contents))
 
 
 def _text(value: Any) -> str:
@@ -181,6 +240,17 @@ def _bytes(value: Any) -> bytes:
     if type(value) is not bytes:
         raise TypeError(type(value))
     return value
+
+
+def outside(around: Around | None, fetch: Fetch) -> Outside:
+    """The rules from outside, with their contents."""
+    if around is None:
+        return Outside()
+
+    def read_all(some: Iterable[Content]) -> tuple[bytes, ...]:
+        return tuple(b"".join(content.read(each.address, each.size, fetch)) for each in some)
+
+    return Outside(around.inside, read_all(around.excludes), tuple(map(read_all, around.above)))
 
 
 def position(git: Git, fetch: Fetch) -> GitPosition:

@@ -70,6 +70,7 @@ def plan(
     fetch: Fetch,
     *,
     rules: RootRules,
+    target_rules: RootRules | None = None,
     present_tracked: frozenset[bytes] = frozenset(),
     target_tracked: frozenset[bytes] = frozenset(),
     include: Iterable[bytes] = (),
@@ -80,12 +81,13 @@ def plan(
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
     what lies in them; with `only`, of these exactly so many, and nothing else that lies in
     them. What either side has `missed` is left alone. The ignore files that `rules` are made of
-    are in the snapshots."""
+    are in the snapshots; `target_rules` are others only if rules from outside have changed."""
     asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
-    theirs = Side(rules(patterns(new.top, fetch)), Exempt(lambda: target_tracked, chosen))
+    then = (target_rules or rules)(patterns(new.top, fetch))
+    theirs = Side(then, Exempt(lambda: target_tracked, chosen))
     seen = Seen({}, {})
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
     every = list(compare.differences(old.top, new.top, fetch, ward))

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import capture, compare, content, directory, gitindex
-from hardsave.workspace.capture import Capture, Git, Stored
+from hardsave.workspace.capture import Around, Capture, Content, Git, Stored
 from hardsave.workspace.content import PART_BYTES, Fetch, Put
 from hardsave.workspace.directory import Named, Snapshot
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptured
@@ -47,6 +47,7 @@ class Rewriting:
                 self._snapshot(was.snapshot),
                 tuple(NotCaptured(self._bytes(p), self._text(why)) for p, why in was.not_captured),
                 None if was.git is None else self._git(was.git),
+                None if was.around is None else self._around(was.around),
             )
             same = now == was
             self._captures[address] = address if same else capture.write(now, self._put)
@@ -182,6 +183,17 @@ class Rewriting:
             return now
         missed = (*now.not_captured, _DROPPED)
         return replace(now, index=None, shared_index=None, index_hash=b"", not_captured=missed)
+
+    def _around(self, around: Around) -> Around:
+        return Around(
+            self._bytes(around.inside),
+            self._rules(around.excludes),
+            tuple(map(self._rules, around.above)),
+        )
+
+    def _rules(self, some: Iterable[Content]) -> tuple[Content, ...]:
+        found = [self._content(each.address, each.size) for each in some]
+        return tuple(Content(size, address) for address, size in found)
 
     def _stored(self, file: Stored) -> Stored:
         address, size = self._content(file.address, file.size)

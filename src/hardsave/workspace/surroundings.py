@@ -18,7 +18,8 @@ from hardsave.workspace import gitlook, ignore, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitlook import Look
 from hardsave.workspace.names import IGNORE_FILES
-from hardsave.workspace.policy import RootRules, Rules
+from hardsave.workspace.outside import Outside, meant
+from hardsave.workspace.policy import RootRules
 from hardsave.workspace.reading import read_path
 from hardsave.workspace.stamps import Stamp
 
@@ -34,6 +35,7 @@ class Surroundings(NamedTuple):
     position: GitPosition | None
     is_top: bool  # whether the workspace is where the repository begins
     problem: str  # why git's index could not be read; empty if it could
+    outside: Outside = Outside()  # what the rules are made of
     excludes: "Excludes | None" = None  # to begin the next look with
     repository: Look | None = None
 
@@ -75,8 +77,8 @@ def look(
     top = _top(root)
     mine = _excludes(None if last is None else last.excludes)
     if top is None:
-        rules = _rules([mine.content])
-        return Surroundings(rules, frozenset, None, is_top=False, problem="", excludes=mine)
+        outside = Outside(excludes=(mine.content,))
+        return Surroundings(_rules(outside), frozenset, None, False, "", outside, mine)
     before = None if last is None else last.repository
     repository = gitlook.look(top, branches, before, known_index=known_index)
     is_same = last is not None and repository is before
@@ -84,15 +86,16 @@ def look(
         return last
     found = repository.found
     names = [os.fsencode(name) for name in root.relative_to(top).parts]
-    above = _above(top, names, [mine.content, found.exclude])
+    outside = _outside(top, names, (mine.content, meant(found.exclude)))
     return Surroundings(
-        rules=above or _rules([mine.content]),
+        rules=_rules(outside),
         paths=last.paths
         if last is not None and is_same
-        else cache(partial(_below, found.tracked, b"/".join([*names, b""]))),
+        else cache(partial(_below, outside, found.tracked)),
         position=found.position,
         is_top=not names,
         problem=found.problem,
+        outside=outside,
         excludes=mine,
         repository=repository,
     )
@@ -104,7 +107,7 @@ def _excludes(last: Excludes | None) -> Excludes:
         return last
     start_ns = time.time_ns()
     seen: list[Path] = []
-    content = ignore.global_excludes(os.environ, _home(), seen)
+    content = meant(ignore.global_excludes(os.environ, _home(), seen))
     taken = stamps.taken(map(os.fsencode, seen), start_ns, follows=True)
     return Excludes(environment, content, taken)
 
@@ -126,37 +129,23 @@ def _top(root: Path) -> Path | None:
     return None
 
 
-def _rules(excludes: Sequence[bytes]) -> RootRules:
-    return lambda patterns: ignore.root_rules(exclude_files=excludes, patterns=patterns)
+def _outside(top: Path, names: Sequence[bytes], excludes: tuple[bytes, ...]) -> Outside:
+    """What leads into the workspace; only the user's own excludes if that ignores it."""
+    folders = [top.joinpath(*map(os.fsdecode, names[:depth])) for depth in range(len(names))]
+    found = Outside(b"/".join(names), excludes, tuple(_patterns(each) for each in folders))
+    return found if found.rules() else Outside(found.inside, excludes[:1])
 
 
-def _above(top: Path, names: Sequence[bytes], excludes: Sequence[bytes]) -> RootRules | None:
-    """The rules that lead into the workspace; None if they ignore it."""
-    if not names:
-        return _rules(excludes)
-    rules: Rules = ignore.root_rules(exclude_files=excludes, patterns=_patterns(top))
-    folder = top
-    for name in names[:-1]:
-        if rules.match(name, True):
-            return None
-        folder = folder / os.fsdecode(name)
-        rules = rules.enter(name, _patterns(folder))
-    if rules.match(names[-1], True):
-        return None
-    return _entering(rules.enter, names[-1])
+def _rules(outside: Outside) -> RootRules:
+    rules = outside.rules()
+    assert rules is not None, "rules that ignore the workspace are not asked"
+    return rules
 
 
-def _entering(enter: Callable[[bytes, Sequence[bytes]], Rules], name: bytes) -> RootRules:
-    return lambda patterns: enter(name, patterns)
-
-
-def _patterns(folder: Path) -> list[bytes]:
+def _patterns(folder: Path) -> tuple[bytes, ...]:
     found = [read_path(folder / os.fsdecode(name), limit=_IGNORE_FILE) for name in IGNORE_FILES]
-    return [each.data or b"" for each in found]
+    return tuple(meant(each.data or b"") for each in found)
 
 
-def _below(tracked: Callable[[], frozenset[bytes]], inside: bytes) -> frozenset[bytes]:
-    paths = tracked()
-    if not inside:
-        return paths
-    return frozenset(path[len(inside) :] for path in paths if path.startswith(inside))
+def _below(outside: Outside, tracked: Callable[[], frozenset[bytes]]) -> frozenset[bytes]:
+    return outside.below(tracked())

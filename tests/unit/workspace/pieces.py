@@ -10,6 +10,9 @@ from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git import GitPosition, Tracked, exclude_in, tracked_in
 from hardsave.workspace.gitdir import GitDirectory, NoGitDirectory, opened
+from hardsave.workspace.outside import Outside
+
+NOTHING = Outside()
 
 
 def tracked(root: Path) -> frozenset[bytes] | None:
@@ -36,8 +39,13 @@ def info_exclude(root: Path) -> bytes:
 
 
 def written(
-    snapshot: Hash, not_captured: Sequence[NotCaptured], position: GitPosition | None, put: Put
+    snapshot: Hash,
+    not_captured: Sequence[NotCaptured],
+    position: GitPosition | None,
+    put: Put,
+    outside: Outside = NOTHING,
 ) -> Hash:
-    """Store a capture; the contents of git's files come before it."""
+    """Store a capture; the contents of git's files, and of ignore files, come before it."""
     git = None if position is None else capture.write_git(position, put)
-    return capture.write(Capture(snapshot, tuple(not_captured), git), put)
+    around = capture.write_around(outside, put)
+    return capture.write(Capture(snapshot, tuple(not_captured), git, around), put)

@@ -16,6 +16,7 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitprogress import GitFile
 from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
+from hardsave.workspace.outside import Outside
 from tests.unit.workspace import pieces
 
 ENCODE = Codec(Types(), verbatim=True).encode
@@ -71,16 +72,28 @@ POSITIONS = st.builds(
 MISSED = st.lists(st.builds(NotCaptured, BYTES, TEXT), max_size=4).map(tuple)
 
 
+CONTENTS = st.lists(BYTES, min_size=1, max_size=2).map(tuple)
+
+
+@st.composite
+def outsides(draw: st.DrawFn) -> Outside:
+    names = draw(st.lists(st.sampled_from([b"a", b"b"]), max_size=3))
+    above = tuple(draw(CONTENTS) for _ in names) if draw(st.booleans()) else ()
+    return Outside(b"/".join(names), draw(CONTENTS), above)
+
+
 @settings(max_examples=60, deadline=None)
-@given(MISSED, st.none() | POSITIONS)
+@given(MISSED, st.none() | POSITIONS, outsides())
 def test_what_was_written_comes_back(
-    missed: tuple[NotCaptured, ...], position: GitPosition | None
+    missed: tuple[NotCaptured, ...], position: GitPosition | None, outside: Outside
 ) -> None:
     shelf = Shelf()
     root = directory.write_empty(shelf.put)
-    address = pieces.written(root, missed, position, shelf.put)
+    address = pieces.written(root, missed, position, shelf.put, outside)
     found = capture.read(address, shelf.fetch)
     assert (found.snapshot, found.not_captured) == (root, missed)
+    expected = Outside() if outside.is_nothing else outside
+    assert capture.outside(found.around, shelf.fetch) == expected
     if position is None:
         assert found.git is None
     else:
@@ -126,7 +139,13 @@ WRONG: dict[str, tuple[int, list[Hash], bytes]] = {
         envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:6], ["i", 1], *GIT[7:]]]),
     ),
     "no list": (envelope.CAPTURE, [bytes(20)], ENCODE(7)),
-    "three parts": (envelope.CAPTURE, [bytes(20)], ENCODE([[], None, None])),
+    "rules that are none": (envelope.CAPTURE, [bytes(20)], ENCODE([[], None, None])),
+    "rules for too few directories": (
+        envelope.CAPTURE, [bytes(20)] * 3, ENCODE([[], None, [b"a/b", [1], [1]]]),
+    ),
+    "rules without contents": (envelope.CAPTURE, [bytes(20)], ENCODE([[], None, [b"", [1]]])),
+    "rules of no size": (envelope.CAPTURE, [bytes(20)] * 2, ENCODE([[], None, [b"", [-1]]])),
+    "four parts": (envelope.CAPTURE, [bytes(20)], ENCODE([[], None, [b"", []], None])),
     "a path that is a text": (envelope.CAPTURE, [bytes(20)], ENCODE([[["a", "b"]], None])),
     "a reason that is bytes": (envelope.CAPTURE, [bytes(20)], ENCODE([[[b"a", b"b"]], None])),
     "an unknown hash": (envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:3], "md5", *GIT[4:]]])),

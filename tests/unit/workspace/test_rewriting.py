@@ -15,6 +15,7 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitprogress import GitFile
 from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
+from hardsave.workspace.outside import Outside
 from hardsave.workspace.rewriting import Rewriting
 from tests.unit.workspace import pieces
 from tests.unit.workspace.room import Room
@@ -132,6 +133,18 @@ def test_a_large_directory_is_written_anew(room: Room) -> None:
     found = shelf.files(shelf.without(shelf.captured()))
     assert len(found) == 1_100
     assert b"many/0500-[purged]" in found
+
+
+def test_rules_from_outside_are_rewritten_too(room: Room) -> None:
+    shelf = Shelf(room)
+    outside = Outside(b"a/sesame", (b"sesame.log\n", b""), ((b"x\n",), (b"y\nsesame\n", b"")))
+    put = room.objects.__setitem__
+    found = shelf.without(pieces.written(room.snapshot().root, (), None, put, outside))
+    assert capture.outside(found.around, shelf.fetch) == Outside(
+        b"a/[purged]", (b"[purged].log\n", b""), ((b"x\n",), (b"y\n[purged]\n", b""))
+    )
+    plain = pieces.written(room.snapshot().root, (), None, put, Outside(b"a", (b"b\n",)))
+    assert shelf.rewriting.capture(plain) == plain
 
 
 def test_hard_links_stay_as_far_as_their_paths_can_be_said(room: Room) -> None:
