@@ -180,6 +180,9 @@ def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Ca
     return found
 
 
+# In lists, not in generators: there, a content that is missing would be a RuntimeError.
+
+
 def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
     head, ref, commit, hash_name, gitfile, index_hash, index, shared, files, refs, missed = plain
     if hash_name not in ("sha1", "sha256"):
@@ -193,7 +196,7 @@ def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
         _bytes(index_hash),
         _stored(index, contents),
         _stored(shared, contents),
-        tuple(each for file in files if (each := _stored(file, contents)) is not None),
+        tuple([each for file in files if (each := _stored(file, contents)) is not None]),
         tuple((_text(name), _text_or_none(commit)) for name, commit in refs),
         tuple(GitNotCaptured(_text(path), _text(why)) for path, why in missed),
     )

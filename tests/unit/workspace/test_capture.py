@@ -139,6 +139,9 @@ WRONG: dict[str, tuple[int, list[Hash], bytes]] = {
         envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:6], ["i", 1], *GIT[7:]]]),
     ),
     "no list": (envelope.CAPTURE, [bytes(20)], ENCODE(7)),
+    "a file of git's without its content": (
+        envelope.CAPTURE, [bytes(20)], ENCODE([[], [*GIT[:8], [["MERGE_HEAD", 1]], *GIT[9:]]]),
+    ),
     "rules that are none": (envelope.CAPTURE, [bytes(20)], ENCODE([[], None, None])),
     "rules for too few directories": (
         envelope.CAPTURE, [bytes(20)] * 3, ENCODE([[], None, [b"a/b", [1], [1]]]),
