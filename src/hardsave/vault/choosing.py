@@ -22,7 +22,7 @@ from hardsave.vault.operations import Entry, FilesMove
 from hardsave.vault.sessions import Brought, Saved, Shares
 from hardsave.workspace import capture, compare
 from hardsave.workspace.content import Fetch
-from hardsave.workspace.entries import lies_in
+from hardsave.workspace.entries import above, lies_in
 
 Scope = Literal["mine", "everyone"]
 
@@ -77,10 +77,11 @@ def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
     base = _base(context, root, wanted.target)
     after = _number(base) if wanted.since is None else wanted.since - 1
     found = _shares(context, root, wanted.timeline, base, after)
-    if found is None or (wanted.only is None and wanted.scope == "everyone"):
-        return Chosen(wanted.paths, wanted.only)
-    if wanted.only is not None:
-        return Chosen(wanted.paths, wanted.only - found.others.keys(), found.others)
+    if wanted.only is not None:  # paths have been seen to
+        others = {} if found is None else found.others
+        return Chosen(None, wanted.only - others.keys(), others)
+    if found is None or wanted.scope == "everyone":
+        return Chosen(wanted.paths)
     if wanted.scope is None:
         if found.others:
             raise Conflict(_refusal(found.others))
@@ -228,8 +229,11 @@ def _brought(context: Context, move: FilesMove) -> frozenset[bytes] | None:
     snapshots = [snapshot_of(context, each) for each in found if each is not None]
     if len(snapshots) < 2:
         return None
-    paths = changed(context.objects.fetch, *snapshots)
-    return frozenset(path for path in paths if _is_asked(path, move.paths))
+    old, new = snapshots
+    diff = compare.diff(old, new, context.objects.fetch)
+    asked = {path for paths in diff for path in paths if _is_asked(path, move.paths)}
+    above_them = {over for path in asked for over in above(path)}
+    return frozenset(asked | above_them.intersection(diff.added))  # these had to be made
 
 
 def _is_asked(path: bytes, paths: Sequence[bytes] | None) -> bool:

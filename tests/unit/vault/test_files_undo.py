@@ -149,6 +149,26 @@ def test_undo_of_paths_touches_these_paths(desk: Desk) -> None:
     assert desk.read("sub/d") == "new"
 
 
+def test_undo_of_a_path_takes_the_directories_away_that_it_needed(desk: Desk) -> None:
+    desk.write(a="1", d__e__f="1", d__g="1")
+    desk.save(1)
+    for path in ("d/e/f", "d/g"):
+        (desk.work / path).unlink()
+    (desk.work / "d/e").rmdir()
+    (desk.work / "d").rmdir()
+    before = desk.seen()
+    desk.line.rewind("main:1", paths=["d/e/f"])
+    after = desk.seen()
+    assert after.keys() == {b"a", b"d", b"d/e", b"d/e/f"}
+    desk.line.undo()
+    assert desk.seen() == before
+    desk.line.redo()
+    assert desk.seen() == after
+    desk.write(d__mine="appeared")
+    desk.line.undo()
+    assert desk.read("d/mine") == "appeared"
+
+
 def test_an_undone_restore_of_a_purged_target_still_goes_back(desk: Desk) -> None:
     ids, seen = steps(desk, 2)
     desk.line.rewind(ids[0], what="files")
