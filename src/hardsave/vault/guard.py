@@ -2,9 +2,10 @@
 
 Contract. When the block is entered, files and state are saved. If it raises, whatever it
 raises, `KeyboardInterrupt` too, what it left behind is saved as a checkpoint with status
-`failed`, and files and head go back to where they were; the exception goes on. If that cannot be
-done, or is interrupted in its turn, both errors are told, and what to rewind to. Taking back is an
-operation like any other: `undo` brings the failed attempt back.
+`failed`, and files and head go back to where they were; the exception goes on, with a note if
+some files had to stay as they are. If that cannot be done, or is interrupted in its turn, both
+errors are told, and what to rewind to. Taking back is an operation like any other: `undo` brings
+the failed attempt back.
 """
 
 from types import TracebackType
@@ -15,6 +16,8 @@ from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import How, Rewind, rewind
+
+_SHOWN = 5
 
 
 class Line(Protocol):
@@ -69,5 +72,17 @@ class Guard:
         self.failed = self._line.snapshot(self._place.path, status="failed", description=why)
         how = How(workspace=self._place, scope="mine", kind="guard")
         self.taken_back = rewind(self._context, self._line.name, self.before.record, how)
+        self._say_what_stays(error)
         self._line.get()  # its head has moved
         self._context.events.tell("rewound", self.taken_back)
+
+    def _say_what_stays(self, error: BaseException) -> None:
+        """Whoever sees the exception believes that everything is as it was."""
+        files = None if self.taken_back is None else self.taken_back.files
+        if files is None or not files.kept:
+            return
+        shown = "; ".join(f"{path!r}: {why}" for path, why in files.kept[:_SHOWN])
+        more = f"; and {len(files.kept) - _SHOWN} more" if len(files.kept) > _SHOWN else ""
+        said = f"not taken back by the guard: {shown}{more}"
+        error.add_note(said)
+        log(__name__).warning("%s", said)

@@ -52,6 +52,7 @@ def test_whatever_is_raised_takes_everything_back(ready: Desk, error: BaseExcept
     with pytest.raises(type(error)) as raised:
         work()
     assert raised.value is error
+    assert not hasattr(error, "__notes__")
     assert (ready.seen(), ready.line.load()) == (before, {"turn": 1})
     assert guarded.failed is not None
     assert (guarded.failed.status, guarded.failed.read()) == ("failed", {"turn": 2})
@@ -123,7 +124,9 @@ def test_a_block_that_changed_only_state_is_taken_back_too(ready: Desk) -> None:
     assert (ready.line.load(), ready.log()) == ({"turn": 1}, ["guard"])
 
 
-def test_what_another_session_saved_meanwhile_stays(ready: Desk) -> None:
+def test_what_another_session_saved_meanwhile_stays_and_is_told(
+    ready: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
     other = ready.vault.timeline("other")
 
     def work() -> None:
@@ -133,9 +136,12 @@ def test_what_another_session_saved_meanwhile_stays(ready: Desk) -> None:
             ready.write(a_txt="mine")
             raise Risky
 
-    with pytest.raises(Risky):
+    with pytest.raises(Risky) as raised, caplog.at_level("WARNING"):
         work()
     assert (ready.read("theirs"), ready.read("a.txt")) == ("t", "one")
+    said = "not taken back by the guard: 'theirs': timeline 'other' has changed it"
+    assert raised.value.__notes__ == [said]
+    assert caplog.messages == [said]
 
 
 def test_if_nothing_can_be_taken_back_both_errors_are_told(ready: Desk) -> None:
