@@ -391,10 +391,32 @@ def test_a_guard_leaves_what_another_session_did(manager: CheckpointManager, pro
             (project / "theirs.ts").write_text("theirs")
             manager.vault.timeline("other").save({}, workspace=project)
             (project / "app.ts").write_text("half done")
-            manager.vault.timeline("checkpoints").snapshot(project)
+            raise ValueError("half done")
+
+    with pytest.raises(ValueError, match="half done") as raised:
+        asyncio.run(work())
+    assert (project / "app.ts").read_text() == "one\n"
+    assert (project / "theirs.ts").read_text() == "theirs"
+    said = "not taken back by the guard: theirs.ts: timeline 'other' has changed it"
+    assert raised.value.__notes__ == [said]
+    failed = manager.vault.timeline("checkpoints").checkpoints(limit=1)[0]
+    assert (failed.status, failed.description) == ("failed", "ValueError: half done")
+
+
+def test_a_guard_goes_back_however_many_checkpoints_its_block_makes(
+    manager: CheckpointManager, project: Path
+) -> None:
+    before = tree(project)
+
+    async def work() -> None:
+        async with manager.guard("risky"):
+            for turn in range(8):
+                (project / "app.ts").write_text(f"change {turn}")
+                await manager.before_change(f"change {turn}")
             raise ValueError("half done")
 
     with pytest.raises(ValueError, match="half done"):
         asyncio.run(work())
-    assert (project / "app.ts").read_text() == "one\n"
-    assert (project / "theirs.ts").read_text() == "theirs"
+    assert tree(project) == before
+    names = [each.name for each in asyncio.run(manager.list_checkpoints("automatic"))]
+    assert names.count("risky") == 1

@@ -26,6 +26,7 @@ from hardsave.compat.skill.records import (
 )
 from hardsave.errors import Corrupt, NotFound
 from hardsave.objects import depth
+from hardsave.timeline.refs import to_text
 from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
 from hardsave.workspace.reading import read_path
@@ -79,6 +80,7 @@ class CheckpointManager:
         self._state = state
         self._clock = clock
         self._lock = threading.RLock()
+        self._guarding: set[str] = set()  # what a block under way may have to go back to
         self._mirror = Mirror(self._project, [Path(feature_list).name, Path(progress_file).name])
         self._line = vault.timeline(TIMELINE)
         self._workspace = vault.workspace(
@@ -182,9 +184,11 @@ class CheckpointManager:
             raise Corrupt(f"checkpoint {saved.id} is damaged: {found.faults[0]}")
 
     def _let_go(self) -> None:
-        """Of automatic ones the last 5 stay, of sessions the last 3."""
+        """Of automatic ones the last 5 stay, of sessions the last 3, and what a guard needs."""
         policy = hardsave.Policy(timelines={TIMELINE}, per_kind=dict(KEPT))
-        self._vault.apply(self._vault.plan_retention(policy))
+        plan = self._vault.plan_retention(policy)
+        drops = [each for each in plan.drops if to_text(each.row.id) not in self._guarding]
+        self._vault.apply(replace(plan, drops=tuple(drops)))
         self._tidy(self._records())
 
     # Looking
@@ -277,15 +281,27 @@ class CheckpointManager:
     @asynccontextmanager
     async def guard(self, name: str, description: str = "") -> AsyncIterator[Checkpoint]:
         """A risky operation: a checkpoint before it, a rollback if it raises. What other sessions
-        have changed meanwhile stays."""
+        have changed meanwhile stays, and a note on the exception says so."""
         checkpoint = await self.create_checkpoint(name, description, "automatic")
+        self._guarding.add(checkpoint.ref)
         try:
             yield checkpoint
-        except BaseException:
+        except BaseException as error:
             loop = asyncio.get_running_loop()
-            back = partial(self._rollback, checkpoint.id, git=False, scope="mine")
-            await to_the_end(loop.run_in_executor(None, back))
+            back = partial(self._take_back, checkpoint.id, error)
+            done = await to_the_end(loop.run_in_executor(None, back))
+            if done.kept:
+                error.add_note(f"not taken back by the guard: {'; '.join(done.kept)}")
             raise
+        finally:
+            self._guarding.discard(checkpoint.ref)
+
+    def _take_back(self, id: str, error: BaseException) -> Rollback:
+        """What the block left is saved first, or nobody could tell it from other sessions' work."""
+        with self._lock:
+            why = f"{type(error).__name__}: {error}"[:500]
+            self._line.snapshot(self._workspace, status="failed", description=why)
+            return self._rollback(id, git=False, scope="mine")
 
     # What others of the skill's family call
 
