@@ -340,8 +340,8 @@ def end_block(attempt: Attempt, error: BaseException | None) -> bool:
     """Record how a block has ended; whether its error is settled by that."""
     if isinstance(error, Paused) and attempt._is_over:
         return True  # else it is a pause of another task, begun in here
-    if attempt._is_over or isinstance(error, LeaseLost):
-        return False
+    if attempt._is_over or (isinstance(error, LeaseLost) and attempt.is_lost):
+        return False  # one that another task has lost, begun in here, is an error like any other
     if error is None:
         attempt.complete()
     elif isinstance(error, Exception):

@@ -241,6 +241,17 @@ def test_other_arguments_are_noticed(room: Room) -> None:
     assert effects.calls == [10]
 
 
+def test_a_task_fails_by_another_that_it_began_and_lost(room: Room) -> None:
+    """Else it would be under way for as long as this process lives."""
+    for name in ("outer", "inner"):
+        room.tasks.add(name, max_attempts=1)
+    lost = pytest.raises(LeaseLost, match="'inner'")
+    with lost, room.tasks.attempt("outer"), room.tasks.attempt("inner") as inner:
+        room.tasks.cancel("inner")
+        inner.step("work", lambda: 1)
+    assert [room.tasks.get(name).state for name in ("outer", "inner")] == ["failed", "failed"]
+
+
 def test_a_result_that_cannot_be_stored_is_named(room: Room) -> None:
     room.tasks.add("t1")
     named = pytest.raises(Unstorable, match=r"result of call#1\.client")
