@@ -129,14 +129,18 @@ class Journal:
 
     def check(self, path: str, place: int, arguments: bytes) -> None:
         """Raise `StepsChanged` if this is not what was recorded."""
-        expected = self._places.get((_enclosing(path), place)) if place != NO_PLACE else None
+        known = self._steps.get(path)
+        # One that has overlapped others is free, also if the start of the first of them was
+        # recorded while it was alone, and its end never was.
+        is_free = place == NO_PLACE or (known is not None and known.body.place == NO_PLACE)
+        expected = None if is_free else self._places.get((_enclosing(path), place))
         if expected is not None and expected != path:
             raise StepsChanged(
                 f"step {path!r} is asked for where {expected!r} was recorded (number {place}): the "
-                "steps of this task have changed since. Restore the old order, or start the task "
-                "over: tasks.roll_back(), then tasks.retry()"
+                "steps of this task have changed since. Restore the old order, give those a key= "
+                "that come only at times, or start the task over: tasks.roll_back(), then "
+                "tasks.retry()"
             )
-        known = self._steps.get(path)
         if known is not None and known.body.arguments != arguments:
             raise StepsChanged(
                 f"step {path!r} was recorded with other arguments; its result is not theirs. "

@@ -92,6 +92,14 @@ def test_a_step_that_others_joined_has_no_place() -> None:
     journal.check("b#1", 1, b"argument")
 
 
+def test_a_step_that_has_overlapped_one_of_unknown_end_is_free() -> None:
+    """The start of the first was recorded while it was alone."""
+    journal = Journal([entry("a#1", 1, "step_started"), entry("b#1", NO_PLACE)])
+    journal.check("b#1", 1, b"argument")
+    with pytest.raises(StepsChanged):
+        journal.check("c#1", 1, b"argument")
+
+
 # What is asked for
 
 
