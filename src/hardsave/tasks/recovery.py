@@ -101,7 +101,7 @@ class RecoveryReport:
     """What was found at the start of a session. Its text is meant for people."""
 
     was_clean: bool
-    """Nobody had died, and nothing was interrupted."""
+    """Nobody had died, nothing was interrupted, and the last session was stopped as it should."""
     dead: Sequence[Dead]
     interrupted: Sequence[Task]
     """As they were when their process died."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hardsave.errors import Conflict, Unavailable
-from hardsave.objects.records import Id, OwnerRecord, TaskRecord
+from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
@@ -103,7 +103,7 @@ def report(desk: Desk, found: Sequence[Buried], counts: TaskStats) -> RecoveryRe
         desk.store.latest_entry(desk.user, kind) for kind in ("session_started", "session_stopped")
     )
     return RecoveryReport(
-        was_clean=not found,
+        was_clean=not found and not _broke_off(desk, begun, stopped),
         dead=[
             Dead(session=each.owner.session, since=moment(each.owner.since), why=each.why)
             for each in found
@@ -124,6 +124,14 @@ def report(desk: Desk, found: Sequence[Buried], counts: TaskStats) -> RecoveryRe
         incomplete=_listed(desk, "pending"),
         failed=_listed(desk, "failed"),
     )
+
+
+def _broke_off(desk: Desk, begun: EntryRecord | None, stopped: EntryRecord | None) -> bool:
+    """Whether the last session said itself that its stop was not clean: if it had nothing under
+    way, there is nobody to be found."""
+    if begun is None or stopped is None or stopped.number < begun.number:
+        return False
+    return not desk.codec.decode(stopped.data).get("clean", True)
 
 
 def _listed(desk: Desk, state: str) -> list[Task]:

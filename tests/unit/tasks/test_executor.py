@@ -206,6 +206,16 @@ def test_an_unclean_stop_is_noticed_also_when_nothing_was_running(room: Room) ->
         assert runner.report.interrupted == []
 
 
+def test_a_stop_that_says_it_is_not_clean_is_believed(room: Room) -> None:
+    room.tasks.runner("one").__enter__().close(clean=False)
+    with room.tasks.runner("two") as runner:
+        assert not runner.report.was_clean
+        assert "was not stopped cleanly" in str(runner.report)
+        assert room.tasks.recover().was_clean  # that is settled: another session has begun
+    with room.tasks.runner("three") as runner:
+        assert runner.report.was_clean
+
+
 def test_the_living_are_left_alone(room: Room) -> None:
     room.tasks.add("t1")
     attempt = room.tasks.claim("t1")
