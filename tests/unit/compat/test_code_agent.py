@@ -1,11 +1,13 @@
 """CodeAgent's checkpoint manager: what its own tests promise, and what it got wrong."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -159,15 +161,23 @@ def test_duplicate_protection(open_manager: Open) -> None:
     assert manager.get_statistics()["total_tasks"] == 1
 
 
-def test_incomplete_and_failed_tasks(open_manager: Open) -> None:
-    manager = open_manager()
+def in_all_states(manager: CheckpointManager) -> CheckpointManager:
     for name in ("pending", "running", "done", "failed"):
         manager.add_task(name, name)
     manager.mark_task_completed("done")
     manager.mark_task_failed("failed", "no")
     manager.mark_task_start("running")
-    assert {task.task_id for task in manager.get_incomplete_tasks()} == {"pending", "running"}
-    assert [task.task_id for task in manager.get_failed_tasks()] == ["failed"]
+    return manager
+
+
+def test_incomplete_tasks(open_manager: Open) -> None:
+    found = in_all_states(open_manager()).get_incomplete_tasks()
+    assert {task.task_id for task in found} == {"pending", "running"}
+
+
+def test_failed_tasks(open_manager: Open) -> None:
+    found = in_all_states(open_manager()).get_failed_tasks()
+    assert [(task.task_id, task.error_message) for task in found] == [("failed", "no")]
 
 
 def test_retry_logic(open_manager: Open) -> None:
@@ -295,6 +305,71 @@ def test_an_unclean_stop_loses_no_task_in_progress(open_manager: Open) -> None:
         ("a", TaskState.PENDING),
         ("b", TaskState.PENDING),
     ]
+
+
+def test_the_file_shows_results_that_json_has_no_form_for(
+    open_manager: Open, project: Path
+) -> None:
+    manager = open_manager()
+    results = [{(1, 2): "pair", None: b"x"}, 10**5_000, {3}, {"d": Decimal("1.5")}]
+    for number, result in enumerate(results):
+        manager.start_task(f"{number}", f"t{number}")
+        assert manager.mark_task_completed(f"t{number}", result)
+    tasks: Any = shown(project)["tasks"]
+    found = [task["result"] for task in tasks]
+    assert found == [{"[1, 2]": "pair", "null": "b'x'"}, hex(10**5_000), [3], {"d": "1.5"}]
+
+
+def test_there_is_a_whole_file_at_every_moment(
+    open_manager: Open, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = open_manager()
+    replace, seen = os.replace, []
+
+    def watched(*args: Any) -> None:
+        seen.append(len(shown(project)["tasks"]))  # type: ignore[arg-type] # a list
+        replace(*args)
+        seen.append(len(shown(project)["tasks"]))  # type: ignore[arg-type] # a list
+
+    monkeypatch.setattr(os, "replace", watched)
+    manager.add_task("a", "A")
+    manager.add_task("b", "B")
+    assert seen == [0, 0, 0, 1, 1, 1, 1, 2]
+    assert [path.name for path in project.iterdir() if "tmp" in path.name] == []
+
+
+def test_a_disk_that_is_full_costs_no_file(
+    open_manager: Open, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = open_manager()
+    manager.add_task("a", "A")
+
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hardsave.compat.code_agent.mirror.os.fsync", full)
+        manager.add_task("b", "B")
+    assert len(shown(project)["tasks"]) == 1  # type: ignore[arg-type] # a list
+    assert [path.name for path in project.iterdir() if "tmp" in path.name] == []
+    manager.add_task("c", "C")
+    assert len(shown(project)["tasks"]) == 3  # type: ignore[arg-type] # a list
+
+
+def test_of_two_servers_the_one_with_the_older_picture_does_not_come_last(
+    open_manager: Open, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, other = open_manager(), open_manager()
+    replace = manager._mirror._replace
+
+    def slowly(whole: str) -> None:
+        monkeypatch.undo()
+        other.add_task("b", "B")  # after ours was drawn, and before it is written
+        replace(whole)
+
+    monkeypatch.setattr(manager._mirror, "_replace", slowly)
+    manager.add_task("a", "A")
+    assert len(shown(project)["tasks"]) == 2  # type: ignore[arg-type] # a list
 
 
 def test_settings_are_heeded_and_wrong_ones_refused(open_manager: Open, project: Path) -> None:

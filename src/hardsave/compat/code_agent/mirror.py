@@ -7,6 +7,7 @@ is taken in, or its backup if it cannot be read; if neither can, both are set as
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from hardsave.workspace.reading import read_path
 KEYS = {"version", "server_state", "tasks", "current_task", "session_id", "last_update"}
 _LARGEST = 256 << 20
 _MOST_ATTEMPTS = 1_000
+_MOST_DRAWN = 3
 
 
 class Mirror:
@@ -34,26 +36,45 @@ class Mirror:
     def write(self, draw: Callable[[], Mapping[str, Any]]) -> None:
         """Show what is, unless that is what the file shows already.
 
-        It is drawn under a lock: of two pictures the older one must not come last.
+        Of two pictures the older one must not come last. Threads draw under a lock; another
+        process may have written a newer one meanwhile, so it is drawn again until nothing is new.
         """
         with self._mutex:
-            self._write(draw())
+            for _ in range(_MOST_DRAWN):  # others that change things all the time show them, too
+                if not self._is_written(draw()):
+                    return
 
-    def _write(self, picture: Mapping[str, Any]) -> None:
+    def _is_written(self, picture: Mapping[str, Any]) -> bool:
+        """False if it shows nothing new."""
         about = {key: value for key, value in picture.items() if key != "last_update"}
-        text = json.dumps(about, ensure_ascii=False, indent=2, default=str)
+        text = json.dumps(about, ensure_ascii=False, indent=2)
         if text == self._last and self.path.exists():
-            return
-        whole = json.dumps(picture, ensure_ascii=False, indent=2, default=str)
-        if _read(self.path) is not None:
-            os.replace(self.path, self.backup)
-        temporary = self.path.with_name(f"{self.path.name}.tmp{os.getpid()}")
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(whole + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.path)
+            return False
+        self._replace(json.dumps(picture, ensure_ascii=False, indent=2))
         self._last = text
+        return True
+
+    def _replace(self, whole: str) -> None:
+        """At every moment there is a whole picture at the path, and an older one beside it."""
+        temporary = self.path.with_name(f"{self.path.name}.tmp{os.getpid()}")
+        try:
+            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(whole + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if _read(self.path) is not None:
+                self._back_up()
+            os.replace(temporary, self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _back_up(self) -> None:
+        spare = self.backup.with_name(f"{self.backup.name}.tmp{os.getpid()}")
+        try:
+            _copy(self.path, spare)
+            os.replace(spare, self.backup)
+        finally:
+            spare.unlink(missing_ok=True)  # it stays if it was the backup itself, by another name
 
     def found(self) -> dict[str, Any] | None:
         """What a file from before says; None if there is none. Both damaged is `Corrupt`."""
@@ -71,6 +92,13 @@ class Mirror:
             f"{both} cannot be read, and there is no store behind them; they were set aside as "
             "*.damaged. Put back a copy, or begin anew by calling again"
         )
+
+
+def _copy(path: Path, to: Path) -> None:
+    try:
+        os.link(path, to)
+    except OSError:  # not every file system has links
+        shutil.copyfile(path, to)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

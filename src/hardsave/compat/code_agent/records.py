@@ -1,11 +1,15 @@
 """What CodeAgent knows of a task, made of one of ours."""
 
 import enum
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import hardsave
+
+_MOST_BITS = 10_000  # of a number that Python writes out in digits
 
 
 class TaskState(enum.Enum):
@@ -39,8 +43,8 @@ class TaskCheckpoint:
             "start_time": _text(self.start_time),
             "end_time": _text(self.end_time),
             "error_message": self.error_message,
-            "result": self.result,
-            "metadata": self.metadata,
+            "result": shown(self.result),
+            "metadata": shown(self.metadata),
         }
 
 
@@ -56,6 +60,23 @@ def checkpoint_of(task: hardsave.Task) -> TaskCheckpoint:
         result=task.result,
         metadata=dict(task.metadata),
     )
+
+
+def shown(value: Any) -> Any:
+    """As JSON has it. More can be stored than that: what it has no form for is a text."""
+    if value is None or isinstance(value, bool | float | str):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= _MOST_BITS else hex(value)
+    if isinstance(value, Mapping):
+        return {_key(key): shown(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [shown(each) for each in value]
+    return str(value)
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(shown(key))
 
 
 def _text(moment: datetime | None) -> str | None:
