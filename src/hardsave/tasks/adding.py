@@ -43,7 +43,7 @@ def new(
     return TaskRecord(
         name=id,
         text=text,
-        key=digest((key if key is not None else text or id).encode()),
+        key=key_of(text or id if key is None else key),
         state="pending",
         priority=priority,
         created_at=desk.clock(),
@@ -65,6 +65,11 @@ def new(
         question=None,
         metadata=desk.codec.encode(dict(metadata or {}), "metadata"),
     )
+
+
+def key_of(text: str) -> bytes:
+    """By what a task is found that is there already: a key, or its text."""
+    return digest(text.encode())
 
 
 def _first_epoch(desk: Desk) -> int:

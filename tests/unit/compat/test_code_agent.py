@@ -20,7 +20,7 @@ from hardsave.compat.code_agent import (
     TaskLogger,
     TaskState,
 )
-from hardsave.errors import Corrupt, Misuse
+from hardsave.errors import Corrupt, Misuse, Unstorable
 
 ROOT = Path(__file__).parents[3]
 Open = Callable[..., CheckpointManager]
@@ -307,6 +307,69 @@ def test_an_unclean_stop_loses_no_task_in_progress(open_manager: Open) -> None:
     ]
 
 
+def test_an_unclean_stop_is_told_also_if_nothing_was_under_way(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.mark_server_start("one")
+    manager.mark_server_stop(clean=False)
+    manager.mark_server_start("two")
+    assert not manager.get_recovery_info()["was_clean_shutdown"]
+
+
+def test_each_try_may_have_an_id_of_its_own(open_manager: Open) -> None:
+    """The original makes one for each, and never comes to the limit."""
+    runs, manager = [], open_manager()
+    for number in range(5):
+        id = f"task_{number}"
+        assert manager.add_task(id, "always fails") is (number == 0)
+        if manager.should_retry(id, max_attempts=3):
+            assert manager.mark_task_start(id)
+            assert manager.mark_task_failed(id, f"error {number}")
+            runs.append(id)
+        manager = open_manager()
+    assert runs == ["task_0", "task_1", "task_2"]
+    assert manager.start_task("always fails", "by hand")
+    assert manager.end_task("by hand", success=True)
+    found = manager.get_task("by hand")
+    assert found is not None
+    assert (found.task_id, found.attempts, found.state) == ("task_0", 4, TaskState.COMPLETED)
+    assert not manager.start_task("always fails", "once more")
+    assert manager.get_statistics()["total_tasks"] == 1
+
+
+def test_an_id_that_is_added_again_changes_nothing(open_manager: Open, project: Path) -> None:
+    manager = open_manager()
+    manager.start_task("do it", "t")
+    manager.end_task("t", success=False, error="no")
+    before = (project / ".codeagent_checkpoint.json").read_bytes()
+    assert not manager.add_task("t", "do it")
+    assert not manager.add_task("other", "do it")
+    assert (project / ".codeagent_checkpoint.json").read_bytes() == before
+    assert [task.task_id for task in manager.get_failed_tasks()] == ["t"]
+
+
+def test_a_result_that_cannot_be_stored_leaves_the_task_with_its_server(
+    open_manager: Open,
+) -> None:
+    manager = open_manager()
+    manager.start_task("do it", "t")
+    with pytest.raises(Unstorable, match="pass plain data"):
+        manager.mark_task_completed("t", object())
+    assert manager.mark_task_completed("t", "done")
+    assert manager.get_statistics()["completed"] == 1
+
+
+def test_a_server_stops_cleanly_though_a_task_was_taken_from_it(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.mark_server_start("s")
+    for name in ("a", "b"):
+        manager.start_task(name, name)
+    assert open_manager().rollback_task("a")
+    manager.mark_server_stop(clean=True)
+    assert manager.was_clean_shutdown()
+    found = [manager.get_task(name) for name in ("a", "b")]
+    assert [task.state.value for task in found if task is not None] == ["rolled_back", "pending"]
+
+
 def test_the_file_shows_results_that_json_has_no_form_for(
     open_manager: Open, project: Path
 ) -> None:
@@ -370,6 +433,22 @@ def test_of_two_servers_the_one_with_the_older_picture_does_not_come_last(
     monkeypatch.setattr(manager._mirror, "_replace", slowly)
     manager.add_task("a", "A")
     assert len(shown(project)["tasks"]) == 2  # type: ignore[arg-type] # a list
+
+
+def test_what_is_switched_off_keeps_nothing(open_manager: Open, project: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    exclude = (project / ".git/info/exclude").read_bytes()
+    (project / "hardsave.yaml").write_text("server: {checkpoint: {enabled: false}}\n")
+    manager = open_manager()
+    manager.mark_server_start("s")
+    manager.start_task("do it", "t")
+    assert manager.end_task("t", success=True)
+    assert manager.is_task_completed("do it")
+    again = open_manager()
+    assert again.was_clean_shutdown()
+    assert again.get_statistics()["total_tasks"] == 0
+    assert sorted(path.name for path in project.iterdir()) == [".git", "hardsave.yaml"]
+    assert (project / ".git/info/exclude").read_bytes() == exclude
 
 
 def test_settings_are_heeded_and_wrong_ones_refused(open_manager: Open, project: Path) -> None:
@@ -442,6 +521,14 @@ def counted(desk, *args):
 Desk.commit = counted
 CheckpointManager(sys.argv[1], store=sys.argv[2])
 """
+
+
+def test_of_one_text_in_an_old_file_the_last_task_decides(
+    open_manager: Open, project: Path
+) -> None:
+    done = {"task_id": "a", "task_text": "same", "state": "completed", "attempts": 1}
+    old_file(project, [done, {**done, "task_id": "b", "state": "failed"}])
+    assert not open_manager().is_task_completed("same")
 
 
 @pytest.mark.parametrize("commits", [1, 4, 5, 7])
@@ -539,6 +626,26 @@ def test_what_is_done_is_ticked_off_in_the_todo_list(open_manager: Open, project
         b"# To do\n- [x] Write the API\n* [ ] Test it\n1. [x] Ship it\r\n- [x] Plan\n"
     )
     assert not manager.sync_todo(todo)
+
+
+def test_a_todo_list_stays_what_it_was_but_for_its_ticks(open_manager: Open, project: Path) -> None:
+    todo, link = project / "real.md", project / "TODO.md"
+    todo.write_bytes(b"\xff caf\xe9\n- [ ] Ship it\n")
+    todo.chmod(0o600)
+    link.symlink_to(todo)
+    manager = open_manager()
+    manager.add_task("t", "Ship it")
+    manager.mark_task_completed("t")
+    assert manager.sync_todo(link)
+    assert link.is_symlink()
+    assert todo.read_bytes() == b"\xff caf\xe9\n- [x] Ship it\n"
+    assert todo.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_of_a_task_stays_in_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    TaskLogger("../a/b", "do it", tmp_path / "logs")
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == [".._a_b.log"]
 
 
 def test_status_session_and_task_logs(tmp_path: Path, open_manager: Open) -> None:

@@ -38,7 +38,8 @@ class TaskLogger:
     def __init__(self, task_id: str, task_text: str, directory: str | Path | None = None) -> None:
         self.task_id = task_id
         self.task_text = task_text
-        self._file = None if directory is None else Path(directory) / f"{task_id}.log"
+        name = task_id.replace("/", "_")  # an id is no path
+        self._file = None if directory is None else Path(directory) / f"{name}.log"
         self.log_info(f"task: {task_text}")
 
     def log_info(self, text: str) -> None:

@@ -7,8 +7,10 @@ an error, never an empty state. What the original only logs (an unknown id, a se
 logged, answered with False, and changes nothing.
 """
 
+import contextlib
 import logging
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,9 +23,10 @@ from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkp
 from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, NotFound, Unavailable
 from hardsave.stores import processes
-from hardsave.tasks import recovery, settings
+from hardsave.tasks import adding, names, recovery, settings
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.lease import held_here
+from hardsave.tasks.task import view
 from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
 
@@ -49,20 +52,27 @@ class CheckpointManager:
         self._settings = settings.of_project(self.project_dir, os.environ)
         name = checkpoint_file or self._settings.checkpoint_file
         self._mirror = Mirror(self.project_dir / name)
-        url = store or projects.store_url(os.environ, self.project_dir)
-        self._vault = hardsave.open(url)
+        self._vault = hardsave.open(self._store_url(store))
         self._tasks = self._vault.tasks
         self._status = status_manager
         self._runner: Runner | None = None
         self._attempts: dict[str, hardsave.Attempt] = {}
-        keep_out(self.project_dir, f"/{name}*")
-        self._take_in()
-        self._show()
+        self._ids: dict[str, str] = {}  # that a text was added again with, and the task's own
+        if self.enabled:
+            keep_out(self.project_dir, f"/{name}*")
+            self._take_in()
+            self._show()
 
     @property
     def enabled(self) -> bool:
-        """Whether the project's settings let the mirror be written."""
+        """Whether the project's settings let anything be kept. If not, this forgets with its
+        process, and finds no crash."""
         return self._settings.enabled
+
+    def _store_url(self, store: str | None) -> str:
+        if not self.enabled:
+            return "memory://"
+        return store or projects.store_url(os.environ, self.project_dir)
 
     def close(self) -> None:
         """Release the store. A server that was not stopped counts as one that crashed."""
@@ -91,14 +101,20 @@ class CheckpointManager:
             _log.warning("there is no server to stop")
             return
         if clean:
-            for attempt in self._attempts.values():
-                if not attempt.is_over:
-                    attempt.hand_back()
+            self._hand_back_all()
         self._attempts.clear()
         self._runner.close(clean=clean)
         self._runner = None
         self._say(f"Server stopped, {'cleanly' if clean else 'not cleanly'}")
         self._show()
+
+    def _hand_back_all(self) -> None:
+        for attempt in self._attempts.values():
+            try:
+                if not attempt.is_over:
+                    attempt.hand_back()
+            except Conflict as error:  # it was taken away, or cancelled
+                _log.warning("%s", error)
 
     def was_clean_shutdown(self) -> bool:
         """Whether the last server has ended as it should. A store that nobody used is clean."""
@@ -144,12 +160,38 @@ class CheckpointManager:
     def add_task(
         self, task_id: str, task_text: str, metadata: Mapping[str, Any] | None = None
     ) -> bool:
-        """Add a task; False if its id or its text is there already."""
-        added = self._tasks.add(task_id, task_text, metadata=metadata)
+        """Add a task; False if its id or its text is there already, which changes nothing.
+
+        The id stands for the task that has the text, from here on: a server that makes a new one
+        for each try goes on with the same task, and its attempts are counted.
+        """
+        added = self._added(task_id, task_text, metadata)
         if not added.is_new:
             _log.warning("task %r is there already, as %r (%s)", task_id, added.id, added.state)
         self._show()
         return added.is_new
+
+    def _added(
+        self, task_id: str, task_text: str, metadata: Mapping[str, Any] | None = None
+    ) -> hardsave.Task:
+        found = self._standing(task_id, task_text)
+        if found is None:
+            found = self._tasks.add(task_id, task_text, metadata=metadata)
+        if found.id != task_id:
+            self._ids[task_id] = found.id
+        return found
+
+    def _standing(self, task_id: str, task_text: str) -> hardsave.Task | None:
+        with contextlib.suppress(NotFound):
+            return self._tasks.get(task_id)
+        return self._of_text(task_text)
+
+    def _of_text(self, task_text: str) -> hardsave.Task | None:
+        """The task that a text means; of several, which an old file may have, the last."""
+        names.check_text("the text of a task", task_text)
+        desk = self._tasks._desk
+        found = desk.store.task_by_key(None, adding.key_of(task_text))
+        return None if found is None else view(found, desk.codec)
 
     def mark_task_start(self, task_id: str, *, force: bool = False) -> bool:
         """Begin an attempt; False if it is not known, is done, or somebody is at work on it."""
@@ -161,7 +203,7 @@ class CheckpointManager:
         claim = self._tasks.claim if self._runner is None else self._runner.claim
         try:
             forced = force or known.state in ("failed", "rolled_back")
-            self._attempts[task_id] = claim(task_id, force=forced, retry=ONCE)
+            self._attempts[known.id] = claim(known.id, force=forced, retry=ONCE)
         except Conflict as error:
             _log.warning("%s", error)
             return False
@@ -176,20 +218,26 @@ class CheckpointManager:
         return self._end(task_id, lambda attempt: attempt.fail(str(error_message)), "failed")
 
     def _end(self, task_id: str, end: Callable[[hardsave.Attempt], None], how: str) -> bool:
-        if self._known(task_id) is None:
+        known = self._known(task_id)
+        if known is None:
             return False
-        if task_id not in self._attempts and not self.mark_task_start(task_id):
+        if known.id not in self._attempts and not self.mark_task_start(task_id):
             return False
+        attempt = self._attempts.pop(known.id)
         try:
-            end(self._attempts.pop(task_id))
+            end(attempt)
         except Conflict as error:
             _log.warning("%s", error)
             return False
+        except BaseException:
+            if not attempt.is_over:  # a result that is refused is no end
+                self._attempts[known.id] = attempt
+            raise
         return self._done(f"Task {how}: {task_id}")
 
     def start_task(self, item: str, task_id: str) -> bool:
         """Add a task if it is new, and begin it."""
-        self._tasks.add(task_id, item)
+        self._added(task_id, item)
         return self.mark_task_start(task_id)
 
     def end_task(self, task_id: str, success: bool, error: str | None = None) -> bool:
@@ -214,7 +262,8 @@ class CheckpointManager:
 
     def is_task_completed(self, task_text: str) -> bool:
         """Whether this text is done; its latest attempt decides."""
-        return any(task.task_text == task_text for task in self._every("completed"))
+        found = self._of_text(task_text)
+        return found is not None and found.state == "completed"
 
     def should_retry(self, task_id: str, max_attempts: int | None = None) -> bool:
         """Whether it has attempts left; False if it is not known."""
@@ -226,10 +275,11 @@ class CheckpointManager:
 
     def rollback_task(self, task_id: str) -> bool:
         """Mark that what it did was taken back."""
-        if self._known(task_id) is None:
+        known = self._known(task_id)
+        if known is None:
             return False
-        self._attempts.pop(task_id, None)
-        self._tasks.roll_back(task_id)
+        self._attempts.pop(known.id, None)
+        self._tasks.roll_back(known.id)
         return self._done(f"Task rolled back: {task_id}")
 
     # Counting and cleaning
@@ -259,13 +309,14 @@ class CheckpointManager:
 
     def sync_todo(self, todo_file: str | Path) -> bool:
         """Tick off in a to-do list what is completed; whether anything changed."""
-        path = Path(todo_file)
-        before = path.read_bytes().decode()
+        path = Path(todo_file).resolve()
+        before = path.read_bytes().decode(errors="surrogateescape")
         after = tick_off(before, {task.task_text for task in self._every("completed")})
         if after == before:
             return False
         temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(after.encode())
+        temporary.write_bytes(after.encode(errors="surrogateescape"))
+        shutil.copymode(path, temporary)
         os.replace(temporary, path)
         return True
 
@@ -275,6 +326,8 @@ class CheckpointManager:
         try:
             return self._tasks.get(task_id)
         except NotFound as error:
+            with contextlib.suppress(NotFound, KeyError):
+                return self._tasks.get(self._ids[task_id])
             _log.warning("%s", error)
             return None
 
