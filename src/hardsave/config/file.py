@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 256 * 1024
 MAX_VALUE = 4096  # characters: the longest path there is
+_MARKS = frozenset("._-")  # beside letters and digits, in the name of a file
 
 
 class Said(NamedTuple):
@@ -73,8 +74,10 @@ def _one_of(*allowed: Any) -> Callable[[Any], str]:
 
 
 def _file_name(value: Any) -> str:
-    is_one = isinstance(value, str) and value not in ("", ".", "..") and "/" not in value
-    return "" if is_one else "the name of a file, without folders"
+    """It becomes a rule of git, too, which must not mean other files."""
+    is_one = isinstance(value, str) and value.strip(".") != "" and len(value) <= 200
+    is_one = is_one and all(each.isalnum() or each in _MARKS for each in value)
+    return "" if is_one else "the name of a file, without folders: letters, digits and ._-"
 
 
 def _store(value: Any) -> str:

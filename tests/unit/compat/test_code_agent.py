@@ -419,6 +419,16 @@ def test_a_disk_that_is_full_costs_no_file(
     assert len(shown(project)["tasks"]) == 3  # type: ignore[arg-type] # a list
 
 
+def test_a_file_of_somebody_else_in_its_place_is_kept(open_manager: Open, project: Path) -> None:
+    open_manager().mark_server_start("s")
+    (project / "hardsave.yaml").write_text("server: {checkpoint: {checkpoint_file: main.py}}\n")
+    (project / "main.py").write_text("print('mine')\n")
+    manager = open_manager()
+    manager.add_task("a", "A")
+    assert (project / "main.py.damaged").read_text() == "print('mine')\n"
+    assert len(shown(project, "main.py")["tasks"]) == 1  # type: ignore[arg-type] # a list
+
+
 def test_of_two_servers_the_one_with_the_older_picture_does_not_come_last(
     open_manager: Open, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -593,11 +603,16 @@ def test_damage_on_both_sides_is_loud_and_nothing_is_thrown_away(
     assert len(aside) == 2
 
 
-def test_the_file_is_kept_out_of_git(open_manager: Open, project: Path) -> None:
+def test_the_file_is_kept_out_of_git_and_no_other(open_manager: Open, project: Path) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
-    open_manager().add_task("t", "x")
+    manager = open_manager(checkpoint_file="agent")
+    manager.add_task("t", "x")
+    (project / "agent").write_text("damaged")
+    manager.add_task("u", "y")
+    (project / "agent.py").touch()
+    assert len(list(project.glob("agent*"))) == 4
     status = ["git", "-C", str(project), "status", "--porcelain"]
-    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b"?? agent.py\n"
 
 
 def test_calls_that_change_nothing_write_nothing(open_manager: Open, project: Path) -> None:

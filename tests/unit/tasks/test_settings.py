@@ -86,6 +86,10 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
         ),
         ("server:\n  checkpoint:\n    enabled: 1", r"f.yaml:3: .*is true, false"),
         ("server:\n  checkpoint:\n    checkpoint_file: ../x", r"f.yaml:3: .*without folders"),
+        ("server:\n  checkpoint:\n    checkpoint_file: '*'", r"f.yaml:3: .*without folders"),
+        ('server:\n  checkpoint:\n    checkpoint_file: "x\\n*"', r"f.yaml:3: .*without folders"),
+        ('server:\n  checkpoint:\n    checkpoint_file: "x\\0"', r"f.yaml:3: .*without folders"),
+        ("server:\n  checkpoint:\n    checkpoint_file: ..", r"f.yaml:3: .*without folders"),
         (
             "tasks:\n  max_attempts: 3\nserver:\n  checkpoint:\n    max_task_attempts: 4",
             r"f.yaml:5: .*says again",

@@ -18,7 +18,7 @@ from typing import Any
 
 import hardsave
 from hardsave.compat.code_agent.beside import StatusManager, tick_off
-from hardsave.compat.code_agent.mirror import Mirror
+from hardsave.compat.code_agent.mirror import ENDINGS, Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
 from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, NotFound, Unavailable
@@ -59,7 +59,8 @@ class CheckpointManager:
         self._attempts: dict[str, hardsave.Attempt] = {}
         self._ids: dict[str, str] = {}  # that a text was added again with, and the task's own
         if self.enabled:
-            keep_out(self.project_dir, f"/{name}*")
+            for ending in ENDINGS:
+                keep_out(self.project_dir, f"/{name}{ending}")
             self._take_in()
             self._show()
 

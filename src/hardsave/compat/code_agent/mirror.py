@@ -1,8 +1,9 @@
 """The JSON file that CodeAgent's users look at. The store is the truth, this is its picture.
 
 It is written whole, beside its place, and renamed; the picture before it stays as `.backup`.
-A file that is missing or damaged is written anew. One that is there before there is a store
-is taken in, or its backup if it cannot be read; if neither can, both are set aside, loudly.
+A file that is missing or damaged is written anew; what could not be understood stays beside it as
+`.damaged`. One that is there before there is a store is taken in, or its backup if it cannot be
+read; if neither can, both are set aside, loudly.
 """
 
 import json
@@ -21,6 +22,7 @@ from hardsave.tasks import names
 from hardsave.workspace.reading import read_path
 
 KEYS = {"version", "server_state", "tasks", "current_task", "session_id", "last_update"}
+ENDINGS = ("", ".backup*", ".tmp*", ".damaged*")  # of the file and of what lies beside it
 _LARGEST = 256 << 20
 _MOST_ATTEMPTS = 1_000
 _MOST_DRAWN = 3
@@ -64,6 +66,8 @@ class Mirror:
                 os.fsync(file.fileno())
             if _read(self.path) is not None:
                 self._back_up()
+            elif self.path.exists():  # damaged, or never ours: it may be all that somebody has
+                _copy(self.path, _free(self.path))
             os.replace(temporary, self.path)
         finally:
             temporary.unlink(missing_ok=True)
