@@ -127,10 +127,20 @@ class Lease:
                 self._bury()
                 self._stop.set()
 
+    def forsake(self) -> None:
+        """It cannot be renewed any more, nor given back: its store was closed. It ends with its
+        time, and until then it is nobody's: else what it covers would be, for as long as this
+        process lives."""
+        with self._mutex:
+            self._end()
+
     def _bury(self) -> None:
+        _log.error("session %r was taken for dead; others have its tasks now", self.session)
+        self._end()
+
+    def _end(self) -> None:
         """Whoever relies on it is told, and nobody who relies on the next one. Under the mutex: a
         claim with another lease must not come between."""
-        _log.error("session %r was taken for dead; others have its tasks now", self.session)
         self._owner = None
         told, self._listeners = list(self._listeners), weakref.WeakSet()
         for listener in told:
@@ -167,7 +177,8 @@ def _beat(lease: Callable[[], Lease | None], stop: threading.Event, interval: fl
         except LeaseLost:
             return
         except Misuse:
-            return  # the store was closed
+            ours.forsake()
+            return
         except HardsaveError:
             _log.exception("the lease of session %r could not be renewed", ours.session)
         del ours

@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +133,25 @@ def test_a_lease_that_is_forgotten_ends_its_thread() -> None:
     del lease
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_what_a_runner_held_when_its_vault_was_closed_is_free_once_its_time_has_passed(
+    tmp_path: Path,
+) -> None:
+    """Also in the same process, which otherwise never takes itself for dead."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    vault = hardsave.open(url)
+    vault.tasks.add("t1")
+    runner = vault.tasks.runner("one", lease_seconds=0.15).__enter__()
+    attempt = runner.claim("t1")
+    vault.close()
+    deadline = time.monotonic() + 20
+    with hardsave.open(url) as again:
+        while again.tasks.get("t1").state == "in_progress" and time.monotonic() < deadline:
+            time.sleep(0.02)
+            again.tasks.recover()
+        assert again.tasks.get("t1").state == "pending"
+    assert attempt.is_lost
 
 
 def test_a_living_task_far_longer_than_its_lease_runs_once() -> None:
