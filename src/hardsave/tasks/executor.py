@@ -107,6 +107,7 @@ class Runner:
         retry: Retry = DEFAULT,
     ) -> Attempt:
         """As `tasks.claim`, as part of this session."""
+        self._check_open()
         return self._claim(self._lease, id, force=force, unknown=unknown, retry=retry)
 
     def recover(self) -> list[Task]:
@@ -177,6 +178,12 @@ class Runner:
                 sweep(self, shift)
                 due = time.monotonic() + SWEEP_SECONDS
 
+    def _check_open(self) -> None:
+        """Else it would hold a lease that nobody gives back, and the next session would take it
+        for one that has crashed."""
+        if self._report is None or self._is_closed:
+            raise Misuse("a runner works inside its block: with tasks.runner(…) as runner")
+
     def _note(self, kind: str, about: Any) -> None:
         """With each session the old ones go: a server that is restarted for ever, and never
         iterates, does not grow for ever."""
@@ -193,6 +200,7 @@ def _check_handler(handler: Any) -> None:
 
 def begin_shift(runner: Runner, terms: Terms) -> Shift:
     """What the executor of coroutines shares with the one of threads."""
+    runner._check_open()
     check_policy(terms.unknown)
     if terms.concurrency < 1:
         raise Misuse(f"concurrency is at least 1, not {terms.concurrency}")

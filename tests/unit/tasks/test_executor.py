@@ -206,6 +206,20 @@ def test_an_unclean_stop_is_noticed_also_when_nothing_was_running(room: Room) ->
         assert runner.report.interrupted == []
 
 
+def test_a_runner_that_was_not_entered_or_has_ended_runs_nothing(room: Room) -> None:
+    room.tasks.add("a")
+    outside = room.tasks.runner("outside")
+    with room.tasks.runner("ended") as ended:
+        pass
+    for runner in (outside, ended):
+        with pytest.raises(Misuse, match="inside its block"):
+            runner.run(lambda attempt: None, until_idle=True)
+        with pytest.raises(Misuse, match="inside its block"):
+            runner.claim("a")
+    assert room.store.owners(None) == []
+    assert room.tasks.get("a").attempts == 0
+
+
 def test_a_stop_that_says_it_is_not_clean_is_believed(room: Room) -> None:
     room.tasks.runner("one").__enter__().close(clean=False)
     with room.tasks.runner("two") as runner:
