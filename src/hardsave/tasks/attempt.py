@@ -52,6 +52,7 @@ class Attempt(Listener):
     def __init__(
         self,
         desk: Desk,
+        lease: Lease,
         record: TaskRecord,
         journal: Journal,
         *,
@@ -59,6 +60,7 @@ class Attempt(Listener):
         retry: Retry = retry.DEFAULT,
     ) -> None:
         self._desk = desk
+        self._lease = lease
         self._record = record
         self._calls = Calls(desk, record, journal, _Holder(self), unknown)
         self._retry = retry
@@ -136,6 +138,7 @@ class Attempt(Listener):
     def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """What its function gives, in as many tries as it has."""
         while True:
+            call.check()
             try:
                 return _called(fn, args)
             except Exception as error:
@@ -143,7 +146,6 @@ class Attempt(Listener):
                 if seconds is None:
                     raise
             self._is_lost.wait(seconds)
-            call.check()
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
@@ -301,7 +303,11 @@ class _Holder:
         return self._attempt.is_over
 
     def check(self) -> None:
-        self._attempt._check()
+        attempt = self._attempt
+        if attempt._lease.is_overdue():
+            attempt._check_standing()
+        else:
+            attempt._check()
 
     def write(self, entry: EntryRecord) -> None:
         attempt = self._attempt
@@ -411,7 +417,7 @@ def begin(
     claimed = _claimed(desk, lease, record, force=force)
     if claimed.generation != record.generation:
         journal = Journal()
-    attempt = Attempt(desk, claimed, journal, unknown=unknown, retry=retry)
+    attempt = Attempt(desk, lease, claimed, journal, unknown=unknown, retry=retry)
     assert claimed.owner is not None
     lease.listen(attempt, claimed.owner)
     return attempt

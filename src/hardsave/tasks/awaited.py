@@ -134,6 +134,7 @@ class Attempt:
 
     async def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         while True:
+            call.check()
             try:
                 return await self._called(fn, args)
             except Exception as error:
@@ -141,7 +142,6 @@ class Attempt:
                 if seconds is None:
                     raise
             await asyncio.sleep(seconds)
-            call.check()
 
     async def _called(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Coroutines here, plain functions in a thread: they may block."""

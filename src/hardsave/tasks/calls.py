@@ -31,7 +31,8 @@ class Holder(Protocol):
     def is_over(self) -> bool: ...
 
     def check(self) -> None:
-        """Raise if the task is not this attempt's any more, as far as is known."""
+        """Raise if the task is not this attempt's any more, as far as is known; if the lease has
+        passed, by what the ledger says."""
 
     def write(self, entry: EntryRecord) -> None:
         """Add an entry to the journal, if the task is still this attempt's."""
@@ -219,7 +220,8 @@ class Call:
         self.leave()
 
     def check(self) -> None:
-        """Before its function is called again: somebody else may be calling it by now."""
+        """Before its function is called: somebody else may have called it by now, if this process
+        was stopped for a while."""
         self._calls.holder.check()
 
     def done(self, value: Any) -> Any:

@@ -9,6 +9,7 @@ on, is that others have buried it: every attempt of this lease is told, and none
 import logging
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 
@@ -45,6 +46,7 @@ class Lease:
         self._mutex = threading.Lock()
         self._owner: OwnerRecord | None = None
         self._pid = 0
+        self._passes = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()  # of the one that it has
@@ -53,6 +55,11 @@ class Lease:
         """The id that it has, if it has one, and is this process's."""
         owner = self._owner
         return owner.id if owner is not None and self._pid == os.getpid() else None
+
+    def is_overdue(self) -> bool:
+        """Whether its time has passed, as far as this process knows: it was stopped, most likely,
+        and its heartbeat has not come to it yet. Others may have its tasks."""
+        return time.monotonic() >= self._passes
 
     def take(self) -> Id:
         """The id to claim tasks with. Takes the lease, if this process does not have one."""
@@ -70,6 +77,7 @@ class Lease:
         thread.name = "hardsave-heartbeat"
         threads.start(thread)  # before it is taken: one that nobody renews is soon lost
         try:
+            passes = self._passing()
             owner = self._renewed(self._new())
             self._desk.store.hold(self._desk.user, owner, is_new=True)
         except BaseException:
@@ -78,6 +86,7 @@ class Lease:
         self._stop = stop
         self._thread = thread
         self._owner = owner
+        self._passes = passes
         self._pid = os.getpid()
         _ours.add(self)
 
@@ -99,15 +108,19 @@ class Lease:
         now = self._desk.store.moment().at
         return owner._replace(until=now + int(self.seconds * 1_000_000))
 
+    def _passing(self) -> float:
+        """When a lease of now passes, by the clock of this process; never late."""
+        return time.monotonic() + self.seconds
+
     def beat(self) -> bool:
         """Renew it; False if there is nothing to renew any more."""
         with self._mutex:
             owner = self._owner
             if owner is None or self._pid != os.getpid():
                 return False
-            renewed = self._renewed(owner)
+            passes, renewed = self._passing(), self._renewed(owner)
             if self._desk.store.hold(self._desk.user, renewed):
-                self._owner = renewed
+                self._owner, self._passes = renewed, passes
                 return True
             self._bury()
         return False

@@ -12,6 +12,7 @@ import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, StepsChanged, StepUnknown, Unstorable
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.tasks.calls import Paused
+from hardsave.tasks.lease import Lease
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
 
 
@@ -488,6 +489,22 @@ def test_an_attempt_that_was_taken_over_cannot_write(room: Room) -> None:
             new.step("two", effects, "new")
     assert effects.calls == [1, 2, "new"]  # its body runs on, but nothing of it is recorded
     assert room.tasks.get("t1").state == "completed"
+
+
+def test_a_process_that_wakes_after_its_lease_calls_nothing_that_others_may_have_called(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heartbeat has not come to it yet, and `retry` records no start that could be refused."""
+    effects = Counter()
+    room.tasks.add("t1")
+    attempt = room.tasks.claim("t1")
+    monkeypatch.setattr(Lease, "is_overdue", lambda lease: True)
+    attempt.step("one", effects, 1)  # nobody has taken it
+    room.tasks.cancel("t1")
+    with pytest.raises(LeaseLost):
+        attempt.step("two", effects, 2)
+    assert attempt.is_lost
+    assert effects.calls == [1]
 
 
 def test_progress_that_says_nothing_new_writes_nothing(room: Room) -> None:

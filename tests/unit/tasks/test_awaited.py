@@ -12,9 +12,10 @@ import pytest
 
 import hardsave
 from hardsave import aio
-from hardsave.errors import Conflict, Misuse, StepUnknown, Unavailable
+from hardsave.errors import Conflict, LeaseLost, Misuse, StepUnknown, Unavailable
 from hardsave.stores.base import Batch
 from hardsave.tasks import attempt, awaited, executor, ledger
+from hardsave.tasks.lease import Lease
 from hardsave.tasks.shift import POLL_SECONDS
 from tests.unit.tasks.room import AT_ONCE, Counter
 
@@ -346,3 +347,23 @@ def test_a_plain_function_is_no_handler_and_no_fault_of_a_task() -> None:
         assert (await tasks.get("t1")).state == "pending"
 
     run(body)
+
+
+def test_a_coroutine_that_wakes_after_its_lease_calls_nothing_that_others_may_have_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    effects = Counter()
+
+    async def later(value: int) -> None:
+        effects(value)
+
+    async def body(tasks: awaited.Tasks) -> None:
+        await tasks.add("t1")
+        attempt = await tasks.claim("t1")
+        await tasks.cancel("t1")
+        monkeypatch.setattr(Lease, "is_overdue", lambda lease: True)
+        with pytest.raises(LeaseLost):
+            await attempt.step("one", later, 1)
+
+    run(body)
+    assert effects.calls == []

@@ -51,6 +51,17 @@ def test_a_beat_makes_it_last_longer(room: Room) -> None:
     assert not lease.beat()
 
 
+def test_it_is_overdue_until_it_was_renewed(room: Room) -> None:
+    lease = lease_of(room, seconds=1000)
+    lease.take()
+    assert not lease.is_overdue()
+    lease._passes -= 1000  # it was stopped for so long
+    assert lease.is_overdue()
+    assert lease.beat()
+    assert not lease.is_overdue()
+    lease.close()
+
+
 def test_nobody_buries_himself(room: Room) -> None:
     """The machine has slept: whoever asks for the dead may be faster than the heartbeat."""
     room.tasks.add("t1")
