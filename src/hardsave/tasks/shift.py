@@ -62,6 +62,7 @@ class Shift:
         self._mutex = threading.Lock()
         self._candidates: deque[TaskRecord] = deque()
         self._rests_until = 0.0
+        self._fresh_until = 0.0
         self._claiming = 0
         self._running: dict[Attempt, Outcome | None] = {}  # and how it has ended, if it has
         self._is_given_up = threading.Event()
@@ -98,6 +99,8 @@ class Shift:
         with self._mutex:
             if self.stop.is_set():
                 return None
+            if self._candidates and monotonic() >= self._fresh_until:
+                self._candidates.clear()  # something of a higher priority may have come meanwhile
             if not self._candidates:
                 self._look_for_more()
             if not self._candidates:
@@ -107,15 +110,17 @@ class Shift:
 
     def _look_for_more(self) -> None:
         """A look past a hundred thousand tasks that others are to run takes a second: whoever has
-        looked in vain rests longer than that took."""
+        looked in vain rests longer than that took, and what was found is good for as long."""
         began = monotonic()
         if began < self._rests_until and not self._terms.come_first:  # these look past nobody
             return
         limit = max(4, self._terms.concurrency)
         self._candidates.extend(self._due(self._desk.clock(), limit))
+        now = monotonic()
+        rest = min(REST * (now - began), LONGEST_REST)
+        self._fresh_until = now + max(POLL_SECONDS, rest)
         if not self._candidates:
-            now = monotonic()
-            self._rests_until = now + min(REST * (now - began), LONGEST_REST)
+            self._rests_until = now + rest
 
     def _due(self, until: int, limit: int) -> list[TaskRecord]:
         """The first that are due and wanted: it looks further if others stand before them."""

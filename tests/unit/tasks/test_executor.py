@@ -158,6 +158,24 @@ def test_a_store_that_fails_for_a_while_costs_no_task(
     assert room.tasks.stats().completed == 3
 
 
+def test_what_is_more_urgent_comes_next_however_many_were_seen_before(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardsave.tasks.shift.REST", 0.0)  # a slow machine takes long to look
+    for number in range(4):
+        room.tasks.add(f"t{number}")
+    ran = []
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        ran.append(attempt.id)
+        if attempt.id == "t0":
+            room.tasks.add("urgent", priority=1)
+            time.sleep(0.1)
+
+    room.run(handler)
+    assert ran == ["t0", "urgent", "t1", "t2", "t3"]
+
+
 # Recovering
 
 
