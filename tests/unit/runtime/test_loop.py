@@ -133,6 +133,35 @@ def test_an_old_message_that_was_replaced_is_saved(vault: Vault) -> None:
     assert "a long story" not in repr(model.requests[1])
 
 
+def test_a_history_that_is_kept_short_is_saved_after_every_response_all_the_same(
+    vault: Vault,
+) -> None:
+    """It is no longer after a response than it was before: only the model knows that it is new."""
+    asked: list[int] = []
+    effects: list[str] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(len(messages))
+        return calls("breaks" if len(asked) == 5 else "fine") if len(asked) < 6 else text("done")
+
+    def agent(*, breaks: bool) -> "Agent[None, Any]":
+        short = ProcessHistory(lambda messages: [messages[0], *messages[1:][-2:]])
+        found = Agent(FunctionModel(answer), capabilities=[short])
+        found.tool_plain(_tool("fine", effects, "fine"))
+        error = Broken("out of order") if breaks else None
+        found.tool_plain(_tool("breaks", effects, "fine", error))
+        return found
+
+    with pytest.raises(Broken):
+        loop.run_sync(agent(breaks=True), "hi", line=line(vault))
+    said = [cp for cp in descriptions(vault) if cp.startswith("response")]
+    assert said == [f"response {turn}" for turn in range(1, 6)]
+    outcome = loop.run_sync(agent(breaks=False), "hi", line=line(vault), unknown="retry")
+    assert (outcome.output, outcome.turn, outcome.resumed) == ("done", 6, True)
+    assert len(asked) == 6
+    assert effects == ["fine"] * 4 + ["breaks"] * 2
+
+
 def test_an_old_message_that_was_changed_in_place_is_saved_at_the_end(vault: Vault) -> None:
     model = Model(calls("breaks"), calls("trim"), text("done"))
     agent = _with_tools(model, [])

@@ -89,10 +89,6 @@ class Record:
     def messages(self) -> list[ModelMessage]:
         return list(self._live)
 
-    def __len__(self) -> int:
-        """How many messages there are."""
-        return len(self._live)
-
     def noted(self, id: str) -> Noted | None:
         """What is on record about a call of the last response."""
         return self._conversation.calls.get(id)

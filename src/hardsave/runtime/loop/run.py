@@ -308,8 +308,10 @@ async def _walked(walk: AgentRun[Any, Out], node: Any, way: _Walk) -> Out:
     record = way.record
     while not isinstance(node, End):
         await _streamed(walk, node, way.events)
+        # How many messages there are tells nothing: somebody may keep them few.
+        is_asked = Agent.is_model_request_node(node)
         node = await walk.next(node)
-        if Agent.is_call_tools_node(node) and len(walk.all_messages()) > len(record):
+        if is_asked and Agent.is_call_tools_node(node):
             way.keeping.next_response()
             response = node.model_response
             usage = plain_usage(walk.usage)
