@@ -443,6 +443,37 @@ def test_an_unfinished_one_refuses_another_prompt(vault: Vault) -> None:
         loop.run_sync(_with_tools(model, []), "something else", line=line(vault))
 
 
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_program_that_is_started_again_is_known_by_its_prompt(vault: Vault, is_old: bool) -> None:
+    """Older versions have saved it only among the messages."""
+    model = Model(calls("fine"), calls("breaks"), text("done"))
+    with pytest.raises(Broken):
+        loop.run_sync(_with_tools(model, [], breaks=True), "hi", line=line(vault))
+    if is_old:
+        left = line(vault).load()
+        del left["begun_with"]
+        line(vault).save(left)
+    agent = _with_tools(model, [])
+    with pytest.raises(Misuse, match="prompt=None"):
+        loop.run_sync(agent, "something else", line=line(vault))
+    assert loop.run_sync(agent, "hi", line=line(vault)).output == "done"
+    assert len(model.requests) == 3
+
+
+def test_a_prompt_that_a_tool_has_added_is_not_what_was_asked(vault: Vault) -> None:
+    model = Model(calls("look"), calls("breaks"), text("done"))
+
+    def agent(*, breaks: bool) -> "Agent[None, Any]":
+        found = _with_tools(model, [], breaks=breaks)
+        found.tool_plain(_tool("look", [], ToolReturn("seen", content=["a picture", PAPER])))
+        return found
+
+    with pytest.raises(Broken):
+        loop.run_sync(agent(breaks=True), "hi", line=line(vault))
+    assert loop.run_sync(agent(breaks=False), "hi", line=line(vault)).output == "done"
+    assert len(model.requests) == 3
+
+
 def test_resume_false_begins_anew_and_the_old_one_is_still_there(vault: Vault) -> None:
     model = Model(text("one"))
     loop.run_sync(model.agent(), "first", line=line(vault))
@@ -530,6 +561,7 @@ CALL = {"part_kind": "tool-call", "tool_name": "fine", "args": {}, "tool_call_id
         ({"model": ["x"]}, r"model is \['x'\]"),
         ({"asked": {}}, "asked is {}"),
         ({"prompt": "hi"}, "prompt has no content"),
+        ({"begun_with": "hi"}, "begun_with has no content"),
         ({"output": ...}, "output has no content"),
         ({"messages": {}}, "messages is {}"),
         ({"messages": [5]}, r"messages\[0\] is no message"),

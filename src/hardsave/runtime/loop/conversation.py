@@ -29,6 +29,9 @@ class Conversation:
     status: Status = "running"
     prompt: Any = None
     """What was asked and not answered yet, as a text or as content for Pydantic AI."""
+    begun_with: Any = None
+    """What was asked, answered or not: by it a program that is started again knows its run. The
+    messages may not tell: tools add prompts to them, and whoever shortens them drops some."""
     messages: list[Message] = field(default_factory=list)
     calls: dict[str, Noted] = field(default_factory=dict)
     turn: int = 0
@@ -56,6 +59,7 @@ def without_messages(conversation: Conversation) -> dict[str, Any]:
         "run": conversation.run,
         "status": conversation.status,
         "prompt": {"content": conversation.prompt},
+        "begun_with": {"content": conversation.begun_with},
         "calls": journal.to_plain(conversation.calls),
         "turn": conversation.turn,
         "usage": conversation.usage,
@@ -89,6 +93,7 @@ def from_state(state: Any, timeline: str) -> Conversation:
         run=state["run"],
         status=state["status"],
         prompt=state["prompt"]["content"],
+        begun_with=state.get("begun_with", _UNKNOWN)["content"],
         messages=[check_message(each, at) for at, each in enumerate(state["messages"])],
         calls=journal.from_plain(state["calls"]),
         turn=state["turn"],
@@ -111,7 +116,9 @@ _KINDS: Mapping[str, type | UnionType] = {
     "model": str | None,
     "error": str | None,
 }
-_WRAPPED = ("prompt", "output", "data")
+_WRAPPED = ("prompt", "begun_with", "output", "data")
+_UNKNOWN: Mapping[str, Any] = {"content": None}
+"""What older versions have not saved."""
 
 
 def _wrong(state: Mapping[str, Any]) -> Iterator[str]:
@@ -124,7 +131,8 @@ def _wrong(state: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(state.get("asked"), str | None):
         yield f"asked is {state['asked']!r}"
     for key in _WRAPPED:
-        if not isinstance(state.get(key), Mapping) or "content" not in state[key]:
+        wrapped = state.get(key, _UNKNOWN if key == "begun_with" else None)
+        if not isinstance(wrapped, Mapping) or "content" not in wrapped:
             yield f"{key} has no content"
 
 

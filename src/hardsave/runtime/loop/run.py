@@ -176,6 +176,7 @@ def _opened(
     begun = Conversation(
         run=wanted.run,
         prompt=wanted.prompt,
+        begun_with=wanted.prompt,
         messages=repaired(plain(history or ())),
         data=wanted.data,
     )
@@ -190,6 +191,7 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
         fresh = Conversation(
             run=wanted.run,
             prompt=wanted.prompt,
+            begun_with=wanted.prompt,
             messages=messages,
             model=saved.model,
             asked=saved.asked,
@@ -207,15 +209,18 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
 
 
 def _check_same(saved: Conversation, wanted: _Wanted, timeline: str) -> None:
-    begun = saved.prompt if saved.prompt is not None else _last_prompt(saved)
-    if wanted.prompt not in (None, begun) or wanted.run_id not in (None, saved.run):
+    if wanted.prompt not in (None, _prompt(saved)) or wanted.run_id not in (None, saved.run):
         raise Misuse(
             f"timeline {timeline!r} holds run {saved.run!r}, which was asked something else or is "
             "not finished; finish it with prompt=None, or begin anew with resume=False"
         )
 
 
-def _last_prompt(saved: Conversation) -> Any:
+def _prompt(saved: Conversation) -> Any:
+    """What it was asked; of what an older version has saved, the last that looks like it."""
+    known = saved.prompt if saved.begun_with is None else saved.begun_with
+    if known is not None:
+        return known
     parts = [part for message in saved.messages for part in message["parts"]]
     prompts = [part for part in parts if part.get("part_kind") == "user-prompt"]
     return prompts[-1]["content"] if prompts else None
