@@ -154,6 +154,20 @@ def test_what_is_no_text_file_is_refused_at_once(files: Files, root: Path, path:
         files.read(path)
 
 
+def test_a_path_that_is_no_text_is_refused(files: Files) -> None:
+    with pytest.raises(Refused, match="no path"):
+        files.read("a\ud800")
+
+
+def test_a_file_with_a_name_that_is_no_text_is_found(files: Files, root: Path) -> None:
+    (root / "a.txt").write_text("needle")
+    try:
+        Path(os.fsdecode(os.fsencode(root) + b"/b\xff.txt")).write_text("needle")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    assert files.search("needle") == "a.txt:1: needle\nb\ufffd.txt:1: needle"
+
+
 def test_a_lone_surrogate_is_refused_and_nothing_is_written(files: Files, root: Path) -> None:
     with pytest.raises(Refused):
         files.write("a", "\ud800")

@@ -80,8 +80,9 @@ class Files:
                         yield from self._searchable(root, relative)
 
     def _searchable(self, root: Beneath, path: str) -> Iterator[tuple[str, str]]:
+        name = os.fsencode(path)
         try:
-            yield path, self._data(root, os.fsencode(path)).decode(errors="replace")
+            yield _text(name), self._data(root, name).decode(errors="replace")
         except Refused:
             return  # binary, large, a link, gone: nothing to search
 
@@ -100,7 +101,10 @@ class Files:
         name = posixpath.normpath(path or ".")
         if name == ".." or name.startswith("../"):
             raise Refused(f"{path} is outside of the workspace")
-        return b"" if name == "." else os.fsencode(name)
+        try:
+            return b"" if name == "." else os.fsencode(name)
+        except UnicodeEncodeError as error:
+            raise Refused(f"that is no path: {error.reason}") from error
 
     def _writable(self, path: str) -> bytes:
         name = self._inside(path)
@@ -146,8 +150,13 @@ def _encoded(text: str) -> bytes:
         raise Refused(f"that is not a text: {error.reason}") from error
 
 
+def _text(name: bytes) -> str:
+    """A name that no model can be told as it is stands there with marks in the place of bytes."""
+    return name.decode(errors="replace")
+
+
 def _shown(entry: "os.DirEntry[str]") -> str:
-    name = os.fsencode(entry.name).decode(errors="replace")
+    name = _text(os.fsencode(entry.name))
     if entry.is_symlink():
         return f"{name}@"
     return f"{name}/" if entry.is_dir(follow_symlinks=False) else name
