@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,55 @@ def test_a_lone_surrogate_is_refused_and_nothing_is_written(files: Files, root: 
 def run(command: str, root: Path, **options: Any) -> shell.Ended:
     given = {"timeout_seconds": 20.0, "keep": 1000, **options}
     return shell.run(command, directory=str(root), env=dict(os.environ), **given)
+
+
+@pytest.mark.parametrize("command", ["echo a\x00b", "echo \ud800", "echo " + "x" * 5_000_000])
+def test_a_command_that_cannot_be_begun_is_refused(root: Path, command: str) -> None:
+    with pytest.raises(Refused, match="cannot be run"):
+        run(command, root)
+
+
+def test_a_command_where_no_directory_is_is_told_the_model(root: Path) -> None:
+    """An agent may have removed its workspace; it can make another."""
+    root.rmdir()
+    model = _asking("shell", {"command": "ls"})
+    agent = Agent(FunctionModel(model), toolsets=[coding_tools(root)])
+    with hardsave.open("memory://") as vault:
+        outcome = loop.run_sync(agent, "hi", line=vault.timeline("job"))
+    assert outcome.output == "done"
+    assert "the command cannot be run: No such file or directory" in repr(outcome.messages)
+
+
+def test_a_command_reads_nothing(root: Path) -> None:
+    assert run("cat; echo $0 $#", root).head == b"/bin/sh 0\n"
+
+
+def test_a_command_does_not_begin_before_it_is_watched(
+    root: Path,
+) -> None:
+    """Whoever is killed in between leaves nothing that works on."""
+    alone = """
+import os, signal, sys
+from hardsave.runtime.coding import shell
+def killed(session):
+    os.kill(os.getpid(), signal.SIGKILL)
+shell._watched = killed
+shell.run("echo begun > begun", directory=".", env={}, timeout_seconds=60, keep=100)
+"""
+    subprocess.run([sys.executable, "-c", alone], cwd=root, check=False)
+    time.sleep(0.3)
+    assert not (root / "begun").exists()
+
+
+def _asking(tool: str, args: dict[str, Any]) -> Callable[..., ModelResponse]:
+    """A model that calls one tool, and is done."""
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart("done")])
+        return ModelResponse(parts=[ToolCallPart(tool, args)])
+
+    return answer
 
 
 def test_a_command_runs_in_the_workspace_and_says_how_it_ended(root: Path) -> None:

@@ -1,5 +1,6 @@
-"""A command in a directory: bounded in time and output, and nothing of it stays, also if whoever
-runs it is killed: else it would work on beside the one that goes on with the conversation.
+"""A command in a directory: bounded in time and output, and nothing of its group stays, also if
+whoever runs it is killed: else it would work on beside the one that goes on with the conversation.
+What makes itself a session of its own, as servers do that are started to stay, does stay.
 
 It runs with the rights of whoever runs the agent, and can reach what that person can: a
 directory to begin in is no wall. Whoever wants one puts the whole agent into a container.
@@ -15,10 +16,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from hardsave.runtime.coding.text import Refused
+
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TERM", "SHELL")
 _GRACE_SECONDS = 0.5
 _LOOK_SECONDS = 0.02
 _PIECE = 64 * 1024
+_GATED = 'read -r _ && exec /bin/sh -c "$1" </dev/null'
+"""Waits until somebody watches: if we are killed before, its input ends, and nothing begins."""
 
 
 class Ended(NamedTuple):
@@ -47,26 +52,43 @@ def run(
 ) -> Ended:
     """Run a command of the shell to its end, or to the end of its time, or until `stop`.
 
-    `keep` bounds the output that is held: half of it is the beginning, half the end.
+    `keep` bounds the output that is held: half of it is the beginning, half the end. `Refused` if
+    it cannot be begun at all.
     """
     output = _Output(keep)
-    with subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=directory,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
+    with _started(command, directory, env) as process:
         try:
-            until = time.monotonic() + timeout_seconds
             with _watched(process.pid):
+                _open_gate(process)
+                until = time.monotonic() + timeout_seconds
                 _read(process, output, until, stop or threading.Event())
             code = process.poll()
         finally:
             _end(process.pid)
     return Ended(code, bytes(output.head), bytes(output.tail), output.left_out)
+
+
+def _started(command: str, directory: str, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """The command, which waits at its gate."""
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _GATED, "sh", command],
+            cwd=directory,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # no directory, too long, with a NUL, no text
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Refused(f"the command cannot be run: {why}") from error
+
+
+def _open_gate(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as gate:
+        gate.write(b"\n")
 
 
 def _read(

@@ -147,7 +147,7 @@ def _shell(
     directory: str, env: Mapping[str, str], timeout_seconds: float, output_bytes: int
 ) -> Callable[..., Awaitable[str]]:
     async def shell(command: str) -> str:
-        """Run a command of the shell in the workspace. What it leaves running is ended.
+        """Run a command of the shell in the workspace. Background jobs that it leaves are ended.
 
         Args:
             command: As it is typed.
@@ -163,6 +163,8 @@ def _shell(
                 keep=output_bytes,
                 stop=stop,
             )
+        except Refused as error:
+            raise ToolFailed(str(error)) from error
         finally:
             stop.set()  # if the run is cancelled, so is the command
         shown = both_ends(ended.head, ended.tail, ended.left_out)
