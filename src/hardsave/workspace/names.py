@@ -14,7 +14,7 @@ from hardsave.workspace.globs import of_name
 from hardsave.workspace.lookup import Table
 
 TEMPORARY_PREFIX = b".hardsave-tmp-"
-"""Files that a restore has not put in their place yet. Never captured."""
+"""Files that a restore, or a tool of an agent, has not put in their place yet. Never captured."""
 
 IGNORE_FILES = (b".gitignore", b".hardsaveignore")
 

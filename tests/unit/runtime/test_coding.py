@@ -175,6 +175,21 @@ def test_a_lone_surrogate_is_refused_and_nothing_is_written(files: Files, root: 
     assert os.listdir(root) == []
 
 
+def test_what_somebody_leaves_who_is_killed_while_writing_is_not_captured(root: Path) -> None:
+    killed = """
+import os, signal
+from hardsave.runtime.coding.files import Files
+os.rename = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+Files(".").write("a.txt", "one")
+"""
+    subprocess.run([sys.executable, "-c", killed], cwd=root, check=False)
+    assert len(list(root.iterdir())) == 1
+    with hardsave.open("memory://") as vault:
+        saved = vault.timeline("t").save({}, workspace=root)
+        assert saved.snapshot is not None
+        assert not list(saved.snapshot.files())
+
+
 # The shell
 
 

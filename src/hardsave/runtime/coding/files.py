@@ -17,6 +17,7 @@ from pathlib import Path
 from hardsave.runtime.coding.text import MAX_SHOWN, Refused, matches, replaced, window
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.entries import parent
+from hardsave.workspace.names import TEMPORARY_PREFIX
 
 MAX_FILE = 2 * 1024 * 1024
 MAX_ENTRIES = 500
@@ -178,7 +179,7 @@ def _replace(root: Beneath, path: bytes, data: bytes) -> None:
     name = path.rpartition(b"/")[2]
     with _Reporting(os.fsdecode(path)), root.directory(parent(path)) as directory:
         mode = _mode(name, directory)
-        draft = b".hardsave-" + os.urandom(8).hex().encode()
+        draft = TEMPORARY_PREFIX + os.urandom(8).hex().encode()  # if we are killed, not captured
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(draft, flags, 0o666, dir_fd=directory)
         try:
