@@ -790,3 +790,24 @@ def test_inside_a_running_loop_run_is_awaited(vault: Vault) -> None:
         return str(outcome.output)
 
     assert asyncio.run(inside()) == "awaited"
+
+
+def test_half_a_character_of_a_model_costs_no_save_and_no_run(vault: Vault) -> None:
+    """Nobody can store it, and no server of models takes it back."""
+    effects: list[str] = []
+    said = calls("fine").parts
+    broken = ModelResponse(parts=[TextPart("a \ud83d\ude00, half of one: \ud83d"), *said])
+    model = Model(broken, text("done"))
+    outcome = loop.run_sync(_with_tools(model, effects), "hi", line=line(vault))
+    assert (outcome.output, outcome.save_failures) == ("done", 0)
+    assert effects == ["fine"]
+    assert outcome.messages[1].parts[0] == TextPart("a \U0001f600, half of one: \ufffd")
+    assert forms.live(line(vault).load()["messages"]) == outcome.messages
+
+
+def test_what_a_model_says_is_mended_wherever_it_stands() -> None:
+    args = {"words": ["\ud83d", 1, None]}
+    mended = forms.sayable(calls("fine", **args))
+    assert mended.parts == calls("fine", words=["\ufffd", 1, None]).parts
+    sound = text("\U0001f600")
+    assert forms.sayable(sound) is sound

@@ -8,7 +8,8 @@ from typing import Any
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-from pydantic_ai.models import Model
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
@@ -16,7 +17,7 @@ from hardsave.errors import StepUnknown, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.loop import approvals, journal
 from hardsave.runtime.loop.journal import Noted, Verdict
-from hardsave.runtime.loop.messages import live_result, plain_result
+from hardsave.runtime.loop.messages import live_result, plain_result, sayable
 from hardsave.runtime.loop.once import read_out
 from hardsave.runtime.loop.record import Record
 from hardsave.runtime.loop.retrying import Patience, Retrying
@@ -41,6 +42,16 @@ class Keeping(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model) -> Model:
         return Retrying(model, self.patience)
+
+    async def after_model_request(
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Before anybody acts on a response it is one that can be saved."""
+        return sayable(response)
 
     def next_response(self) -> None:
         """Ids may come again from here on, and what was said about them was about others."""

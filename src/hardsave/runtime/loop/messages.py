@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
+    ModelResponse,
     ToolReturn,
     ToolReturnPart,
     UserContent,
@@ -70,6 +71,31 @@ def live(messages: Sequence[Message]) -> list[ModelMessage]:
         return ModelMessagesTypeAdapter.validate_json(json.dumps(messages))
     except (TypeError, ValueError) as error:
         raise Misuse(f"these messages are none of Pydantic AI's: {error}") from error
+
+
+def sayable(response: ModelResponse) -> ModelResponse:
+    """A response that can be kept and sent back: halves of a character, as models leave them that
+    are streamed or stop in the middle of one, are joined, or marked where one is missing."""
+    try:
+        ModelMessagesTypeAdapter.dump_json([response])
+    except (TypeError, ValueError):
+        try:
+            [mended] = live(_mended(ModelMessagesTypeAdapter.dump_python([response], mode="json")))
+        except (TypeError, ValueError, Misuse):
+            return response  # whoever saves it will say what is wrong
+        assert isinstance(mended, ModelResponse)
+        return mended
+    return response
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_mended(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _mended(each) for key, each in value.items()}
+    return value
 
 
 # Prompts
