@@ -187,7 +187,8 @@ class WorkflowExecutor:
         *,
         accept_changes: bool,
     ) -> Run:
-        saved = self._vault.get(checkpoint_id).read()
+        found = self._vault.get(checkpoint_id)
+        saved = found.read()
         steps = _outcomes(saved)
         if steps is None:
             raise Misuse(f"checkpoint {checkpoint_id} is not one of a workflow's run")
@@ -209,7 +210,7 @@ class WorkflowExecutor:
                 "accept_changes=True to run all steps again with these"
             )
         kept = _kept(plan, steps) if given == saved["inputs"] else {}
-        return Run(saved["run"], plan.name, given, kept, checkpoint_id)
+        return Run(saved["run"], plan.name, given, kept, found.id)  # a ref has many spellings
 
     # One step
 

@@ -376,6 +376,25 @@ def test_a_run_that_somebody_else_has_just_finished_is_not_run_again(
     assert len(count.calls) == 2
 
 
+def test_however_its_checkpoint_is_spelt_a_run_is_known_to_have_gone_on_elsewhere(
+    vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run(vault, TEN, {"count": Counting()})
+    assert done.checkpoint_id is not None
+    again = run(vault, TEN, {"count": Counting()}, checkpoint_id=f"{done.id}:10")
+    assert again.checkpoint_id == done.checkpoint_id
+
+    claim = WorkflowExecutor._claimed
+
+    def late(self: WorkflowExecutor, run: Run) -> Any:
+        vault.timeline(done.id).save({}, expect=hardsave.ANY_HEAD)
+        return claim(self, run)
+
+    monkeypatch.setattr(WorkflowExecutor, "_claimed", late)
+    with pytest.raises(Conflict, match="gone on elsewhere"):
+        run(vault, TEN, {"count": Counting()}, checkpoint_id=done.checkpoint_id[:-1])
+
+
 def test_who_was_taken_for_dead_saves_nothing_more(vault: hardsave.Vault) -> None:
     def steal(inputs: dict[str, Any]) -> None:
         (task,) = vault.tasks.find(state="in_progress")
