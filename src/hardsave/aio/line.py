@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from hardsave.aio.checkpoint import Checkpoint, Page, Ref, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
-from hardsave.errors import HardsaveError
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
@@ -250,7 +249,7 @@ class Timeline:
     async def _saved(self, saving: Awaitable[sync_checkpoint.Checkpoint]) -> Checkpoint:
         try:
             checkpoint = Checkpoint(await saving, self._pool)
-        except HardsaveError as error:
+        except Exception as error:
             await self._pool.tell("save_failed", SaveFailed(self.name, error))
             raise
         await self._pool.tell("checkpoint_saved", checkpoint)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
-from hardsave.errors import HardsaveError, Misuse
+from hardsave.errors import Misuse
 from hardsave.logs import log
 
 EventName = Literal[
@@ -44,7 +44,8 @@ class SaveFailed(NamedTuple):
     """A save that was not made, as far as is known."""
 
     timeline: str
-    error: HardsaveError
+    error: Exception
+    """Mostly one of ours; also what no store could foresee, as when memory is short."""
 
 
 def is_async(handler: Any) -> bool:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
-from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.stores.base import Query
 from hardsave.timeline import names
@@ -144,7 +144,7 @@ class Timeline:
         """Tell about a save that fails; whoever asked for it gets the error all the same."""
         try:
             yield
-        except HardsaveError as error:
+        except Exception as error:
             self._context.events.tell("save_failed", SaveFailed(self._name, error))
             raise
 

@@ -259,6 +259,17 @@ def test_a_save_that_fails_does_not_stop_the_agent_and_is_reported(
     assert found.turns == 1
 
 
+def test_a_save_that_fails_as_nobody_foresaw_does_not_stop_the_agent_either(
+    manager: CheckpointManager, vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(hardsave.Timeline, "save", no_memory)
+    save(manager, made())
+    assert manager.save_failures == 1
+
+
 def test_what_is_no_checkpoint_is_refused() -> None:
     with pytest.raises(hardsave.Misuse, match="has no 'colour'"):
         AgentCheckpoint.from_dict({**made().to_dict(), "colour": "red"})

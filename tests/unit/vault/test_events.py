@@ -175,6 +175,21 @@ def test_a_save_that_fails_is_told_and_counted_and_still_raised(
     assert vault.stats().save_failures == 1
 
 
+def test_a_save_that_fails_as_nobody_foresaw_is_told_too(
+    vault: Vault, line: Timeline, monkeypatch: pytest.MonkeyPatch, store: Any
+) -> None:
+    told: list[object] = []
+    vault.on("save_failed", told.append)
+    monkeypatch.setattr(store, "commit", _no_memory)
+    with pytest.raises(MemoryError):
+        line.save({"n": 1})
+    assert len(told) == vault.stats().save_failures == 1
+
+
+def _no_memory(*_: object, **__: object) -> None:
+    raise MemoryError
+
+
 def test_what_happens_to_a_task_is_told_with_the_task_as_it_stands_then(
     vault: Vault, line: Timeline
 ) -> None:
