@@ -696,6 +696,24 @@ def test_several_jobs_run_at_once(office: Office) -> None:
     assert {job.state for job in office.jobs.find()} == {"succeeded"}
 
 
+def test_tools_that_take_long_keep_no_other_job_from_going_on(office: Office) -> None:
+    """However few cores there are: by default a loop has a few threads more than these."""
+    jobs = 40
+    together = threading.Barrier(jobs, timeout=60)
+    office.last = 2
+    agent: Agent[None, Any] = Agent(office.agent.model)
+
+    @agent.tool_plain
+    async def note(text: str) -> str:
+        await asyncio.to_thread(together.wait)
+        return text
+
+    for number in range(jobs):
+        office.jobs.add(f"job-{number}", "wait for the others")
+    Worker(office.jobs, {"default": agent}).run(concurrency=jobs, until_idle=True)
+    assert {job.state for job in office.jobs.find()} == {"succeeded"}
+
+
 # What is wrong
 
 

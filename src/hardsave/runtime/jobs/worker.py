@@ -48,6 +48,8 @@ T = TypeVar("T")
 AgentFor = Agent[Any, Any] | Callable[[Job], Agent[Any, Any]]
 
 LOOK_SECONDS = 0.2
+_THREADS = 4
+"""For each job: what a tool holds for minutes, a command above all, keeps no other from saving."""
 
 
 class OutOfTurns(HardsaveError):
@@ -113,7 +115,8 @@ class Worker:
         wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         self._runner = runner
-        with _event_loop() as self._events, runner, self._telling(runner, grace_seconds) as wake:
+        events = _event_loop(_THREADS * max(concurrency, 1))
+        with events as self._events, runner, self._telling(runner, grace_seconds) as wake:
             runner.run(
                 self._work,
                 concurrency=concurrency,
@@ -264,9 +267,10 @@ def _progressed(attempt: Attempt, turn: int, most: int) -> None:
 
 
 @contextlib.contextmanager
-def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+def _event_loop(threads: int) -> Iterator[asyncio.AbstractEventLoop]:
     """One loop in a thread of its own: clients of models keep connections that belong to one."""
     events = asyncio.new_event_loop()
+    events.set_default_executor(concurrent.futures.ThreadPoolExecutor(threads, "hardsave-jobs"))
     thread = threading.Thread(target=events.run_forever, name="hardsave-jobs", daemon=True)
     thread.start()
     try:
