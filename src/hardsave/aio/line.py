@@ -130,6 +130,9 @@ class Timeline:
     async def load(self, ref: Ref = "@", *, type: Any = None) -> Any:
         return await self._pool.run(self._sync.load, plain(ref), type=type)
 
+    async def as_saved(self, value: Any) -> Any:
+        return await self._pool.run(self._sync.as_saved, value)
+
     async def get(self, ref: Ref = "@") -> Checkpoint:
         return Checkpoint(await self._pool.run(self._sync.get, plain(ref)), self._pool)
 

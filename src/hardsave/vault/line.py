@@ -176,6 +176,11 @@ class Timeline:
         state = self._context.objects.reader_of(record).load(record.root)
         return state if type is None else shaped(state, type)
 
+    def as_saved(self, value: Any) -> Any:
+        """Plain data as a save keeps it: without secrets, if this vault redacts. What was loaded
+        is compared with this."""
+        return self._context.objects.as_saved(value)
+
     def get(self, ref: Ref = "@") -> Checkpoint:
         """The checkpoint that `ref` names on this timeline."""
         with self._lock:

@@ -119,6 +119,16 @@ def test_progress_grows_with_every_turn_and_ends_with_100(office: Office) -> Non
     assert {0, 25, 50, 75, 100} <= {*seen}
 
 
+def test_a_job_is_the_same_when_it_is_added_again_also_if_its_prompt_holds_a_secret() -> None:
+    prompt = "the key is sk-ant-api03-" + "a1B2" * 24
+    with hardsave.open("memory://", redact=True) as vault:
+        jobs = Jobs(vault)
+        assert "[redacted" in jobs.add("fix", prompt).spec.prompt
+        assert jobs.add("fix", prompt).state == "queued"
+        with pytest.raises(Conflict, match="something else"):
+            jobs.add("fix", "the key is lost")
+
+
 def test_a_job_that_fails_keeps_what_it_has_done(office: Office) -> None:
     job = office.failed(2)
     assert (job.state, job.turns, job.messages) == ("failed", 1, 2)

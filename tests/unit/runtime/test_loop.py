@@ -33,6 +33,7 @@ from hardsave.stores.memory import MemoryStore
 from hardsave.vault.vault import Vault
 
 Say = ModelResponse | Exception
+PAPER = BinaryContent(b"%PDF\xff\x00", media_type="application/pdf", identifier="paper")
 
 
 class Model:
@@ -460,6 +461,21 @@ def test_a_program_that_is_started_again_is_known_by_its_prompt(vault: Vault, is
     assert len(model.requests) == 3
 
 
+SECRET = "the key is sk-ant-api03-" + "a1B2" * 24
+
+
+@pytest.mark.parametrize("prompt", [SECRET, [SECRET, PAPER]])
+def test_a_program_is_known_by_its_prompt_also_if_that_held_a_secret(prompt: Any) -> None:
+    model = Model(calls("breaks"), text("done"))
+    with hardsave.open("memory://", redact=True) as vault:
+        with pytest.raises(Broken):
+            loop.run_sync(_with_tools(model, [], breaks=True), prompt, line=line(vault))
+        with pytest.raises(Misuse, match="prompt=None"):
+            loop.run_sync(_with_tools(model, []), "the key is lost", line=line(vault))
+        assert loop.run_sync(_with_tools(model, []), prompt, line=line(vault)).output == "done"
+        assert "sk-ant" not in repr(line(vault).load())
+
+
 def test_a_prompt_that_a_tool_has_added_is_not_what_was_asked(vault: Vault) -> None:
     model = Model(calls("look"), calls("breaks"), text("done"))
 
@@ -733,9 +749,6 @@ def test_a_server_that_names_a_time_is_believed_within_reason(named: str, expect
 
 
 # Forms
-
-
-PAPER = BinaryContent(b"%PDF\xff\x00", media_type="application/pdf", identifier="paper")
 
 
 def test_messages_come_back_exactly() -> None:

@@ -106,7 +106,7 @@ class Jobs:
         known = asked[0] if asked is not None else found and found.spec
         if known is None:
             raise Conflict(f"task {id!r} is no job; choose another id")
-        if known.prompt != spec.prompt:
+        if known.prompt not in (spec.prompt, self.vault.timeline(id).as_saved(spec.prompt)):
             raise Conflict(f"job {id!r} was asked something else; choose another id")
         return self._judged(task, found)
 

@@ -170,7 +170,7 @@ def _opened(
     line: Timeline, wanted: _Wanted, resume: bool, history: Sequence[ModelMessage] | None
 ) -> _Opened:
     if line.head is not None and resume:
-        return _reopened(conversations.from_state(line.load(), line.name), wanted, line.name)
+        return _reopened(conversations.from_state(line.load(), line.name), wanted, line)
     if wanted.prompt is None:
         raise Misuse(f"there is nothing to go on with on timeline {line.name!r}: give a prompt")
     begun = Conversation(
@@ -183,7 +183,7 @@ def _opened(
     return _Opened(begun, is_kept=False, resumed=False)
 
 
-def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
+def _reopened(saved: Conversation, wanted: _Wanted, line: Timeline) -> _Opened:
     is_same = wanted.prompt is None or wanted.run_id == saved.run
     if saved.status == "completed" and not is_same:
         messages = repaired(saved.messages)
@@ -198,20 +198,22 @@ def _reopened(saved: Conversation, wanted: _Wanted, timeline: str) -> _Opened:
             data=data,
         )
         return _Opened(fresh, is_kept=messages == saved.messages, resumed=False)
-    _check_same(saved, wanted, timeline)
+    _check_same(saved, wanted, line)
     messages = repaired(conversations.up_to_response(saved.messages), keep_last=True)
     data = saved.data if wanted.data is None else wanted.data
     going_on = replace(saved, status="running", messages=messages, error=None, data=data)
     if conversations.next_of(going_on) == "nothing":
-        raise Misuse(f"nothing was said on timeline {timeline!r}: begin anew with resume=False")
+        raise Misuse(f"nothing was said on timeline {line.name!r}: begin anew with resume=False")
     is_waiting = saved.status == "waiting"
     return _Opened(going_on, messages == saved.messages, resumed=True, is_waiting=is_waiting)
 
 
-def _check_same(saved: Conversation, wanted: _Wanted, timeline: str) -> None:
-    if wanted.prompt not in (None, _prompt(saved)) or wanted.run_id not in (None, saved.run):
+def _check_same(saved: Conversation, wanted: _Wanted, line: Timeline) -> None:
+    prompts = (None, _prompt(saved))
+    is_asked = wanted.prompt in prompts or line.as_saved(wanted.prompt) in prompts
+    if not is_asked or wanted.run_id not in (None, saved.run):
         raise Misuse(
-            f"timeline {timeline!r} holds run {saved.run!r}, which was asked something else or is "
+            f"timeline {line.name!r} holds run {saved.run!r}, which was asked something else or is "
             "not finished; finish it with prompt=None, or begin anew with resume=False"
         )
 
