@@ -155,6 +155,16 @@ def test_what_is_no_text_file_is_refused_at_once(files: Files, root: Path, path:
         files.read(path)
 
 
+def test_a_workspace_behind_a_link_has_two_absolute_names(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(root)
+    behind = Files(tmp_path / "link")
+    behind.write(f"{tmp_path}/link/a.txt", "one")
+    assert behind.read(f"{root}/a.txt") == "one"
+    for outside in (f"{tmp_path}/secret", f"{tmp_path}/link/../secret", f"{root}/../secret"):
+        with pytest.raises(Refused, match=f"{outside} is outside"):
+            behind.read(outside)
+
+
 def test_a_path_that_is_no_text_is_refused(files: Files) -> None:
     with pytest.raises(Refused, match="no path"):
         files.read("a\ud800")

@@ -33,6 +33,7 @@ class Files:
 
     def __init__(self, root: "str | os.PathLike[str]") -> None:
         self._root = Path(os.path.realpath(root))
+        self._names = (self._root, Path(os.path.abspath(root)))  # a model may use either
 
     def read(self, path: str, start: int = 1, lines: int = 2000) -> str:
         with self._beneath() as root:
@@ -97,10 +98,11 @@ class Files:
         """A path relative to the root; empty for the root itself."""
         if "\x00" in path:
             raise Refused("a path cannot hold a NUL character")
-        if posixpath.isabs(path):
-            path = posixpath.relpath(path, self._root)
         name = posixpath.normpath(path or ".")
-        if name == ".." or name.startswith("../"):
+        if posixpath.isabs(path):
+            ways = [posixpath.relpath(path, root) for root in self._names]
+            name = next((way for way in ways if not _leads_out(way)), "..")
+        if _leads_out(name):
             raise Refused(f"{path} is outside of the workspace")
         try:
             return b"" if name == "." else os.fsencode(name)
@@ -142,6 +144,10 @@ class _Reporting:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             raise Refused(f"{self._path}: {error.strerror}") from error
+
+
+def _leads_out(name: str) -> bool:
+    return name == ".." or name.startswith("../")
 
 
 def _encoded(text: str) -> bytes:
