@@ -22,14 +22,14 @@ import gc
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from enum import Enum
 from typing import Any
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
-from hardsave.runtime.agent import Agent, AgentState, type_name
+from hardsave.runtime.agent import Agent, AgentState, Message, StandardAgent, type_name
 
 Factory = Callable[[AgentState], Agent]
 
@@ -202,7 +202,7 @@ def put_back(agent: Any, state: AgentState) -> None:
     for name in ("collected_fields", "required_fields", "execution_state", "context"):
         setattr(agent, name, deepcopy(getattr(state, name)))
     agent.context_summary = state.context_summary
-    agent.message, agent.result = deepcopy(state.message), deepcopy(state.result)
+    agent.message, agent.result = _message_like(agent, state.message), deepcopy(state.result)
     restore = getattr(agent, "set_message_history", None)
     if restore is not None:
         restore(deepcopy(state.message_history))
@@ -211,6 +211,13 @@ def put_back(agent: Any, state: AgentState) -> None:
             f"{type(agent).__name__} cannot take its messages back; give it a method "
             "set_message_history(messages), or a class method from_state(state)"
         )
+
+
+def _message_like(agent: Any, saved: Any) -> Any:
+    """A standard agent has a message, and nothing else, for what it was told."""
+    if isinstance(agent, StandardAgent) and isinstance(saved, Mapping) and "content" in saved:
+        return Message.from_dict(deepcopy(saved))
+    return deepcopy(saved)
 
 
 def _status_like(now: Any, saved: str) -> Any:

@@ -49,6 +49,7 @@ def test_a_restored_agent_is_the_one_that_was_saved(tmp_path: Path) -> None:
             "agent_1", "user_123", Status.COMPLETED,
         )  # fmt: skip
         assert agent.get_message_history() == [Message("go"), Message(1, "assistant")]
+        assert (agent.message, agent.result) == (Message("go"), 1)
         assert (await agent.reply(Message(content="retry", role="user"))).content == 2
         await storage.close()
 
