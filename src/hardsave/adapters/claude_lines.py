@@ -1,7 +1,8 @@
 """Transcripts of Claude Code as data: known lines, calls and results, and a copy that goes on.
 
-Pure. Only the types below are known: most of them were seen in transcripts, some are only
-documented elsewhere, and each is carried over as it is.
+Pure. Only the types below are known: those that were seen in transcripts, and those that Claude
+Code 2.1.325 lists as its own. Most stay as they are in a copy; a few belong to the one session
+alone, and Claude Code itself takes none of them along when it forks one.
 """
 
 import json
@@ -11,9 +12,11 @@ from typing import Any
 from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
 from hardsave.objects import depth
 
-TYPES = frozenset(
+KEPT = frozenset(
     {
+        "agent-color",
         "agent-name",
+        "agent-setting",
         "ai-title",
         "api-request",
         "api-request-blob",
@@ -21,17 +24,45 @@ TYPES = frozenset(
         "assistant",
         "atis-latch",
         "attachment",
+        "attribution-snapshot",
+        "content-replacement",
         "cost-state",
         "custom-title",
+        "data-flow-incomplete",
+        "data-flow-records",
+        "derived-from",
+        "ended-by-model",
+        "file-history-delta",
         "file-history-snapshot",
+        "frame-link",
+        "history-suppression",
+        "isolation-latch",
         "last-prompt",
+        "memory-mode",
         "mode",
         "permission-mode",
+        "pr-link",
+        "progress",
         "queue-operation",
+        "relocated",
+        "repl-mode",
+        "session-owner",
         "summary",
         "system",
+        "tag",
         "tools-used",
         "user",
+        "worktree-state",
+    }
+)
+LEFT_OUT = frozenset(
+    {
+        "artifact-autoreact-ledger",
+        "artifact-comment-monitor",
+        "bridge-session",  # two sessions would answer to one remote control
+        "continued-in",  # leads away, to where the original went on
+        "dev-mods",
+        "resume-head-vouch",  # a checksum of the file that it stands in
     }
 )
 VERSION = "2."
@@ -44,7 +75,7 @@ def parsed(text: str, session: str) -> Line:
     except ValueError as error:
         raise Unknown(f"a line is not JSON: {error}") from error
     kind = line.get("type") if isinstance(line, dict) else type(line).__name__
-    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
+    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in KEPT | LEFT_OUT:
         raise Unknown(f"lines of type {kind!r} are not known")
     if line.get("sessionId", session) != session:
         raise Unknown(f"a line is of another session, {line['sessionId']!r}")
@@ -84,9 +115,11 @@ def is_talk(line: Line) -> bool:
     return is_said(line) or is_heard(line)
 
 
-def copied(text: str, session: str, new: str) -> str:
+def copied(text: str, session: str, new: str) -> str | None:
     """With another session's id in its own field, and no other byte changed."""
     line = parsed(text, session)
+    if line["type"] in LEFT_OUT:
+        return None
     if "sessionId" not in line:
         return text
     wanted = {**line, "sessionId": new}

@@ -63,8 +63,8 @@ class Lines(Protocol):
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
 
-    def copied(self, text: str, session: str, new: str) -> str:
-        """A line as it stands in a copy under another id."""
+    def copied(self, text: str, session: str, new: str) -> str | None:
+        """A line as it stands in a copy under another id; None if it is the original's alone."""
 
     def ended(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
         """The lines that a copy ends with: the truth about calls that wait, and a name."""

@@ -71,12 +71,13 @@ def resume(
         new = make_id()
         moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         ending = Ending(new, f"{timeline} rewound", moment, make_id)
-        copy = [agent.lines.copied(text, source.session, new) for text in found.lines]
+        copied = (agent.lines.copied(text, source.session, new) for text in found.lines)
+        copy = [text for text in copied if text is not None]
         copy += agent.lines.ended(copy, found.waiting, ending)
         home.take_along(folder, source.session, new)
         path = home.beside(source.path, new, folder, now)
-        _write(path, to_bytes(text.encode() for text in copy))
         spool.remember_timeline(environment, new, timeline)
+        _write(path, to_bytes(text.encode() for text in copy))  # last: from here on it is there
     except Unknown as error:
         return Resumption(agent.name, None, why=str(error))
     except OSError as error:

@@ -178,8 +178,13 @@ def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
     stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")
     stage.is_known_to_its_user()
+    edited = stage.project / "edited.txt"
+    edited.write_text("one\n")
+    change = {"file_path": str(edited), "old_string": "one", "new_string": "two"}
     script = [
-        Reply("I write.", (bash("echo b > made.txt", "toolu_1"),)),
+        Reply("I look.", (Call("Read", {"file_path": str(edited)}, id="toolu_1"),)),
+        Reply(calls=(Call("Edit", change, id="toolu_2"),)),  # only here are such edits noted
+        Reply("I write.", (bash("echo b > made.txt", "toolu_3"),)),
         Reply("It is done."),
         Reply("It goes on."),
     ]
@@ -197,13 +202,14 @@ def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
             if each["metadata"].get("tool") == "Bash"
         ]
         assert len(boundaries) == 2  # after the call, and after all of its answer
+        assert '"file-history-delta"' in stage.story()
         for checkpoint in boundaries:
             back = stage.hardsave("rewind", checkpoint["id"], "--yes")["conversation"]
             assert back["why"] == ""  # no call without a result
             with stage.screen([*command, "--resume", back["session"], "go on"], url) as screen:
                 screen.wait_for("It goes on.")
         asked = [each.body for each in model.requests if each.body.get("tools")]
-    then = next(said(each) for each in asked if results(each))
+    then = next(said(each) for each in asked if len(results(each)) == 3)
     for now in [said(each) for each in asked if results(each)][-2:]:
         assert now[: len(then)] == then
         assert "go on" in json.dumps(now[-1])

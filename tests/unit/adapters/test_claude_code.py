@@ -73,6 +73,16 @@ def test_a_copy_ends_at_the_mark_and_the_original_is_untouched(room: Path) -> No
     assert path.read_bytes() == before
 
 
+def test_a_copy_does_not_lead_to_where_the_original_went_on(room: Path) -> None:
+    moved = '{"type":"continued-in","sessionId":"s-1","continuedInSessionId":"s-2"}'
+    resumed(state(written(room, HELLO, moved), HELLO, moved))
+    (copy,) = others(room)
+    assert [json.loads(each)["type"] for each in copy.read_text().splitlines()] == [
+        "user",
+        "custom-title",
+    ]
+
+
 def test_a_pending_result_is_taken_along(room: Path) -> None:
     path = written(room, HELLO, CALL, RESULT, HELLO)
     resumed(state(path, HELLO, CALL, pending="t1"))

@@ -40,12 +40,24 @@ def test_a_copy_has_another_id_and_no_other_byte_changed() -> None:
     )
     found = copied(text, "s-1", "new")
     assert found == text.replace('"sessionId":"s-1"', '"sessionId":"new"', 1)
+    assert found is not None
     assert json.loads(found)["toolUseResult"] == inner
 
 
 def test_a_line_without_an_id_is_copied_as_it_is() -> None:
     text = '{"type":"summary", "summary":"s-1"}'
     assert copied(text, "s-1", "new") == text
+
+
+@pytest.mark.parametrize("kind", ["file-history-delta", "session-owner", "pr-link", "progress"])
+def test_what_claude_code_notes_beside_the_talk_goes_along(kind: str) -> None:
+    text = compact({"type": kind, "sessionId": "s-1"})
+    assert copied(text, "s-1", "new") == text.replace("s-1", "new")
+
+
+@pytest.mark.parametrize("kind", ["bridge-session", "continued-in"])
+def test_what_binds_the_original_alone_is_left_out(kind: str) -> None:
+    assert copied(compact({"type": kind, "sessionId": "s-1"}), "s-1", "new") is None
 
 
 def test_an_id_that_cannot_be_replaced_is_refused() -> None:
