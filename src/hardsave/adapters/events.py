@@ -19,7 +19,7 @@ class Event(NamedTuple):
     directory: str | None
     tools: tuple[str, ...] = ()
     tool_use_id: str | None = None
-    batch: tuple[str, ...] = ()  # the calls that have ended together
+    calls: tuple[str, ...] = ()  # those that have ended together
     prompt: str = ""
     answer: str = ""
     subagent: str | None = None
@@ -33,6 +33,11 @@ class Event(NamedTuple):
     def pending(self) -> str | None:
         """The call whose result the transcript does not have yet."""
         return self.tool_use_id if self.name == "PostToolUse" and not self.subagent else None
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        """The calls of the session that have ended together."""
+        return () if self.subagent else self.calls
 
     @property
     def upcoming(self) -> str | None:
@@ -77,7 +82,7 @@ def parse(data: bytes) -> Event:
         directory=_path(told, "cwd"),
         tools=tuple(_tools(told)),
         tool_use_id=_words(told, "tool_use_id"),
-        batch=tuple(_of_calls(told, "tool_use_id")),
+        calls=tuple(_of_calls(told, "tool_use_id")),
         prompt=_words(told, "prompt") or "",
         answer=_words(told, "last_assistant_message") or "",
         subagent=_words(told, "agent_id"),

@@ -145,31 +145,39 @@ def cut(
     for line in known:
         pairing.take(line)
     rest = list(later)
-    if not pairing.waiting and not _is_to_come(moment, pairing, rest):
+    unwritten = moment.ended - pairing.over - pairing.waiting.keys()
+    awaited = _to_come(form, rest, session, unwritten)
+    if not pairing.waiting and not awaited:
         return Cut(list(lines), [])
     if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, known)
         if not any(form.done(line) for line in known[start:]):
             return Cut(list(lines[:start]), [])
-    written = [*lines, *_rest_of_answer(form, rest, session, moment, pairing)]
+    written = [*lines, *_rest_of_answer(form, rest, session, awaited, pairing)]
     return _with_results(form, written, rest[len(written) - len(lines) :], session, moment, pairing)
 
 
-def _is_to_come(moment: Moment, pairing: Pairing, later: Sequence[str]) -> bool:
-    """Whether a call that had ended is written down only later. Some never are at all."""
-    unwritten = moment.ended - pairing.over - pairing.waiting.keys()
-    return any(id in text for id in unwritten for text in later)
+def _to_come(
+    form: Lines, later: Sequence[str], session: str, ids: frozenset[str]
+) -> frozenset[str]:
+    """Which of these calls are written down only later. Some never are: of a script that is one
+    call itself, of a subagent. Other lines may name them all the same."""
+    return frozenset(
+        id
+        for text in later
+        if (named := [id for id in ids if id in text])
+        for line in [form.parsed(text, session)]
+        for id in {*form.calls(line), *form.results(line)}.intersection(named)
+    )
 
 
 def _rest_of_answer(
-    form: Lines, later: Sequence[str], session: str, moment: Moment, pairing: Pairing
+    form: Lines, later: Sequence[str], session: str, awaited: frozenset[str], pairing: Pairing
 ) -> Iterator[str]:
-    """The answer that a call stands in which was not written yet, up to its end."""
-    if not _is_to_come(moment, pairing, later):
-        return
-    for text in later:
+    """The answer that calls stand in which were not written yet, up to its end."""
+    for text in later if awaited else ():
         line = form.parsed(text, session)
-        if not form.is_said(line) and not _is_to_come(moment, pairing, later):
+        if not form.is_said(line) and awaited <= pairing.over | pairing.waiting.keys():
             return
         pairing.take(line)
         yield text

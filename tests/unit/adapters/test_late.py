@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hardsave.adapters import claude_lines, hook, lines
+from hardsave.adapters import claude_lines, codex_lines, hook, lines
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
 from hardsave.adapters.events import Event, parse
 from hardsave.adapters.lines import Moment, cut
@@ -56,6 +56,31 @@ def test_a_call_that_was_never_written_is_not_looked_for() -> None:
     assert found.lines == WHOLE[:5]
 
 
+def test_a_call_that_is_only_spoken_of_later_is_not_looked_for() -> None:
+    """A subagent's, which the session notes as progress."""
+    noted = json.dumps({"type": "progress", "data": {"message": call("inner")}})
+    moment = Moment(batch=("inner",))
+    found = cut(claude_lines, WHOLE[:5], [*NEXT, noted, PROMPT], SESSION, moment)
+    assert found.lines == WHOLE[:5]
+
+
+CODED = Path(__file__).with_name("codex_coded.jsonl").read_text().splitlines()
+CODED_SESSION = json.loads(CODED[0])["payload"]["id"]
+INNER = [json.loads(CODED[at])["payload"]["item"]["id"] for at in (17, 18, 19)]
+
+
+@pytest.mark.parametrize("written", range(16, 20))
+@pytest.mark.parametrize("inner", INNER)
+def test_a_call_inside_a_script_leads_to_the_end_of_the_script_and_no_further(
+    written: int, inner: str
+) -> None:
+    moment = Moment(pending=inner)
+    found = cut(codex_lines, CODED[:written], CODED[written:], CODED_SESSION, moment)
+    assert found.lines == CODED[:21]
+    done = [each for each in INNER[max(written - 17, 0) :] if each != inner]
+    assert found.later == len(done)
+
+
 @pytest.mark.parametrize("written", [1, 2, 4])
 @pytest.mark.parametrize("results", [[], RESULTS[:1]])
 def test_a_call_whose_result_never_came_is_open(written: int, results: list[str]) -> None:
@@ -74,6 +99,12 @@ def test_what_ended_together_is_kept_by_the_checkpoint() -> None:
     event = parse(json.dumps({**told, "tool_calls": calls}).encode())
     assert event.batch == ("a",)
     assert event.tools == ("Edit", "Bash")
+
+
+def test_what_a_subagent_has_called_is_no_call_of_the_session() -> None:
+    told = {"session_id": "s", "hook_event_name": "PostToolBatch", "agent_id": "a1"}
+    calls = [{"tool_name": "Edit", "tool_use_id": "a"}]
+    assert parse(json.dumps({**told, "tool_calls": calls}).encode()).batch == ()
 
 
 # An answer
