@@ -15,7 +15,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse, Unavailable
-from hardsave.runtime import launch, survivors
+from hardsave.runtime import handover, launch, survivors
 from hardsave.runtime.resident import Task
 from tests.unit.vault.secrets_scanner import found
 
@@ -402,6 +402,18 @@ def test_a_second_agent_in_one_workspace_is_told_that_it_is_not_alone(stage: Sta
     other = stage.run("true", "--timeline", "three", "-C", str(stage.work.parent / "elsewhere"))
     assert "works here too" not in other.stderr.decode(), "each has a directory of its own"
     first.kill()
+
+
+def test_a_resident_inside_of_a_run_is_none_of_its_agents(stage: Stage) -> None:
+    inner = f"{sys.executable} -m hardsave run --timeline inner -- sh -c 'touch ../begun; sleep 60'"
+    stage.start(inner, "--timeline", "outer")
+    stage.wait_for((stage.work.parent / "begun").exists)
+    residents = stage.residents()
+    assert len(residents) == 2
+    beside = f"{stage.store}{handover.BESIDE}"
+    agents = survivors.find(handover.VARIABLE, beside, is_beginning=True)
+    assert agents
+    assert not {each.pid for each in agents}.intersection(residents)
 
 
 def test_a_purge_reaches_what_a_run_keeps_in_memory(stage: Stage) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from hardsave.errors import Misuse, Unavailable
+from hardsave.runtime import handover
 from hardsave.runtime.resident import READY, Task
 
 READY_SECONDS = 60.0
@@ -60,6 +61,7 @@ def _leave(task: Task) -> NoReturn:
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         os.set_inheritable(task.ready, True)
+        os.environ.pop(handover.VARIABLE, None)  # else an agent around us would take us for its own
         os.execv(  # noqa: S606 # ourselves, without a shell
             sys.executable,
             [sys.executable, "-P", "-m", task.program, task.dump()],
