@@ -37,6 +37,25 @@ def test_a_rewind_says_how_to_go_on(run: Run, transcript: Path, project: Path) -
     assert "two" not in copy.read_text()
 
 
+def test_where_files_and_state_are_there_the_conversation_is_cut_all_the_same(
+    run: Run, transcript: Path
+) -> None:
+    """Of an agent that was killed, and had said more than it saved."""
+    with transcript.open("a") as file:
+        file.write(LINE % "three")
+    assert run("rewind", "@", "--dry-run").code == Exit.DONE
+    assert list(transcript.parent.iterdir()) == [transcript]
+    ran = run("rewind", "@")
+    (copy,) = (path for path in transcript.parent.iterdir() if path != transcript)
+    assert ran.code == Exit.DONE
+    assert "nothing else to do" in ran.err
+    assert f"go on with: claude --resume {copy.stem}" in ran.err
+    assert "two" in copy.read_text()
+    assert "three" not in copy.read_text()
+    assert run("ops", "--json").data == []
+    assert run("rewind", "@", "--json").data["conversation"]["command"]
+
+
 def test_the_session_that_goes_on_saves_on_the_same_timeline(
     run: Run, transcript: Path, project: Path
 ) -> None:

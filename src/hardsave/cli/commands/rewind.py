@@ -78,11 +78,10 @@ def rewind(
     line = _line(session, target)
     way = _seen_from_there(session, _after_a_move(session, way, line, target), line, target)
     plan = line.rewind(target.id, **way.asked(), dry_run=True)
-    if dry_run or not way.does_something(plan):
+    if not way.does_something(plan):
+        return _only_conversation(session, plan, way, dry_run=dry_run)
+    if dry_run:
         _answer(session, plan, way, dry_run=True)
-        if not way.does_something(plan):
-            is_there = plan.files is None or not plan.files.kept
-            session.out.say(f"nothing to do{': it is all there already' if is_there else ''}")
         return None
     if plan.files:
         session.out.say(*_still_writing(session), *_without_git(plan))
@@ -95,6 +94,17 @@ def rewind(
     session.out.say(f"take it back with: {undo_command(line.name)}")
     told = _tell_way_back(session, back)
     return _tell_what_failed(session, plan, done) or told
+
+
+def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: bool) -> Exit | None:
+    """An agent that was killed may have said more than it saved: all else is there already, and
+    its conversation still has to be cut. Nobody is asked: what is there is not touched."""
+    back = None if dry_run else _conversation(plan, way)
+    _answer(session, plan, way, dry_run=back is None, back=back)
+    is_there = plan.files is None or not plan.files.kept
+    much = "nothing to do" if back is None else "nothing else to do"
+    session.out.say(f"{much}{': it is all there already' if is_there else ''}")
+    return _tell_way_back(session, back)
 
 
 def _still_writing(session: Session) -> Iterator[str]:
