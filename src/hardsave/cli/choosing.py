@@ -31,8 +31,8 @@ def choose(session: Session, what: What) -> Chosen | None:
     head = line.head
 
     @cache
-    def preview(id: str) -> Sequence[Text]:
-        return list(islice(_preview(head, by_id[id]), 200))
+    def preview(id: str, what: What) -> Sequence[Text]:
+        return list(islice(previewed(head, by_id[id], what), 200))
 
     title = f"rewind {words.shown(line.name)} to"
     return terminal.pick(Picker(title, tuple(options), what=what), preview)
@@ -60,15 +60,16 @@ def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[T
     return (Text(mark), *cells)
 
 
-def _preview(head: Checkpoint | None, one: Checkpoint) -> Iterator[Text]:
-    """What its files have that the head's have not, and what was last said."""
-    if head is not None and one.snapshot is not None and head.snapshot is not None:
-        listed = changes.signed(difference(head.snapshot, one.snapshot))
+def previewed(head: Checkpoint | None, one: Checkpoint, what: What) -> Iterator[Text]:
+    """What its files have that the head's have not, and what was last said; of what goes back."""
+    now, then = None if head is None else head.snapshot, one.snapshot
+    if what != "state" and now is not None and then is not None:
+        listed = changes.signed(difference(now, then))
         yield draw.line(
             (f"{words.count(len(listed), 'file')} ", "name"), "would change, from what the head has"
         )
         yield from draw.paths(listed, limit=5)
-    found = messages.of(one.state)
+    found = messages.of(one.state) if what != "files" else None
     if found is not None:
         _, items = found
         yield draw.line((f"{words.count(len(items), 'message')}", "name"), ", the last ones")

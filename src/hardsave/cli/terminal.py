@@ -15,14 +15,14 @@ from rich.text import Text
 
 from hardsave.cli.keys import decode
 from hardsave.cli.output import console, put
-from hardsave.cli.picker import Chosen, Left, Picker, Size, frame, press
+from hardsave.cli.picker import Chosen, Left, Picker, Size, What, frame, press
 
 ESCAPE_SECONDS = 0.05  # an escape is a key if nothing follows it within
 _ENTER = "\x1b[?1049h\x1b[?25l"  # another screen, no cursor
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 
-Preview = Callable[[str], Sequence[Text]]
-"""What to show of the option with this id."""
+Preview = Callable[[str, What], Sequence[Text]]
+"""What to show of the option with this id, if this much of it goes back."""
 
 
 def pick(picker: Picker, preview: Preview) -> Chosen | None:
@@ -46,7 +46,7 @@ def pick(picker: Picker, preview: Preview) -> Chosen | None:
 def _show(picker: Picker, preview: Preview) -> None:
     size = Size(*shutil.get_terminal_size())
     option = picker.current
-    lines = frame(picker, [] if option is None else preview(option.id), size)
+    lines = frame(picker, [] if option is None else preview(option.id, picker.what), size)
     _write("\x1b[H" + "\x1b[K\r\n".join(rendered(lines, size.width)) + "\x1b[K\x1b[J")
 
 

@@ -1,0 +1,23 @@
+"""What the picker shows of a checkpoint before anybody chooses it."""
+
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.cli.choosing import previewed
+from hardsave.cli.picker import What
+
+
+@pytest.mark.parametrize(
+    ("what", "has_files", "has_talk"),
+    [("all", True, True), ("state", False, True), ("files", True, False)],
+)
+def test_a_preview_tells_of_what_goes_back_and_of_nothing_else(
+    what: What, has_files: bool, has_talk: bool, session_1: Path
+) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline("session-1")
+        lines = [each.plain for each in previewed(line.head, line.get("@~2"), what)]
+    assert any("would change" in each for each in lines) == has_files
+    assert any("1 message" in each for each in lines) == has_talk
