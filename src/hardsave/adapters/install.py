@@ -111,6 +111,19 @@ def idle(agent: Agent, path: Path) -> list[str]:
     return _refused(config, lambda: codex_trust.idle(hooks, paths, told))
 
 
+def switched_off(agent: Agent, environment: Mapping[str, str], project: Path) -> Path | None:
+    """The file that keeps an agent from running any hook in a project; None if there is none."""
+    if agent is not CLAUDE_CODE or agent.project_settings is None:
+        return None
+    own = project / agent.project_settings
+    for path in (own, own.with_name(agent.settings), agent.home(environment) / agent.settings):
+        with suppress(OSError, UnicodeError, HardsaveError):  # Claude Code leaves such a file out
+            found = settings.switched_off((_read(path) or b"").decode())
+            if found is not None:  # the first that says anything counts
+                return path if found else None
+    return None
+
+
 def apply(change: Change) -> None:
     """Write it, whole or not at all; `Conflict` if somebody has written there since."""
     real = Path(os.path.realpath(change.path))  # a link stays a link

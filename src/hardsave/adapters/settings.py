@@ -86,6 +86,12 @@ def longer(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def switched_off(text: str) -> bool | None:
+    """Whether these settings keep Claude Code from running any hook; None if they do not say."""
+    found = _parsed(text).get("disableAllHooks")
+    return found if isinstance(found, bool) else None
+
+
 def _parsed(text: str) -> dict[str, Any]:
     try:
         depth.check(text)

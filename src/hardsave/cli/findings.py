@@ -1,6 +1,6 @@
 """What doctor finds, and how bad it is. Pure: decided over what was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from hardsave.cli import words
@@ -87,9 +87,17 @@ def watches(what: str, directories: int, limit: int) -> Finding:
 
 
 def hooks(
-    agent: str, *, is_found: bool, events: list[str], idle: list[str], gone: list[str]
+    agent: str,
+    *,
+    is_found: bool,
+    events: list[str],
+    wanted: Collection[str] = (),
+    off: str = "",
+    idle: Sequence[str] = (),
+    gone: Sequence[str] = (),
 ) -> Finding:
-    """Whether an agent's hooks call us, which of them it leaves out, and what is gone."""
+    """Whether an agent's hooks call us, at all that is wanted; which of them it leaves out, by
+    what file all of them; and what is gone."""
     if not is_found:
         return Finding(agent, "ok", "was not found here")
     if not events:
@@ -97,8 +105,14 @@ def hooks(
     if gone:
         message = f"calls {gone[0]}, which is not there any more"
         return Finding(agent, "warning", message, "hardsave init")
+    if off:
+        message = f"leaves all hooks out: {off} has disableAllHooks"
+        return Finding(agent, "warning", message, "take that out of there")
     if idle:
         message = f"leaves our hooks out: {', '.join(idle)}: not trusted as they are, or off"
         remedy = f"start {agent.lower()}, choose 'Trust all and continue', or see /hooks there"
         return Finding(agent, "warning", message, remedy)
-    return Finding(agent, "ok", f"calls us at {', '.join(dict.fromkeys(events))}")
+    message = f"calls us at {', '.join(dict.fromkeys(events))}"
+    if missing := [event for event in wanted if event not in events]:
+        return Finding(agent, "warning", f"{message}, not at {', '.join(missing)}", "hardsave init")
+    return Finding(agent, "ok", message)

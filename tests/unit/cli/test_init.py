@@ -154,6 +154,37 @@ def test_a_command_that_calls_us_among_others_is_left_and_named(run: Run, settin
 # The doctor
 
 
+def claude_code(run: Run) -> dict[str, str]:
+    found = {each["what"]: each for each in run("doctor", "--json").data}
+    return dict(found["Claude Code"])
+
+
+def test_hooks_that_are_switched_off_are_found(run: Run, settings: Path, project: Path) -> None:
+    run("init", "--yes")
+    assert claude_code(run)["level"] == "ok"
+    told = json.loads(settings.read_text())
+    settings.write_text(json.dumps({**told, "disableAllHooks": True}))
+    found = claude_code(run)
+    assert found["level"] == "warning"
+    assert f"{settings} has disableAllHooks" in found["message"]
+    own = project / ".claude" / "settings.json"
+    own.parent.mkdir()
+    own.write_text('{"disableAllHooks": false}')  # what is nearer counts
+    assert claude_code(run)["level"] == "ok"
+    own.with_name("settings.local.json").write_text("not JSON")
+    assert install.switched_off(CLAUDE_CODE, os.environ, project) is None
+
+
+def test_an_event_that_does_not_call_us_any_more_is_found(run: Run, settings: Path) -> None:
+    run("init", "--yes")
+    told = json.loads(settings.read_text())
+    del told["hooks"]["PostToolBatch"]
+    settings.write_text(json.dumps(told))
+    found = claude_code(run)
+    assert (found["level"], found["remedy"]) == ("warning", "hardsave init")
+    assert found["message"].endswith("not at PostToolBatch")
+
+
 def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
     hook.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
@@ -162,7 +193,7 @@ def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
 
 
 def test_a_hook_whose_python_is_gone_is_found() -> None:
-    found = findings.hooks("Codex", is_found=True, events=["Stop"], idle=[], gone=["/old/python"])
+    found = findings.hooks("Codex", is_found=True, events=["Stop"], gone=["/old/python"])
     assert (found.level, found.remedy) == ("warning", "hardsave init")
 
 

@@ -200,10 +200,13 @@ def _hooks(name: str) -> "Look":
         users = install.settings_file(agent, os.environ, None)
         own = install.settings_file(agent, os.environ, session.ground)
         files = [path for path in (users, own) if path is not None]
+        off = install.switched_off(agent, os.environ, session.ground)
         return findings.hooks(
             what,
             is_found=bool(files),
             events=[event for path in files for event in install.installed(path)],
+            wanted=agent.hooks,
+            off="" if off is None else words.shown(str(off)),
             idle=[event for path in files for event in install.idle(agent, path)],
             gone=[program for path in files for program in install.gone(path)],
         )

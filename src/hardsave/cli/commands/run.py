@@ -96,7 +96,9 @@ def _advice(program: str, directory: Path) -> Iterator[str]:
     try:
         if not any(install.installed(path) for path in found):
             yield f"only files are saved: 'hardsave init' lets {agent.title} save its talk too"
-        elif any(install.idle(agent, path) for path in found):
+        elif install.switched_off(agent, os.environ, directory) or any(
+            install.idle(agent, path) for path in found
+        ):
             yield f"only files are saved: {agent.title} leaves our hooks out; see 'hardsave doctor'"
     except HardsaveError as error:  # settings that we cannot read are no reason not to start
         yield f"only files are sure to be saved: {error}"
