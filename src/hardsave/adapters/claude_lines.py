@@ -115,6 +115,21 @@ def is_talk(line: Line) -> bool:
     return is_said(line) or is_heard(line)
 
 
+def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
+    """A line names the one before it. If the first that comes follows an earlier one, and a prompt
+    stands between them, that prompt and all after it were given up."""
+    linked = (line for line in map(_loaded, later) if line.get("uuid"))
+    before = next((line.get("parentUuid") for line in linked if not line.get("isSidechain")), None)
+    ids = [line.get("uuid") for line in known]
+    kept = ids.index(before) + 1 if before is not None and before in ids else len(known)
+    return kept if any(map(_is_prompt, known[kept:])) else len(known)
+
+
+def _is_prompt(line: Line) -> bool:
+    is_aside = line.get("isSidechain") or line.get("isMeta")
+    return is_heard(line) and not is_aside and not any(_blocks(line, "tool_result"))
+
+
 def copied(text: str, session: str, new: str) -> str | None:
     """With another session's id in its own field, and no other byte changed."""
     line = parsed(text, session)
@@ -158,16 +173,22 @@ def _result(call: Open, ending: Ending) -> str:
     return _dumped(line)
 
 
+def _loaded(text: str | bytes) -> dict[str, Any]:
+    """What stands there, if it is anything that can be looked at."""
+    try:
+        told = depth.loads(text)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
 def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
     return [found for line in lines if (found := _message(line)) is not None]
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    try:
-        told = depth.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(told, dict) or told.get("type") not in ("user", "assistant"):
+    told = _loaded(line)
+    if told.get("type") not in ("user", "assistant"):
         return None
     inner = told.get("message")
     if not isinstance(inner, dict) or told.get("isSidechain") or told.get("isMeta"):

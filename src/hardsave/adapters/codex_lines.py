@@ -125,6 +125,11 @@ def is_talk(line: Line) -> bool:
     return _message(line) is not None or "forked_from_id" in line["payload"]
 
 
+def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
+    """All: when Codex is taken back, it says so in a line of its own."""
+    return len(known)
+
+
 def copied(text: str, session: str, new: str) -> str:
     """Only the first line says whose session it is: with the old id there, it would be that one."""
     line = parsed(text, session)

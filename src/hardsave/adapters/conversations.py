@@ -26,7 +26,10 @@ def resume(
     from hardsave.adapters import rewinding
 
     is_past = "hook" not in metadata or "subagent" in metadata
-    return rewinding.resume(agent, state, environment, timeline, is_past=is_past)
+    is_prompt = metadata.get("hook") == "UserPromptSubmit"
+    return rewinding.resume(
+        agent, state, environment, timeline, is_past=is_past, is_prompt=is_prompt
+    )
 
 
 def is_record(state: Any, key: object) -> bool:

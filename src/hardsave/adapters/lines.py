@@ -63,6 +63,10 @@ class Lines(Protocol):
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
 
+    def gone_on_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
+        """How many of these lines a prompt has gone on from, as later lines tell: fewer than all
+        if its user had taken the agent itself back, without us."""
+
     def copied(self, text: str, session: str, new: str) -> str | None:
         """A line as it stands in a copy under another id; None if it is the original's alone."""
 
@@ -84,6 +88,8 @@ class Moment(NamedTuple):
     """This one was about to begin."""
     is_past: bool = False
     """Whether the files were saved some time after that, by somebody who knows of no calls."""
+    is_prompt: bool = False
+    """Whether it was just before the model was asked something by its user."""
 
     @property
     def ended(self) -> frozenset[str]:
@@ -140,11 +146,14 @@ def cut(
     even the call was written, or, when all have run, not all results. If a result never came, its
     call is open. A call that was about to begin, some time ago, is taken for one that is under way.
     """
+    rest = list(later)
     known = [form.parsed(text, session) for text in lines]
+    if moment.is_prompt:
+        known = known[: form.gone_on_from(known, rest)]
+        lines = lines[: len(known)]
     pairing = Pairing(form)
     for line in known:
         pairing.take(line)
-    rest = list(later)
     unwritten = moment.ended - pairing.over - pairing.waiting.keys()
     awaited = _to_come(form, rest, session, unwritten)
     if not pairing.waiting and not awaited:

@@ -58,13 +58,14 @@ def resume(
     timeline: str,
     *,
     is_past: bool = False,
+    is_prompt: bool = False,
     make_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Resumption:
     """Write a transcript that ends where this checkpoint was saved, and say how to go on."""
     home, folder, now = HOMES[agent.name], agent.home(environment), clock()
     try:
-        source = _source(state["transcript"], home, folder, is_past=is_past)
+        source = _source(state["transcript"], home, folder, is_past=is_past, is_prompt=is_prompt)
         found = _cut(agent.lines, source, _saved(state))
         if not any(agent.lines.is_talk(agent.lines.parsed(t, source.session)) for t in found.lines):
             return Resumption(agent.name, agent.program, why="nothing had been said yet")
@@ -85,7 +86,9 @@ def resume(
     return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found))
 
 
-def _source(told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool) -> _Source:
+def _source(
+    told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool, is_prompt: bool
+) -> _Source:
     """What a checkpoint says, which may come from anybody: it leads nowhere but to transcripts."""
     session, path = told.get("session"), told.get("path")
     offset, digest = told.get("offset"), told.get("sha256")
@@ -95,7 +98,7 @@ def _source(told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool)
         raise Unknown(f"{session!r} is no id of a session")
     batch = told.get("batch")
     ids = tuple(map(str, batch)) if isinstance(batch, Sequence) else ()
-    moment = Moment(_id(told, "pending"), ids, _id(told, "upcoming"), is_past)
+    moment = Moment(_id(told, "pending"), ids, _id(told, "upcoming"), is_past, is_prompt)
     real = home.original(path, session, folder)
     return _Source(session, real, Mark(offset, str(digest)), moment)
 

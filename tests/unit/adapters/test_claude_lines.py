@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from hardsave.adapters import claude_lines
 from hardsave.adapters.claude_lines import copied, ended, messages, parsed
-from hardsave.adapters.lines import Ending, Open, Unknown
+from hardsave.adapters.lines import Ending, Moment, Open, Unknown, cut
 from tests.unit.adapters.conftest import called, line, said
 
 
@@ -63,6 +64,51 @@ def test_what_binds_the_original_alone_is_left_out(kind: str) -> None:
 def test_an_id_that_cannot_be_replaced_is_refused() -> None:
     with pytest.raises(Unknown):
         copied('{"type": "user", "sessionId" : "s-1"}', "s-1", "new")
+
+
+def linked(id: str, parent: str | None, content: Any = "hi", role: str = "user") -> str:
+    message = {"role": role, "content": content}
+    return compact({"type": role, "uuid": id, "parentUuid": parent, "message": message})
+
+
+TALK = [
+    linked("1", None),
+    linked("2", "1", role="assistant"),
+    linked("3", "2", "given up"),
+    linked("4", "3", role="assistant"),
+    compact({"type": "mode"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        ([compact({"type": "brand-new-type"}), linked("5", "2", "another way")], 2),
+        ([linked("5", "4")], 5),
+        ([linked("5", None)], 5),  # the beginning of a session that was compacted
+        ([linked("5", "unheard of"), "not json"], 5),
+        ([compact({"type": "mode"})], 5),
+        ([], 5),
+    ],
+)
+def test_before_a_prompt_what_its_user_had_given_up_is_left_out(
+    later: list[str], kept: int
+) -> None:
+    moment = Moment(is_prompt=True)
+    assert len(cut(claude_lines, TALK, later, "s-1", moment).lines) == kept
+    assert len(cut(claude_lines, TALK, later, "s-1", Moment()).lines) == 5
+
+
+def test_results_that_came_side_by_side_are_not_taken_for_given_up() -> None:
+    calls = [{"type": "tool_use", "id": id, "name": "Bash", "input": {}} for id in "ab"]
+    results = [[{"type": "tool_result", "tool_use_id": id, "content": "ok"}] for id in "ab"]
+    lines = [
+        linked("1", None),
+        linked("2", "1", calls, role="assistant"),
+        *(linked(id, "2", results[at]) for at, id in enumerate(("3", "4"))),
+    ]
+    found = cut(claude_lines, lines, [linked("5", "3")], "s-1", Moment(is_prompt=True))
+    assert found.lines == lines
 
 
 def test_an_open_call_gets_one_truthful_error() -> None:
