@@ -318,6 +318,7 @@ def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
     )
     assert done.returncode == 3
     assert b"there is no command 'no-such-agent'" in done.stderr
+    assert b"alias" in done.stderr
     assert stage.residents() == []
 
 

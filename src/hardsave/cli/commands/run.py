@@ -36,7 +36,10 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     if session.settings.as_json:
         raise Misuse("'run' becomes the agent and has nothing to answer; leave --json out")
     if shutil.which(cmd[0]) is None:
-        raise NotFound(f"there is no command {cmd[0]!r} here")
+        raise NotFound(
+            f"there is no command {cmd[0]!r} here; if it is an alias or a function of your shell, "
+            "write what it stands for"
+        )
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
