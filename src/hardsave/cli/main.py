@@ -165,7 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _give_up_streams()  # whoever read us has had enough
         return Exit.FAILED
     except OSError as error:
-        return _report(given, Exit.FAILED, str(error))
+        about = f"{error.filename}: " if error.filename is not None else ""
+        return _report(given, Exit.FAILED, f"{about}{error.strerror or error}")
     except Exception as error:  # noqa: BLE001 # ours, and to be told in full
         import traceback
 
