@@ -42,11 +42,11 @@ class Together:
         self.failing -= bool(fails)
         if not fails:
             return self._transact(items)
-        real, footing.identity = footing.identity, lambda path: None
+        real, footing.status_of = footing.status_of, lambda path: None
         try:
             return self._transact(items)
         finally:
-            footing.identity = real
+            footing.status_of = real
 
     def commit(self, *batches: Batch) -> list[int | Exception]:
         """Commit all of them in one round; what each was answered."""

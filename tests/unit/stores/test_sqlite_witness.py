@@ -1,5 +1,6 @@
 """What was acknowledged is there, or somebody says that it is not."""
 
+import contextlib
 import logging
 import os
 import shutil
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.copier import Copier
@@ -252,6 +254,135 @@ def test_a_wal_that_is_cut_under_an_open_store_is_noticed_before_anything_is_los
     store.close()
     again = SqliteStore(path)
     assert [record.id for record in again.saved(None, 0, 50)] == saved
+    assert again.verify() == []
+    again.close()
+
+
+@pytest.fixture
+def worn(tmp_path: Path) -> Path:
+    """A closed store that has some pages, and a backup that knows all of it."""
+    path = tmp_path / "worn.db"
+    store = SqliteStore(path)
+    line = Line(store)
+    for _ in range(60):
+        line.save()
+    store.close()
+    return path
+
+
+def ids(store: SqliteStore) -> list[bytes]:
+    return [record.id for record in store.saved(None, 0, 500)]
+
+
+def quiet(store: SqliteStore) -> Copier:
+    """Its copier, which is called here, and by nobody else."""
+    assert store._copier is not None
+    return store._copier
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5])
+def test_a_store_that_is_cut_while_open_acknowledges_nothing(
+    worn: Path, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite would go on, and make the file as long as it was, with a hole in it."""
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    line.save()
+    quiet(store).turn()
+    saved = ids(store)
+    os.truncate(worn, int(worn.stat().st_size * share))
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="was cut while it was open; nothing was saved"):
+            store.commit(line.next())
+    store.close()
+    again = SqliteStore(worn)
+    assert ids(again) == saved
+    assert again.verify() == []
+    again.close()
+
+
+def test_a_store_that_was_cut_is_noticed_although_its_wal_goes_on_behind_the_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "store.db"
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        for turn in range(100):
+            vault.timeline("old").save({"turn": turn, "data": os.urandom(3000)})
+    child = os.fork()
+    if child == 0:  # dies with commits in its WAL, whose pages lie behind the end of the file
+        new = hardsave.open(f"sqlite:///{path}").timeline("new")
+        for turn in range(20):
+            new.save({"turn": turn, "data": os.urandom(3000)})
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.truncate(path, path.stat().st_size * 3 // 4)
+    with caplog.at_level(logging.ERROR), hardsave.open(f"sqlite:///{path}") as vault:
+        assert "has been cut short; it was taken over from its backup: no commit" in caplog.text
+        turns = [c.state["turn"] for c in vault.timeline("old").checkpoints(limit=200)]
+        assert sorted(turns) == list(range(100))
+        assert len(vault.timeline("new")) == 20
+        assert vault.verify().faults == ()
+
+
+def test_room_that_another_gave_back_is_no_reason_to_stop(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with hardsave.open(f"sqlite:///{path}") as vault, hardsave.open(f"sqlite:///{path}") as other:
+        vault.timeline("large").save({"data": os.urandom(1 << 20)})
+        vault.gc()  # which moves it out of the WAL
+        line = vault.timeline("small")
+        line.save({"turn": 1})
+        before = path.stat().st_size
+        other.purge(timeline="large")
+        assert path.stat().st_size < before - (1 << 19)
+        line.save({"turn": 2})
+        assert vault.verify().faults == ()
+
+
+def test_a_store_that_is_overwritten_while_open_is_given_up_by_the_next_copy(
+    worn: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes has in memory what he needs, and would not notice for long."""
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    line.save()
+    quiet(store).turn()
+    saved = ids(store)
+    file = os.open(worn, os.O_RDWR)  # to close it would take SQLite's locks away
+    os.pwrite(file, os.urandom(worn.stat().st_size), 0)
+    with contextlib.suppress(Corrupt):  # what he has not in memory, he may need by now
+        store.commit(line.next())
+    quiet(store).turn()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="is damaged"):
+            store.commit(line.next())
+    store.close()
+    os.close(file)
+    again = SqliteStore(worn)
+    assert ids(again)[: len(saved)] == saved
+    assert again.verify() == []
+    again.close()
+
+
+def test_what_was_acknowledged_before_a_file_was_taken_away_is_copied_afterwards(
+    worn: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    line.save()
+    quiet(store).turn()
+    for _ in range(5):
+        line.save()
+    saved = ids(store)
+    worn.unlink()
+    quiet(store).turn()
+    with pytest.raises(Unavailable, match="removed or replaced"):
+        store.commit(line.next())
+    store.close()
+    again = SqliteStore(worn)
+    assert ids(again) == saved
     assert again.verify() == []
     again.close()
 

@@ -95,7 +95,7 @@ def test_a_save_that_failed_leaves_no_gap(
     line = Line(store)
     line.save()
     with monkeypatch.context() as broken:
-        broken.setattr(footing, "identity", lambda path: None)
+        broken.setattr(footing, "status_of", lambda path: None)
         with pytest.raises(Unavailable):
             line.save()
     assert line.save().number == 2
@@ -123,7 +123,7 @@ def test_a_timeline_of_a_save_that_failed_is_not_taken_for_one(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(footing, "identity", lambda path: None)
+        broken.setattr(footing, "status_of", lambda path: None)
         with pytest.raises(Unavailable):
             Line(store, "lost").save()
     Line(store, "kept").save()  # which now has the row that the other one would have had

@@ -431,7 +431,7 @@ def test_after_a_disk_that_was_full_for_all_writers_everybody_goes_on(
 
     for turn in range(8):
         with monkeypatch.context() as broken:
-            broken.setattr(footing, "identity", lambda path: None)  # as if it were replaced
+            broken.setattr(footing, "status_of", lambda path: None)  # as if it were replaced
             assert {type(answer) for answer in at_once(turn)} == {Unavailable}
         assert {type(answer) for answer in at_once(turn)} == {hardsave.Checkpoint}
     for number, line in enumerate(lines):

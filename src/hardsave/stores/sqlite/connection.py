@@ -167,20 +167,6 @@ def seems_cut(path: str, header: bytes) -> bool:
     return size < int.from_bytes(header[28:32]) * page_size or size % page_size != 0
 
 
-def check_length(connection: apsw.Connection, path: str) -> None:
-    """A file that was cut reads as zeros where it ends, which no checksum covers.
-
-    A crash in the middle of a WAL checkpoint leaves a short file too, and the pages that it
-    lacks are in the WAL: only what is missing after the checkpoint was finished is lost.
-    """
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(FULL)").get
-    if busy:
-        return  # somebody who is alive reads from the WAL
-    pages, page_size = connection.pragma("page_count"), connection.pragma("page_size")
-    if os.path.getsize(path) < int(pages) * int(page_size):
-        raise Corrupt(f"{path} has been cut short")
-
-
 def check_wal(connection: apsw.Connection, path: str) -> None:
     """A WAL that was cut while somebody has it open reads as zeros where frames should be.
 

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 
 import apsw
 
@@ -44,6 +45,7 @@ class Copier:
         self._seen: int | None = None  # the store's data version at the last pass
         self._wal: os.stat_result | None = None  # of the backup, after the last pass
         self._is_failing = False
+        self._is_over = False  # the store is damaged: whoever opens it next takes over
         self._thread: threading.Thread | None = None
         self._starting = threading.RLock()  # a signal handler may save, too
         self._turning = threading.Lock()
@@ -130,10 +132,13 @@ class Copier:
             self._turn(is_last=is_last)
 
     def _turn(self, *, is_last: bool) -> None:
+        if self._is_over:
+            return
         try:
             # To connect to another file that was put there would meet it with our WAL.
-            is_ours = self._writer.is_in_place() and self._elect()
-            if is_ours and not (is_last and self._is_much()):
+            if not self._writer.is_in_place():
+                self._finish()
+            elif self._elect() and not (is_last and self._is_much()):
                 self._pass()
                 self._empty_wal()
             self._is_failing = False
@@ -168,24 +173,55 @@ class Copier:
 
     def _pass(self) -> None:
         try:
-            connection = self._connected()
-            self._check_wal()
-            version = connection.execute("PRAGMA store.data_version").get
-            if version == self._seen:
-                return
-            with in_our_words(backup.path_of(self._path)):
-                copied = feeding.feed(connection)
-            self._seen = version
-            self._wal = status_of(backup.path_of(self._path) + "-wal")
-            self._trim_changes(copied)
-            if feeding.is_mostly_free(connection):
-                self._build("most of it is free")
+            copied = self._fed()
+            if copied is not None:
+                self._trim_changes(copied)
+                if feeding.is_mostly_free(self._connected()):
+                    self._build("most of it is free")
         except Outdated as reason:
             self._build(str(reason))
         except Corrupt:
-            if not self._is_damaged():
-                raise  # it is the store that cannot be read
-            self._build("it is damaged")
+            if self._is_damaged():
+                self._build("it is damaged")
+            else:
+                self._repeat()
+
+    def _fed(self) -> Copied | None:
+        """How far the backup has come; None if nobody has committed since the last pass."""
+        connection = self._connected()
+        self._check_wal()
+        with in_our_words(backup.path_of(self._path)):
+            version = connection.execute("PRAGMA store.data_version").get
+            if version == self._seen:
+                return None
+            copied = feeding.feed(connection)
+        self._seen = version
+        self._wal = status_of(backup.path_of(self._path) + "-wal")
+        return copied
+
+    def _repeat(self) -> None:
+        """The backup is sound: it is the store that could not be read. Look at it anew."""
+        with self._giving_up():
+            self._fed()
+
+    @contextlib.contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """A store that cannot be read for its backup takes no more saves, which only it would have.
+        Somebody else who has it open is elected then, and finds out for himself."""
+        try:
+            yield
+        except Corrupt:
+            self._is_over = True
+            self._writer.stop()
+            self._let_go()
+            raise
+
+    def _finish(self) -> None:
+        """The file was taken away, and can be read for as long as it is open: what was acknowledged
+        last comes into the backup all the same."""
+        if self._connection is not None:
+            with contextlib.suppress(Outdated):
+                self._fed()
 
     def _empty_wal(self) -> None:
         """A long pass keeps the store's WAL from being emptied: it does so itself afterwards."""
@@ -218,7 +254,8 @@ class Copier:
     def _build(self, why: str) -> None:
         self._disconnect()
         log(__name__).info("the backup of %s is built anew: %s", self._path, why)
-        feeding.build(self._path, self._must_end)
+        with self._giving_up():
+            feeding.build(self._path, self._must_end)
 
     def _must_end(self) -> bool:
         return self._is_in_a_hurry

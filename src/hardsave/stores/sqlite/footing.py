@@ -8,16 +8,17 @@ import os
 
 import apsw
 
-from hardsave.errors import Unavailable
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite.connection import check_wal, wal_bytes
+from hardsave.stores.sqlite.wal import is_cut
 
 
 class WalGone(Unavailable):
     """The WAL is not where it belongs."""
 
 
-class WalShorter(Exception):
-    """The WAL is shorter than it was: somebody has emptied it, or cut it."""
+class Shorter(Exception):
+    """The file or its WAL is shorter than it was: room was given back, or somebody has cut it."""
 
 
 class Footing:
@@ -25,40 +26,50 @@ class Footing:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = identity(path)
+        found = status_of(path)
+        self._file = _identity(found)
+        self._bytes = 0 if found is None else found.st_size  # when this process last looked
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
         self._wal_bytes = 0  # how long it was at least, when this process last looked
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
-        return identity(self._path) == self._file
+        return _identity(status_of(self._path)) == self._file
 
     def check(self) -> None:
         """To be called inside the transaction that is to be committed."""
-        if not self.is_in_place():
+        file = status_of(self._path)
+        if file is None or _identity(file) != self._file:
             raise Unavailable(
                 f"{self._path} was removed or replaced while it was open; nothing was saved. "
                 "Put it back, or open the store again"
             )
         found = status_of(self._path + "-wal")
-        wal = found and (found.st_dev, found.st_ino)
+        wal = _identity(found)
         if found is None or wal != (self._wal or wal):
             raise WalGone(
                 f"{self._path}-wal was removed or replaced while it was open; nothing was saved. "
                 "What was saved before has been moved into the store: close it everywhere, and "
                 "open it again"
             )
-        if found.st_size < self._wal_bytes:
-            raise WalShorter
+        if file.st_size < self._bytes or found.st_size < self._wal_bytes:
+            raise Shorter
         self._wal = wal
 
     def committed(self) -> None:
+        self._bytes = _bytes(self._path)
         self._wal_bytes = wal_bytes(self._path)
 
     def shortened(self, connection: apsw.Connection) -> None:
-        """Accept a WAL that was emptied as it should be; one that was cut is `Corrupt`."""
+        """Accept files that gave room back as they should; one that was cut is `Corrupt`."""
         check_wal(connection, self._path)
-        self._wal_bytes = 0
+        size = _bytes(self._path)
+        if size < self._bytes and is_cut(connection, self._path):
+            raise Corrupt(
+                f"{self._path} was cut while it was open; nothing was saved. Close it everywhere "
+                "and open it again, which takes over from its backup"
+            )
+        self._bytes, self._wal_bytes = size, 0
 
     def reopened(self, connection: apsw.Connection) -> None:
         """The connection is a new one, and so may be the WAL."""
@@ -66,9 +77,13 @@ class Footing:
         self.shortened(connection)
 
 
-def identity(path: str) -> tuple[int, int] | None:
-    found = status_of(path)
+def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
     return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _bytes(path: str) -> int:
+    found = status_of(path)
+    return 0 if found is None else found.st_size
 
 
 def status_of(path: str) -> os.stat_result | None:

@@ -18,7 +18,6 @@ from hardsave.stores.sqlite import backup, rewriting, schema
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     PAGE_BYTES,
-    check_length,
     check_pages_are_checked,
     check_wal,
     connect,
@@ -32,6 +31,7 @@ from hardsave.stores.sqlite.cramped import Cramped, Reason, is_for_want_of_room,
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark, MarkRecord
 from hardsave.stores.sqlite.presence import Presence
+from hardsave.stores.sqlite.wal import is_cut
 
 SUSPECT = "-suspect"
 
@@ -121,21 +121,21 @@ def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) 
     """A connection to a file that was checked. What is lost or damaged is `Corrupt`."""
     known = mark.read()
     was_ours = known is not None or os.path.exists(backup.path_of(path))
-    is_cut = False
+    seems_short = False
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         _check_is_new(path, mark, known)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         is_new = True
     else:
-        is_cut = not is_open_here and _check_header(path, was_ours)
+        seems_short = not is_open_here and _check_header(path, was_ours)
         is_new = not _look(path, was_ours)
     connection = connect(path, durability, create=is_new)
     try:
         with in_our_words(path):
             check_pages_are_checked(connection, path)
             check_wal(connection, path)
-            if is_cut:
-                check_length(connection, path)
+            if seems_short and is_cut(connection, path):
+                raise Corrupt(f"{path} has been cut short")
             schema.migrate(connection)
             _check_suspicion(connection, path)
             _compare_with_mark(connection, path, mark, durability)

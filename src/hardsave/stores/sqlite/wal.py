@@ -1,4 +1,4 @@
-"""What a WAL holds by itself, when the file that it belongs to is gone.
+"""What a WAL holds by itself, when the file that it belongs to is gone, or has been cut.
 
 SQLite reads a WAL only together with its main file, and deletes one that lies beside an empty
 file. But a store that is young, or was written to much since it was last moved, is in its WAL
@@ -11,11 +11,14 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+import apsw
+
 from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
 from hardsave.stores.sqlite.drafts import discard
 
 _HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
 _FRAME = struct.Struct(">6I")  # page, pages after a commit or 0, two salts, two sums
+_LOCK_PAGE = 0x4000_0000 // PAGE_BYTES + 1  # never written: SQLite's locks lie there
 _MAGICS = {0x377F0682: "<", 0x377F0683: ">"}  # with the byte order of the checksums
 
 
@@ -42,6 +45,31 @@ def rebuild(wal: str, path: str) -> bool:
                 target.write(with_checksum(source.read(PAGE_BYTES)))
             target.truncate(found.file_pages * PAGE_BYTES)
     return True
+
+
+def is_cut(connection: apsw.Connection, path: str) -> bool:
+    """Whether a file lacks pages at its end: they read as zeros, which no checksum covers.
+
+    What was not moved out of the WAL yet is not missing: a crash in the middle of that leaves a
+    short file too. To be called under the writer's lock, and before anything is moved: a page that
+    is written behind the end would make the file long again, with a hole in it.
+    """
+    size = -1
+    while size != (size := os.path.getsize(path)):  # somebody else is moving them right now
+        last = int(connection.pragma("page_count"))
+        lacking = set(range(size // PAGE_BYTES + 1, last + 1)) - {_LOCK_PAGE}
+        if not lacking or lacking <= _kept(path + "-wal"):
+            return False
+    return True
+
+
+def _kept(wal: str) -> set[int]:
+    """The pages that lie in a WAL."""
+    try:
+        with open(wal, "rb") as source:
+            return set(pages(source).places)
+    except FileNotFoundError:
+        return set()
 
 
 def pages(wal: BinaryIO) -> Pages:

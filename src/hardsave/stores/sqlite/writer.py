@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from hardsave.errors import Unavailable
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord
@@ -18,7 +18,7 @@ from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.footing import Footing, WalGone, WalShorter
+from hardsave.stores.sqlite.footing import Footing, Shorter, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index
 from hardsave.stores.sqlite.known import Known, Standing
@@ -50,6 +50,7 @@ class Writer:
         self._mark = mark
         self._connection = connection
         self._reopen = reopen
+        self._is_stopped = False  # the store is damaged
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._footing = Footing(path)
         self._group: Group[Item, int] = Group(self._run)
@@ -84,6 +85,10 @@ class Writer:
     def number_of_user(self, name: str | None) -> int:
         """The number of a user who has committed something."""
         return self._known.users[name]
+
+    def stop(self) -> None:
+        """Commit nothing more: the store is damaged, and what it would take might be lost."""
+        self._is_stopped = True
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
@@ -121,9 +126,14 @@ class Writer:
         except Unavailable as error:
             raise rewriting.NotBegun(str(error)) from error
         try:
+            if self._is_stopped:
+                raise Corrupt(
+                    f"{self.path} is damaged, and its backup cannot follow it; nothing was saved. "
+                    "Close it everywhere and open it again, which takes over from its backup"
+                )
             if self._is_doubtful:
                 self._renew_connection()
-            done = self._transact_on_whole_wal(items)
+            done = self._transact_on_whole_files(items)
             self._move_mark(done.settle())
             return done
         finally:
@@ -136,11 +146,11 @@ class Writer:
         self._footing.reopened(self._connection)
         self._is_doubtful = False
 
-    def _transact_on_whole_wal(self, items: Sequence[Item]) -> Round:
-        """One transaction, on a WAL that has all its frames."""
+    def _transact_on_whole_files(self, items: Sequence[Item]) -> Round:
+        """One transaction, on a file that has all its pages and a WAL that has all its frames."""
         try:
             done = self._transact(items)
-        except WalShorter:
+        except Shorter:
             self._footing.shortened(self._connection)
             done = self._transact(items)
         self._footing.committed()
