@@ -92,12 +92,13 @@ def run_starts(names: Sequence[bytes]) -> list[int]:
     if len(names) <= WHOLE_ENTRIES:
         return [0]
     mean = next((mean for most, mean in _RUN_MEANS if len(names) <= most), _RUN_MEAN)
+    longest = mean * _LONGEST_RUN
+    ends = [at for at, checksum in enumerate(map(crc32, names[:-1]), 1) if not checksum % mean]
     starts = [0]
-    for at, checksum in enumerate(map(crc32, names), 1):
-        if checksum % mean == 0 or at - starts[-1] == mean * _LONGEST_RUN:
-            starts.append(at)
-    if starts[-1] == len(names):
-        starts.pop()
+    for end in ends:
+        starts += range(starts[-1] + longest, end, longest)
+        starts.append(end)
+    starts += range(starts[-1] + longest, len(names), longest)
     return starts
 
 

@@ -8,6 +8,7 @@ with everything beneath it.
 """
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from hardsave.workspace.cache import NO_STAMP, Folder, Linked, Memory
@@ -222,7 +223,8 @@ class NarrowWalk(Walk):
 
     def _glance(self, path: bytes, known: Folder, some: Some) -> bool:
         """Look at some names of a directory. False if that does not do."""
-        captured = [(at, name) for at, name in enumerate(known.files) if name in some]
+        places = [(bisect_left(known.files, name), name) for name in sorted(some)]
+        captured = [(at, name) for at, name in places if known.files[at : at + 1] == (name,)]
         if (
             known.stamp == NO_STAMP
             or len(some) != len(captured) + len(some.intersection(known.ignored))
