@@ -171,13 +171,12 @@ def _to_come(
 ) -> frozenset[str]:
     """Which of these calls are written down only later. Some never are: of a script that is one
     call itself, of a subagent. Other lines may name them all the same."""
-    return frozenset(
-        id
-        for text in later
-        if (named := [id for id in ids if id in text])
-        for line in [form.parsed(text, session)]
-        for id in {*form.calls(line), *form.results(line)}.intersection(named)
-    )
+    found = frozenset[str]()
+    for text in later:
+        if any(id in text for id in ids):
+            line = form.parsed(text, session)
+            found |= ids.intersection([*form.calls(line), *form.results(line)])
+    return found
 
 
 def _rest_of_answer(
