@@ -99,4 +99,6 @@ def _micros(moment: datetime) -> int:
         raise Misuse(f"not_before is a datetime, not {moment!r}")
     if moment.year < 1971:
         return 0
+    if moment.year >= states.NEVER.year:  # `datetime.max` is not to be had in every zone
+        return states.NEVER_COMES
     return int(moment.astimezone().timestamp() * 1_000_000)

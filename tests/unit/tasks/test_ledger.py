@@ -1,7 +1,7 @@
 """`vault.tasks`: adding, finding, changing."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import SqliteStore
-from hardsave.tasks import executor, ledger
+from hardsave.tasks import executor, ledger, states
 from tests.unit.tasks.room import AT_ONCE, START, Counter, Room
 
 
@@ -127,6 +127,12 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
         tasks.add(name)
     with pytest.raises(Misuse, match=next(iter(wrong))):
         tasks.add("t", "text", **wrong)
+
+
+@pytest.mark.parametrize("zone", [None, UTC, timezone(timedelta(hours=-12))])
+def test_the_end_of_time_never_comes(room: Room, zone: tzinfo | None) -> None:
+    room.tasks.add("t", not_before=datetime.max.replace(tzinfo=zone))
+    assert [task.not_before for task in room.tasks.find()] == [states.NEVER]
 
 
 def test_metadata_that_cannot_be_stored_is_named(room: Room) -> None:
