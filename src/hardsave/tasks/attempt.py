@@ -337,6 +337,20 @@ class _AtWork:
         self._attempt.lost()
 
 
+def look(attempt: Attempt) -> None:
+    """Let an attempt know if its task was taken away: somebody may have cancelled it. One that is
+    just being written learns it by that, and is not waited for."""
+    if not attempt._mutex.acquire(blocking=False):
+        return
+    try:
+        if not attempt.is_over:
+            attempt._check_standing()
+    except LeaseLost:
+        pass  # that is what it knows now
+    finally:
+        attempt._mutex.release()
+
+
 def working(attempt: Attempt) -> "contextlib.AbstractContextManager[None]":
     """Inside, what is saved belongs to this attempt."""
     return current.working(_AtWork(attempt))

@@ -215,10 +215,12 @@ def side_shift(runner: Runner, terms: Terms) -> Shift:
 
 
 def sweep(runner: Runner, shift: Shift) -> None:
-    """Look after what nobody else would: the dead, and those whom a clock holds up."""
+    """Look after what nobody else would: the dead, those who work at what was taken away, and
+    those whom a clock holds up."""
     worry = "looking for dead sessions failed"
     try:
         runner.recover()
+        shift.tell_the_lost()
         shift.wake_the_overslept()
         shift.settled(worry)
     except HardsaveError as error:

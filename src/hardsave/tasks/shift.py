@@ -13,7 +13,7 @@ from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.ledger import TaskMove, Work
 from hardsave.tasks import states
-from hardsave.tasks.attempt import Attempt, begin
+from hardsave.tasks.attempt import Attempt, begin, look
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import Retry
@@ -167,6 +167,13 @@ class Shift:
             for task in self._retries(now, _FOR_EVER)
             if self._is_wanted(task)
         )
+
+    def tell_the_lost(self) -> None:
+        """Handlers that take long learn that their task was cancelled, before they write."""
+        with self._mutex:
+            running = list(self._running)
+        for attempt in running:
+            look(attempt)
 
     def wake_the_overslept(self) -> None:
         """Tasks that a clock which was set back would hold up for as long as that."""

@@ -176,6 +176,20 @@ def test_what_is_more_urgent_comes_next_however_many_were_seen_before(
     assert ran == ["t0", "urgent", "t1", "t2", "t3"]
 
 
+def test_a_handler_that_writes_nothing_learns_that_its_task_was_cancelled(room: Room) -> None:
+    room.tasks.add("t1")
+    seen = []
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        room.tasks.cancel("t1")
+        until(lambda: attempt.is_lost)
+        seen.append(attempt.is_lost)
+
+    room.run(handler)
+    assert seen == [True]
+    assert room.tasks.get("t1").error == "cancelled"
+
+
 # Recovering
 
 
