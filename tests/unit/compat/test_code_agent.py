@@ -419,6 +419,20 @@ def test_a_disk_that_is_full_costs_no_file(
     assert len(shown(project)["tasks"]) == 3  # type: ignore[arg-type] # a list
 
 
+def test_what_a_killed_writer_has_left_beside_the_file_goes(
+    open_manager: Open, project: Path
+) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    name = ".codeagent_checkpoint.json"
+    left = [f"{name}.tmp{gone.pid}", f"{name}.backup.tmp{gone.pid}"]
+    theirs = [f"{name}.tmp{os.getppid()}", f"{name}.tmpl", f"x.tmp{gone.pid}"]
+    for each in (*left, *theirs):
+        (project / each).touch()
+    open_manager()
+    assert sorted(path.name for path in project.iterdir()) == sorted([name, *theirs])
+
+
 def test_a_file_of_somebody_else_in_its_place_is_kept(open_manager: Open, project: Path) -> None:
     open_manager().mark_server_start("s")
     (project / "hardsave.yaml").write_text("server: {checkpoint: {checkpoint_file: main.py}}\n")

@@ -18,11 +18,13 @@ from hardsave.compat import foreign
 from hardsave.compat.code_agent.records import TaskState
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects import depth
+from hardsave.stores import processes
 from hardsave.tasks import names
 from hardsave.workspace.reading import read_path
 
 KEYS = {"version", "server_state", "tasks", "current_task", "session_id", "last_update"}
 ENDINGS = ("", ".backup*", ".tmp*", ".damaged*")  # of the file and of what lies beside it
+_BEING_WRITTEN = ".tmp"  # and by which process
 _LARGEST = 256 << 20
 _MOST_ATTEMPTS = 1_000
 _MOST_DRAWN = 3
@@ -42,9 +44,19 @@ class Mirror:
         process may have written a newer one meanwhile, so it is drawn again until nothing is new.
         """
         with self._mutex:
+            if self._last is None:
+                self._tidy()
             for _ in range(_MOST_DRAWN):  # others that change things all the time show them, too
                 if not self._is_written(draw()):
                     return
+
+    def _tidy(self) -> None:
+        """Remove what writers who were killed have left beside it."""
+        for path in self.path.parent.iterdir():
+            base, _, pid = path.name.partition(_BEING_WRITTEN)
+            ours = base in (self.path.name, self.backup.name) and pid.isdecimal()
+            if ours and not processes.is_there(int(pid)):
+                path.unlink(missing_ok=True)
 
     def _is_written(self, picture: Mapping[str, Any]) -> bool:
         """False if it shows nothing new."""
@@ -58,7 +70,7 @@ class Mirror:
 
     def _replace(self, whole: str) -> None:
         """At every moment there is a whole picture at the path, and an older one beside it."""
-        temporary = self.path.with_name(f"{self.path.name}.tmp{os.getpid()}")
+        temporary = _draft(self.path)
         try:
             with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(whole + "\n")
@@ -73,7 +85,7 @@ class Mirror:
             temporary.unlink(missing_ok=True)
 
     def _back_up(self) -> None:
-        spare = self.backup.with_name(f"{self.backup.name}.tmp{os.getpid()}")
+        spare = _draft(self.backup)
         try:
             _copy(self.path, spare)
             os.replace(spare, self.backup)
@@ -96,6 +108,10 @@ class Mirror:
             f"{both} cannot be read, and there is no store behind them; they were set aside as "
             "*.damaged. Put back a copy, or begin anew by calling again"
         )
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f"{path.name}{_BEING_WRITTEN}{os.getpid()}")
 
 
 def _copy(path: Path, to: Path) -> None:
