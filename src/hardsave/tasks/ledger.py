@@ -234,7 +234,8 @@ class Tasks:
         """Remove completed tasks but for the newest, by when they ended; how many went. By
         default 100 stay, or as many as the project's settings say.
 
-        They go with their whole history, and cannot be brought back.
+        They go with their whole history, and cannot be brought back: one that is added again is
+        new, and runs.
         """
         if keep_completed is None:
             keep_completed = self._settings.keep_completed
