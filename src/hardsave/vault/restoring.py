@@ -98,7 +98,7 @@ def restore(
         safety = _safety(context, wanted, taken, files)
         if files.take() is not taken:  # it had to be captured anew, and may be another by now
             plan = _plan(context, place, files.take(), goal, chosen)
-        move = _move(place, wanted, chosen, safety)
+        move = _move(place, wanted, chosen, safety, plan)
         kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
         return Done(safety.record, _changes(place, plan, [*left, *kept], git))
 
@@ -281,16 +281,17 @@ def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> _S
     return _Safety(saving.carry(about, ANY_HEAD, files), is_made=True)
 
 
-def _move(place: Place, wanted: Wanted, chosen: Chosen, safety: _Safety) -> FilesMove:
-    """What the log is to say."""
+def _move(place: Place, wanted: Wanted, chosen: Chosen, safety: _Safety, plan: Plan) -> FilesMove:
+    """What the log is to say. Directories that are made for what is chosen go with it again."""
     is_listed = wanted.like is None and chosen.only is not None
+    made = {step.path for step in plan.steps if step.do == "mkdir"}
     return FilesMove(
         place.root,
         safety.record.id,
         wanted.target.id,
         wanted.paths,
         wanted.git,
-        only=tuple(sorted(chosen.only or ())) if is_listed else None,
+        only=tuple(sorted(made.union(chosen.only or ()))) if is_listed else None,
         like=wanted.like,
         made=safety.is_made,
     )

@@ -184,6 +184,24 @@ def test_a_directory_that_both_use_stays(desk: Desk, other: Timeline) -> None:
     assert desk.read("d/mine") == "m"
 
 
+def test_a_directory_that_is_made_for_mine_goes_with_the_undo(desk: Desk, other: Timeline) -> None:
+    desk.write(d__mine="m", d__theirs="t")
+    desk.save(0)
+    (desk.work / "d/mine").unlink()
+    desk.save(1)
+    (desk.work / "d/theirs").unlink()
+    (desk.work / "d").rmdir()
+    desk.save(1, other)
+    before = desk.seen()
+    desk.line.rewind("main:1", scope="mine")
+    after = desk.seen()
+    assert after.keys() == {b"d", b"d/mine"}
+    desk.line.undo()
+    assert desk.seen() == before
+    desk.line.redo()
+    assert desk.seen() == after
+
+
 def test_an_empty_directory_of_mine_goes(desk: Desk, other: Timeline) -> None:
     desk.write(a="0")
     desk.save(0)
