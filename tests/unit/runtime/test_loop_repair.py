@@ -85,6 +85,12 @@ def test_a_result_of_no_call_is_left_out() -> None:
     assert found == [asks("hi"), says("one"), says("two")]
 
 
+@pytest.mark.parametrize("id", [None, 5, ["a"], {}])
+def test_a_result_whose_id_is_no_text_is_one_of_no_call(id: Any) -> None:
+    odd = {"kind": "request", "parts": [result(id), result("a")]}
+    assert repaired([calls("a"), odd]) == [calls("a"), answers("a")]
+
+
 def test_a_result_before_everything_is_left_out() -> None:
     assert repaired([answers("a"), asks("hi"), says("done")]) == [asks("hi"), says("done")]
 

@@ -140,11 +140,13 @@ def _spare(lines: Sequence[Message]) -> _Spare:
         )
         for part in filter(_is_result, message["parts"]):
             id = part.get("tool_call_id")
+            if not isinstance(id, str):
+                continue  # calls have texts: it is a result of none
             if expected[id] > 0:
                 expected[id] -= 1
-                seen[str(id)] -= 1
-            elif seen[str(id)] > 0:
-                seen[str(id)] -= 1
+                seen[id] -= 1
+            elif seen[id] > 0:
+                seen[id] -= 1
                 spare.add(part)
     return spare
 
