@@ -274,6 +274,35 @@ def _after_interrupt_at(call: int, interrupt: type[BaseException]) -> str:
     return outcome if done == ["NEXT"] else "hangs"
 
 
+def test_an_interrupt_at_the_start_of_any_function_leaves_nobody_waiting() -> None:
+    """Also not whoever is to lead next, and is not woken yet."""
+    outcomes: list[object] = []
+    for call in range(1, 16):
+        rounds = Rounds()
+        behind: list[Future[str | None]] = []
+        run = rounds.group._run
+
+        def queue_another(
+            tickets: Tickets,
+            rounds: Rounds = rounds,
+            behind: list[Future[str | None]] = behind,
+            run: Callable[[Tickets], None] = run,
+        ) -> None:
+            if not behind:
+                behind.extend(rounds.queue("behind"))
+            run(tickets)
+
+        rounds.group._run = queue_another
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            interrupted_at_call(call, KeyboardInterrupt),
+        ):
+            rounds.group.submit("interrupted")
+        outcomes += [answer(future) for future in behind]
+    assert set(outcomes) == {"BEHIND"}
+    assert len(outcomes) > 8
+
+
 def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be() -> None:
     """As a signal handler that saves, in the middle of a save."""
     group: Group[str, str]

@@ -49,7 +49,7 @@ class Group(Generic[Item, Result]):
 
     A Ctrl-C may strike anywhere, and so may whatever a signal handler raises. Whoever it strikes
     leaves in a state from which the others go on: what is left to do for them is kept in
-    `_leader` and `_round` until it is done.
+    `_leader`, `_heir` and `_round` until it is done.
     """
 
     def __init__(self, run: Callable[[Sequence[Ticket[Item, Result]]], None]) -> None:
@@ -58,6 +58,7 @@ class Group(Generic[Item, Result]):
         self._inside: set[int] = set()  # threads, from before they take the mutex until after
         self._waiting: list[Ticket[Item, Result]] = []
         self._leader: Ticket[Item, Result] | None = None
+        self._heir: Ticket[Item, Result] | None = None  # a leader who is still to be woken
         self._round: list[Ticket[Item, Result]] = []  # who is still to be woken
         self._company = 1  # how many the last round had
 
@@ -92,7 +93,7 @@ class Group(Generic[Item, Result]):
         finally:
             # Others depend on this, so it is done however often it is interrupted.
             interrupted: BaseException | None = None
-            while self._leader is ticket or ticket in self._waiting:
+            while self._leader is ticket or self._heir is not None or ticket in self._waiting:
                 try:
                     self._hand_over(ticket)
                 except RecursionError:  # would come again and again
@@ -133,6 +134,7 @@ class Group(Generic[Item, Result]):
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
             if self._leader is ticket:
-                self._leader = self._waiting[0] if self._waiting else None
-                if self._leader is not None:
-                    self._leader.wake()
+                self._leader = self._heir = self._waiting[0] if self._waiting else None
+            if self._heir is not None:
+                self._heir.wake()
+                self._heir = None
