@@ -1,11 +1,14 @@
+import contextlib
 import fcntl
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -163,6 +166,41 @@ def test_an_interrupt_that_comes_with_the_lock_does_not_keep_it(
     assert is_free(path)
     lock.acquire(1)
     lock.close()
+
+
+def test_an_interrupt_that_comes_as_a_lock_is_given_back_does_not_keep_it(path: str) -> None:
+    lock = FileLock(path)
+    lock.acquire(1)
+    with contextlib.suppress(KeyboardInterrupt):
+        interrupted_at_first_call(lock)
+    assert is_free(path)
+    lock.close()
+
+
+def interrupted_at_first_call(lock: FileLock) -> None:
+    """Give a lock back. At the start of a function Python calls the handlers of signals."""
+
+    def interrupt(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        lock.release()
+    finally:
+        sys.settrace(before)
+
+
+def test_what_was_closed_cannot_be_given_back(path: str) -> None:
+    lock = FileLock(path)
+    lock.acquire(1)
+    lock.close()
+    other = FileLock(path)
+    other.acquire(1)  # with the number that the file of the first one had
+    lock.release()
+    assert not is_free(path)
+    other.close()
 
 
 def test_where_no_thread_can_be_had_a_lock_is_waited_for_all_the_same(

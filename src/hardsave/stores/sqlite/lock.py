@@ -11,6 +11,8 @@ import fcntl
 import os
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 
 from hardsave.errors import Unavailable
 
@@ -20,9 +22,14 @@ _POLL_SECONDS = 0.01
 class FileLock:
     """An exclusive lock on `path`. One holder at a time per instance: callers serialise."""
 
+    release: Callable[[], object]
+    """Give the lock back. No function in Python: where one begins, handlers of signals are called,
+    and Ctrl-C would leave the lock with somebody who may not write again for hours."""
+
     def __init__(self, path: str) -> None:
         self.path = path
         self._file: int | None = None
+        self.release = _nothing
 
     def acquire(self, timeout_seconds: float) -> None:
         """Take the lock, or raise `Unavailable` when the time is up."""
@@ -30,18 +37,18 @@ class FileLock:
         try:
             if not _take(file):
                 self._wait(file, timeout_seconds)
+            self.release = partial(fcntl.flock, file, fcntl.LOCK_UN)
         except BaseException:  # Ctrl-C, perhaps after it was taken
-            self.release()
+            self.release = _nothing
+            if self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
             raise
-
-    def release(self) -> None:
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def __del__(self) -> None:
         self.close()
 
     def close(self) -> None:
+        self.release = _nothing
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -72,6 +79,10 @@ class FileLock:
                 f"another process has held {self.path} for {timeout_seconds:.0f} s; "
                 "it may be stopped (see 'lsof' or 'fuser' on that file)"
             )
+
+
+def _nothing() -> None:
+    """To be called by whoever holds no lock."""
 
 
 def _opened(path: str) -> int:
