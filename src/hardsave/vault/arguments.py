@@ -2,6 +2,8 @@
 
 import os
 import re
+import types
+import typing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,12 +39,21 @@ def shaped(state: Any, wanted: Any) -> Any:
         shaped = convert(state, wanted)
     except RecursionError as error:
         raise Misuse(f"the state is nested too deep to become a {wanted!r}") from error
-    if isinstance(wanted, type) and not is_one(shaped, wanted):
+    plain = _class_of(wanted)
+    if plain is not None and not is_one(shaped, plain):
         raise Misuse(
-            f"the state is a {type(state).__name__} and does not become a {wanted.__qualname__}; "
+            f"the state is a {type(state).__name__} and does not become a {plain.__qualname__}; "
             "load it without a type to see it"
         )
     return shaped
+
+
+def _class_of(wanted: Any) -> type | None:
+    """The class that an annotation names, as `list[Message]` does; None if it names none."""
+    plain = typing.get_origin(wanted) or wanted
+    if not isinstance(plain, type) or plain in (typing.Annotated, types.UnionType):
+        return None
+    return plain
 
 
 def check_limit(limit: Any) -> None:

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import zoneinfo
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -137,6 +138,11 @@ def test_a_state_that_does_not_become_the_type_is_misuse(vault: hardsave.Vault) 
     line.save([1])
     with pytest.raises(Misuse, match="does not become a dict"):
         line.load(type=dict)
+    with pytest.raises(Misuse, match="does not become a dict"):
+        line.load(type=dict[str, int])
+    anything: list[Any] = [list[int], Sequence[int], list[int] | None, Annotated[list[int], "text"]]
+    for wanted in anything:
+        assert line.load(type=wanted) == [1]
 
 
 def test_another_users_checkpoints_cannot_be_compared(tmp_path: Path) -> None:
