@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,6 +136,28 @@ def test_a_mark_that_cannot_be_written_is_reported_and_stops_nobody(
     monkeypatch.setattr(store._mark, "write", fail)
     assert Line(store, "other").save().number == 4
     assert "mark" in caplog.text
+    store.close()
+
+
+@pytest.mark.parametrize("where", ["_mark.write", "_writer._footing.check"])
+def test_an_alarm_that_goes_off_in_a_save_is_no_failing_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Its handler raises `TimeoutError`, which is an `OSError`."""
+    store = SqliteStore(path)
+
+    def alarm(*_: object, **__: object) -> None:
+        raise TimeoutError("ten seconds are over")
+
+    *owners, name = where.split(".")
+    owner: Any = store
+    for each in owners:
+        owner = getattr(owner, each)
+    with monkeypatch.context() as struck:
+        struck.setattr(owner, name, alarm)
+        with pytest.raises(TimeoutError, match="ten seconds"):
+            Line(store, "other").save()
+    Line(store, "another").save()
     store.close()
 
 

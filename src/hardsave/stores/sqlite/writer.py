@@ -112,6 +112,8 @@ class Writer:
         except apsw.Error as error:
             self._is_doubtful = True
             raise translated(error, self.path) from error
+        except TimeoutError:  # of a signal handler: those of alarms raise it, and disks do not
+            raise
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be written: {error}") from error
         for ticket, answer in zip(tickets, done.answers, strict=True):
@@ -190,6 +192,8 @@ class Writer:
             return
         try:
             self._mark.write(number, relaxed=self._relaxed)
+        except TimeoutError:  # see above
+            raise
         except OSError:
             log(__name__).warning(
                 "the mark at %s cannot be written", self._mark.path, exc_info=True
