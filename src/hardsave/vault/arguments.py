@@ -35,6 +35,8 @@ def whole_id(id: Any, what: str = "expect is a checkpoint, a whole id or ANY_HEA
 
 
 def shaped(state: Any, wanted: Any) -> Any:
+    if isinstance(wanted, str | bytes | int | float | list | tuple | dict | set):
+        raise Misuse(f"type is a class, or an annotation like list[Message], not {wanted!r}")
     try:
         shaped = convert(state, wanted)
     except RecursionError as error:

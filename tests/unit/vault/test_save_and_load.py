@@ -310,6 +310,13 @@ def test_a_registered_class_comes_back_as_itself() -> None:
     assert line.load() == {"inner": state}
 
 
+@pytest.mark.parametrize("value", [5, "Session", ["list"], {}])
+def test_a_value_is_no_type(line: Timeline, value: Any) -> None:
+    line.save({"a": 1})
+    with pytest.raises(Misuse, match="type is a class"):
+        line.load(type=value)
+
+
 def test_a_type_that_does_not_fit_is_misuse(line: Timeline) -> None:
     line.save({"unknown": 1})
     with pytest.raises(Misuse, match="State"):
