@@ -271,3 +271,16 @@ def test_a_lone_wal_without_the_first_pages_is_said_to_hold_nothing(tmp_path: Pa
         hardsave.repair(url(path))
     assert path.with_name("store.db-wal").read_bytes() == before
     assert sorted(each.name for each in path.parent.glob("*-pages*")) == []
+
+
+def test_where_nothing_can_be_read_the_way_out_is_named_and_leads_out(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path, backup=False)
+    Line(store).save()
+    store.close()
+    path.write_bytes(b"SQLite format 3\0".ljust(8192, b"x"))
+    with pytest.raises(Corrupt, match=r"move them and .*store\.db-mark away to begin anew"):
+        hardsave.repair(url(path))
+    for name in ("store.db", "store.db-mark"):
+        path.with_name(name).rename(path.with_name(f"{name}.away"))
+    SqliteStore(path).close()

@@ -65,7 +65,7 @@ def repair(session: Session, yes: bool) -> Exit | None:
     session.out.result(
         lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [
-            f"{words.count(found.checkpoints, 'checkpoint')} are there now",
+            f"the store has {words.count(found.checkpoints, 'checkpoint')} now",
             *([f"the old files lie in {found.set_aside}"] if found.set_aside else []),
             *(f"  {words.shown(fault)}" for fault in found.faults),
         ],

@@ -19,6 +19,11 @@ from hardsave.stores.sqlite.presence import Presence
 from hardsave.stores.sqlite.salvage import Range, Salvage
 from hardsave.stores.sqlite.sifting import Sieve
 
+_NOTHING = (
+    "nothing can be read in {0} or its backup; they are left as they are. Put back a copy, or move "
+    "them and {0}-mark away to begin anew"
+)
+
 
 def repair(path: str | os.PathLike[str]) -> Report:
     """Repair the store at `path`, which nobody may have open. A sound one is left as it is."""
@@ -79,7 +84,7 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
     faults = mender.mend(damaged) + [f"{each} has lost something" for each in damaged]
     checkpoints, entries = salvage.counts()
     if not checkpoints and not entries and top:
-        raise Corrupt(f"nothing can be read in {path} or its backup; they are left as they are")
+        raise Corrupt(_NOTHING.format(path))
     lost = _lost(salvage, sources, unread, top)
     if lost:
         faults.append(f"commits between {lost[0]} and {lost[-1]} cannot be read: {len(lost)}")
@@ -110,10 +115,7 @@ def _attach(salvage: Salvage, path: str, marked: int) -> _Sources:
         names.append("raw")
         numbers["raw"] = salvage.last_number("raw", max(marked, *numbers.values(), 0))
     if not names:
-        raise Corrupt(
-            f"nothing can be read in {path} or its backup; they are left as they are. "
-            "Put back a copy"
-        )
+        raise Corrupt(_NOTHING.format(path))
     return _Sources(names, numbers)
 
 
