@@ -16,6 +16,7 @@ from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.testing.batches import Line, trace
+from tests.unit.stores.processes import Child
 
 
 @pytest.fixture
@@ -408,6 +409,45 @@ def test_what_was_acknowledged_before_a_file_was_taken_away_is_copied_afterwards
     assert ids(again) == saved
     assert again.verify() == []
     again.close()
+
+
+@pytest.mark.parametrize("is_first_to_close", [True, False])
+def test_the_index_of_a_wal_removed_under_an_open_store_costs_no_acknowledged_save(
+    worn: Path, is_first_to_close: bool
+) -> None:
+    """Whoever opens the store then makes another, and they would overwrite each other's commits."""
+    other = Child(lambda child: save_as_told(child, worn))  # before anything is open here
+    mine = SqliteStore(worn)
+    line = Line(mine, "mine")
+    for _ in range(3):
+        line.save()
+    worn.with_name("worn.db-shm").unlink()
+    other.go()
+    other.hear()
+    try:
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="-shm was removed or replaced"):
+                mine.commit(line.next())
+        if is_first_to_close:
+            mine.close()
+    finally:  # nobody waits for a child that is not told to end
+        other.go()
+        assert other.end() == 0
+    mine.close()
+    again = SqliteStore(worn)
+    assert (again.count(None, "mine"), again.count(None, "theirs")) == (3, 5)
+    again.close()
+
+
+def save_as_told(child: Child, path: Path) -> None:
+    child.wait()
+    store = SqliteStore(path)
+    line = Line(store, "theirs")
+    for _ in range(5):
+        line.save()
+    child.tell()
+    child.wait()
+    store.close()
 
 
 def test_a_wal_that_another_has_emptied_is_no_reason_to_stop(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whether a file and its WAL are still where this process left them, and as long.
+"""Whether a file, its WAL and that one's index are where this process left them, and as long.
 
 SQLite goes on with the files that it has open, wherever these have gone, and would commit to
 ones that nobody can ever open again. So every commit looks first.
@@ -17,6 +17,13 @@ class WalGone(Unavailable):
     """The WAL is not where it belongs."""
 
 
+class IndexGone(Unavailable):
+    """The memory that processes share to find their way in the WAL is not where it belongs.
+
+    Who comes later shares another one, and neither sees where in the WAL the other writes.
+    """
+
+
 class Shorter(Exception):
     """The file or its WAL is shorter than it was: room was given back, or somebody has cut it."""
 
@@ -29,6 +36,7 @@ class Footing:
         found = status_of(path)
         self._file = _identity(found)
         self._bytes = 0 if found is None else found.st_size  # when this process last looked
+        self._index = _identity(status_of(path + "-shm"))
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
         self._wal_bytes = 0  # how long it was at least, when this process last looked
 
@@ -52,6 +60,13 @@ class Footing:
                 "What was saved before has been moved into the store: close it everywhere, and "
                 "open it again"
             )
+        index = _identity(status_of(self._path + "-shm"))
+        if index is None or index != (self._index or index):
+            raise IndexGone(
+                f"{self._path}-shm was removed or replaced while it was open; nothing was saved. "
+                "Close it everywhere, and open it again"
+            )
+        self._index = index
         if file.st_size < self._bytes or found.st_size < self._wal_bytes:
             raise Shorter
         self._wal = wal
@@ -73,7 +88,7 @@ class Footing:
 
     def reopened(self, connection: apsw.Connection) -> None:
         """The connection is a new one, and so may be the WAL."""
-        self._wal = None
+        self._wal = self._index = None
         self.shortened(connection)
 
 

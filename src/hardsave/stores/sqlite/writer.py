@@ -18,7 +18,7 @@ from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.footing import Footing, Shorter, WalGone
+from hardsave.stores.sqlite.footing import Footing, IndexGone, Shorter, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index
 from hardsave.stores.sqlite.known import Known, Standing
@@ -174,6 +174,9 @@ class Writer:
             if isinstance(error, WalGone):
                 # Its last commits are only there, and it can be read for as long as it is open.
                 connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+            if isinstance(error, IndexGone):
+                # Others may have committed since: the WAL is not for this process to remove.
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             raise
         return work
 
