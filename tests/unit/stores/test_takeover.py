@@ -335,6 +335,36 @@ def test_both_damaged_in_different_places_give_one_whole_store(path: Path) -> No
         assert line.load() == ruins.state(1)
 
 
+def test_commits_that_neither_of_two_damaged_files_can_give_are_named(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hardsave.open(url(path)) as vault:
+        ids = [vault.timeline("many").save({"turn": turn}).id for turn in range(200)]
+    overwrite(path)
+    second = beside(path, "-backup")
+    place = second.read_bytes().index(bytes.fromhex(ids[60].removeprefix("chk_")))
+    flip(second, place * 8)
+    with hardsave.open(url(path)) as vault:
+        there = {each.id for each in vault.timeline("many").checkpoints(limit=500)}
+        missing = [id for id in ids if id not in there]
+        assert ids[60] in missing
+        assert len(there) + len(missing) == 200
+    assert [entry["lost"] for entry in told(path)] == [len(missing)]
+    assert f"commits {COMMITS + 1 + ids.index(missing[0])} to " in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ([], "no commit is lost"),
+        ([7, 8, 9], "commits 7 to 9 are lost"),
+        ([2, 3, 9], "3 commits between 2 and 9 are lost"),
+    ],
+)
+def test_no_more_is_said_to_be_lost_than_is(lost: list[int], said: str) -> None:
+    assert takeover.loss(lost, is_certain=True) == said
+
+
 def is_right(line: hardsave.Timeline, number: int) -> bool:
     try:
         found = line.load(f"main:{number}")

@@ -145,10 +145,8 @@ def _lost(
 ) -> list[int]:
     """Commits that were there once: past the end of every source, or on a page that is gone."""
     reached = max(sources.numbers.values())
-    there = salvage.numbers(0, top)
-    ranges = unread["checkpoints"] + unread["log"] + unread["ledger"]
-    gone = {n for low, high in ranges for n in range(low, min(high, top) + 1)}
-    return sorted((gone | set(range(reached + 1, top + 1))) - there - {0})
+    behind = set(range(reached + 1, top + 1)) - salvage.numbers(reached, top)
+    return sorted(behind.union(salvage.gone(unread, top)))
 
 
 def _has_header(path: str) -> bool:

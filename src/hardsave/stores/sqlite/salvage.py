@@ -253,6 +253,12 @@ class Salvage:
         )
         return {row[0] for row in self.connection.execute(sql, (after + 1, upto))}
 
+    def gone(self, unread: dict[str, list[Range]], upto: int) -> list[int]:
+        """Commits on pages that could not be read, and that no other source had."""
+        ranges = [span for table in _EVENTS for span in unread[table]]
+        numbers = {n for low, high in ranges for n in range(max(low, 1), min(high, upto) + 1)}
+        return sorted(numbers - self.numbers(0, upto)) if numbers else []
+
     def counts(self) -> tuple[int, int]:
         """How many checkpoints and how many entries of log and ledger there are."""
         return (

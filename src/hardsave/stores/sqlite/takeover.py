@@ -132,7 +132,8 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     notes = mender.mend(() if is_whole else damaged)
     if not is_whole:
         notes += [f"{each} has lost something" for each in damaged if each.number <= plan.upto]
-    lost = sorted(set(range(plan.upto + 1, plan.top + 1)) - salvage.numbers(plan.upto, plan.top))
+    behind = set(range(plan.upto + 1, plan.top + 1)) - salvage.numbers(plan.upto, plan.top)
+    lost = salvage.gone(unread, plan.upto) + sorted(behind)
     if lost:
         _refuse_to_lose_what_is_there(salvage, path, wrong, lost)
     if not known.is_mark_current:
@@ -206,5 +207,9 @@ def _report(path: str, what: str, known: Witnesses, lost: list[int], notes: list
 def loss(lost: list[int], *, is_certain: bool) -> str:
     """What is gone, and no more than is known about it."""
     if lost:
-        return f"commits {lost[0]} to {lost[-1]} are lost" + ("" if is_certain else " at least")
+        is_a_row = len(lost) == lost[-1] - lost[0] + 1
+        which = (
+            f"commits {lost[0]} to" if is_a_row else f"{len(lost)} commits between {lost[0]} and"
+        )
+        return f"{which} {lost[-1]} are lost" + ("" if is_certain else " at least")
     return "no commit is lost" if is_certain else "no commit is known to be lost"
