@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from bench import turns
+from bench import report, turns
 from bench.machine import check
 from bench.peers import THREAD, open_saver
 from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
-from bench.store_file import url
+from bench.store_file import room, url
 from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.levels import Out
@@ -56,6 +56,34 @@ def load(setting: Setting) -> list[Row]:
     return _against_get(count, [median(found[1:]) for found in warm], "", WARM) + _against_get(
         count, list(map(median, cold)), ", just opened", COLD
     )
+
+
+def compacted(setting: Setting) -> list[Row]:
+    """The same store once it was compacted: no section after this one may want it as it was."""
+    session = setting.session
+    path, payload = session.path(turns.SAVE), session.conversation.size
+    saver = open_saver(session.path(turns.OBJECTS))
+    with hardsave.open(url(path)) as vault:
+        vault.compact()
+        line = vault.timeline("main")
+        ours, theirs = in_turns(
+            setting.choose(40, 10),
+            lambda: timed(line.load)[0],
+            lambda: timed(lambda: saver.get_tuple(THREAD))[0],
+        )
+        whole = room(path).whole
+    saver.conn.close()
+    size = Row(
+        "disk / payload, compacted",
+        ours=report.size(whole),
+        other=f"{report.size(payload)} payload",
+        value=whole / payload,
+        target=at_most(1.05),
+    )
+    count = 2 * session.conversation.turns
+    figure = f"load {count:,} messages, compacted, against get_tuple, {turns.OBJECTS}"
+    seconds = median(ours[1:]), median(theirs[1:])
+    return [size, ratio(figure, *seconds, at_least(4), note=WARM)]
 
 
 def _against_get(count: int, seconds: list[float], how: str, note: str) -> list[Row]:

@@ -15,6 +15,7 @@ SECTIONS: dict[str, Section] = {
     "append": writing.append,
     "load": reading.load,
     "list": reading.listing,
+    "compact": reading.compacted,
     "page": reading.page,
     "threads": crowd.threads,
     "processes": crowd.processes,
