@@ -23,6 +23,7 @@ from hardsave.stores.sqlite.merge import (
     ENOUGH_BYTES,
     ENOUGH_PACKS,
     FEW_PACKS,
+    MANY_PACKS,
     QUIET_SECONDS,
     SINGLE_BYTES,
     SMALL_BYTES,
@@ -179,13 +180,13 @@ class NeverQuiet:
         return 0.0
 
 
-def test_saves_without_a_pause_are_left_in_peace_until_enough_have_come_together(
+def test_saves_without_a_pause_are_left_in_peace_until_many_have_come_together(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge, "time", NeverQuiet)
-    stored = saved(store, ENOUGH_PACKS - 1, "turn")
+    stored = saved(store, MANY_PACKS - 1, "turn")
     time.sleep(5 * QUIET_SECONDS)
-    assert count_packs(store) == ENOUGH_PACKS - 1
+    assert count_packs(store) == MANY_PACKS - 1
     stored |= saved(store, 1, "last")
     assert eventually(lambda: count_packs(store) == 1)
     assert is_complete(store, stored)

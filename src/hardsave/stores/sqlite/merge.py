@@ -10,7 +10,7 @@ first pack at or above the id that is known for it: so nothing that was known be
 and an id that was given out never comes to mean something else.
 
 Whoever saves without a pause is not to share the processor with that: what is due waits for a quiet
-moment, or until so many packs have come together that they can be merged at once.
+moment, or until twice as many packs have come together.
 """
 
 import threading
@@ -32,6 +32,7 @@ from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
 
 FEW_PACKS = 8  # of single saves; more would make the file grow in leaps
+MANY_PACKS = 2 * FEW_PACKS  # do not wait for a quiet moment any more
 SINGLE_BYTES = 8 * 1024  # a pack at least this large is not gathered
 ENOUGH_PACKS = 32
 SMALL_BYTES = 64 * 1024  # a pack at least this large is left as it is
@@ -143,7 +144,7 @@ class Merger:
 
     def turn(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
         """Merge what is due, in a quiet moment; the connection for the next time."""
-        while self._waiting < ENOUGH_PACKS:
+        while self._waiting < MANY_PACKS:
             left = self._saved_at + QUIET_SECONDS - time.monotonic()
             if left <= 0 or self._hurry.wait(left):
                 break
