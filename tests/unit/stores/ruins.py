@@ -1,11 +1,17 @@
-"""Stores with a history that is known, and ways to ruin their files."""
+"""Stores with a history that is known, and ways to ruin their files.
+
+Their packs stay as they were saved: when they are merged depends on the moment, and with it on
+which pages they lie.
+"""
 
 import os
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import hardsave
+from hardsave.stores.sqlite.merge import Merger
 from tests.unit.stores.processes import fresh
 
 SAVES = 40
@@ -22,7 +28,7 @@ def state(number: int) -> dict[str, Any]:
 
 def built(path: Path) -> Path:
     """A closed store, copied in full: SAVES on `main`, and a fork of it."""
-    with hardsave.open(url(path)) as vault:
+    with mock.patch.object(Merger, "_count"), hardsave.open(url(path)) as vault:
         _fill(vault, 1, SAVES)
         vault.timeline("main").fork("@~10", name="fork").save({"other": "way"})
     return path
@@ -41,8 +47,10 @@ from pathlib import Path
 from unittest import mock
 import hardsave
 from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.merge import Merger
 from tests.unit.stores import ruins
 mock.patch.object(Copier, "saw").start()
+mock.patch.object(Merger, "_count").start()
 vault = hardsave.open(ruins.url(Path(sys.argv[1])))
 ruins._fill(vault, {SAVES + 1}, {SAVES + LATER})
 os._exit(0)

@@ -14,7 +14,9 @@ import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.footing import Footing
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.merge import Merger
 from hardsave.testing.batches import Line, trace
 from tests.unit.stores.processes import Child
 
@@ -261,6 +263,7 @@ def test_a_wal_that_is_cut_under_an_open_store_is_noticed_before_anything_is_los
 ) -> None:
     """SQLite would write behind the gap, and copy zeros over the main file in the end."""
     monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
+    monkeypatch.setattr(Merger, "_count", lambda *_: None)  # so that nobody writes in that moment
     path = tmp_path / "store.db"
     store = SqliteStore(path)
     line = Line(store)
@@ -327,8 +330,9 @@ def test_a_store_that_is_cut_while_open_acknowledges_nothing(
 
 
 def test_a_store_that_was_cut_is_noticed_although_its_wal_goes_on_behind_the_cut(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Merger, "_count", lambda *_: None)  # would write old pages into the WAL
     path = tmp_path / "store.db"
     with hardsave.open(f"sqlite:///{path}") as vault:
         for turn in range(100):
@@ -468,3 +472,25 @@ def test_a_wal_that_another_has_emptied_is_no_reason_to_stop(tmp_path: Path) -> 
     again = SqliteStore(path)
     assert len(again.saved(None, 0, 50)) == 33  # 30, and 3 after it was emptied
     again.close()
+
+
+def test_a_wal_that_is_cut_while_a_commit_returns_is_found_out_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    line = Line(store)
+    line.save()
+    committed = Footing.committed
+
+    def cut_first(footing: Footing) -> None:
+        cut_wal(path, 0)
+        committed(footing)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Footing, "committed", cut_first)
+        line.save()
+    with pytest.raises(Corrupt, match="was cut"):
+        store.commit(line.next())
+    store.close()

@@ -70,10 +70,13 @@ class Footing:
         if file.st_size < self._bytes or found.st_size < self._wal_bytes:
             raise Shorter
         self._wal = wal
+        self._bytes, self._wal_bytes = file.st_size, found.st_size
 
     def committed(self) -> None:
-        self._bytes = _bytes(self._path)
-        self._wal_bytes = wal_bytes(self._path)
+        """As long as they are now, but not shorter than they were before: who has cut them in this
+        very moment is found out at the next look."""
+        self._bytes = max(self._bytes, _bytes(self._path))
+        self._wal_bytes = max(self._wal_bytes, wal_bytes(self._path))
 
     def shortened(self, connection: apsw.Connection) -> None:
         """Accept files that gave room back as they should; one that was cut is `Corrupt`."""
