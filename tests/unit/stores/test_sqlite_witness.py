@@ -21,6 +21,12 @@ from hardsave.testing.batches import Line, trace
 from tests.unit.stores.processes import Child
 
 
+@pytest.fixture(autouse=True)
+def unmerged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody merges packs, and so reads or writes, in the moment in which a file is cut."""
+    monkeypatch.setattr(Merger, "_count", lambda *_: None)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A closed store with three commits, and without a backup that would take over."""
@@ -263,7 +269,6 @@ def test_a_wal_that_is_cut_under_an_open_store_is_noticed_before_anything_is_los
 ) -> None:
     """SQLite would write behind the gap, and copy zeros over the main file in the end."""
     monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
-    monkeypatch.setattr(Merger, "_count", lambda *_: None)  # so that nobody writes in that moment
     path = tmp_path / "store.db"
     store = SqliteStore(path)
     line = Line(store)
@@ -330,9 +335,8 @@ def test_a_store_that_is_cut_while_open_acknowledges_nothing(
 
 
 def test_a_store_that_was_cut_is_noticed_although_its_wal_goes_on_behind_the_cut(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Merger, "_count", lambda *_: None)  # would write old pages into the WAL
     path = tmp_path / "store.db"
     with hardsave.open(f"sqlite:///{path}") as vault:
         for turn in range(100):
