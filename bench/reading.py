@@ -8,6 +8,7 @@ from typing import Any
 import hardsave
 from bench import report, turns
 from bench.machine import check
+from bench.payload import Conversation
 from bench.peers import THREAD, open_saver
 from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
@@ -61,7 +62,7 @@ def load(setting: Setting) -> list[Row]:
 def compacted(setting: Setting) -> list[Row]:
     """The same store once it was compacted: no section after this one may want it as it was."""
     session = setting.session
-    path, payload = session.path(turns.SAVE), session.conversation.size
+    path = session.path(turns.SAVE)
     saver = open_saver(session.path(turns.OBJECTS))
     with hardsave.open(url(path)) as vault:
         vault.compact()
@@ -73,17 +74,37 @@ def compacted(setting: Setting) -> list[Row]:
         )
         whole = room(path).whole
     saver.conn.close()
-    size = Row(
-        "disk / payload, compacted",
-        ours=report.size(whole),
-        other=f"{report.size(payload)} payload",
-        value=whole / payload,
-        target=at_most(1.05),
-    )
+    sizes = [
+        _size("disk / payload, compacted", whole, session.conversation.size, at_most(1.05)),
+        _four_times_as_long(setting),
+    ]
     count = 2 * session.conversation.turns
     figure = f"load {count:,} messages, compacted, against get_tuple, {turns.OBJECTS}"
     seconds = median(ours[1:]), median(theirs[1:])
-    return [size, ratio(figure, *seconds, at_least(4), note=WARM)]
+    return [*sizes, ratio(figure, *seconds, at_least(4), note=WARM)]
+
+
+def _four_times_as_long(setting: Setting) -> Row:
+    conversation = Conversation(4 * setting.turns)
+    path = setting.place / "compacted-long.db"
+    with hardsave.open(url(path), durability="process") as vault:
+        line = vault.timeline("main")
+        for turn in range(1, conversation.turns + 1):
+            line.append(conversation.delta(turn))
+        vault.compact()
+        whole = room(path).whole
+    figure = f"disk / payload, {conversation.turns:,} turns, compacted"
+    return _size(figure, whole, conversation.size, None)
+
+
+def _size(figure: str, whole: int, payload: int, target: report.Target | None) -> Row:
+    return Row(
+        figure,
+        ours=report.size(whole),
+        other=f"{report.size(payload)} payload",
+        value=whole / payload,
+        target=target,
+    )
 
 
 def _against_get(count: int, seconds: list[float], how: str, note: str) -> list[Row]:
