@@ -10,6 +10,7 @@ import pytest
 from hardsave.cli.demo import agent_server, files, job
 from hardsave.cli.demo.scenes import SCENES
 from hardsave.cli.main import main
+from hardsave.config import file
 from hardsave.tasks import settings
 from tests.docs.pages import DOCS, blocks
 
@@ -104,4 +105,4 @@ with hardsave.open("sqlite:///{tmp_path}/store.db") as vault:
 
 def test_the_settings_of_the_page_are_understood() -> None:
     (text,) = blocks(DOCS / "howto" / "tasks.md", "yaml")
-    assert settings.of_text(text, "tasks.md").max_attempts == 5
+    assert settings.combined([file.read(text, "tasks.md")]).max_attempts == 5

@@ -15,9 +15,8 @@ _open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
 class Life:
     """A process that is there when this is made. Its number may be given to another later."""
 
-    def __init__(self, pid: int, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._sleep = sleep
         self._started = started(pid)
         self._descriptor: int | None = None
         # An older kernel, another system, or it is gone: then it is asked for.
@@ -32,7 +31,7 @@ class Life:
             os.close(self._descriptor)
             return
         while self.is_there():
-            self._sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def is_there(self) -> bool:
         return is_there(self._pid) and started(self._pid) in (self._started, UNKNOWN)

@@ -33,7 +33,6 @@ class Retry:
 
 
 DEFAULT = Retry()
-AT_ONCE = Retry(first_seconds=0.0, max_seconds=0.0)
 ALWAYS_FINAL = (LeaseLost, Misuse, StepUnknown)  # the same call would fail in the same way
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hardsave import config
-from hardsave.config.file import Found, read
+from hardsave.config.file import Found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,3 @@ def combined(files: Iterable[Found]) -> TaskSettings:
 
 
 _NAMES = TaskSettings.__dataclass_fields__.keys()
-
-
-def of_text(data: bytes | str, name: str) -> TaskSettings:
-    """The settings of one file's content."""
-    return combined([read(data, name)])

@@ -7,7 +7,7 @@ removes them as any other ref.
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,13 +90,7 @@ def pinned(root: Path) -> set[str]:
     return {os.fsdecode(ref).removeprefix(PINS).partition("/")[0] for ref in refs}
 
 
-def unpin(
-    root: Path,
-    id: str,
-    *,
-    attempts: int = ATTEMPTS,
-    sleep: Callable[[float], None] = time.sleep,
-) -> int:
+def unpin(root: Path, id: str) -> int:
     """Remove the pins of a safety checkpoint that is no more. How many there were.
 
     `git gc` takes what nothing else holds, in its own time. May be repeated.
@@ -105,7 +99,7 @@ def unpin(
     below = os.fsencode(f"{PINS}{id}/")
     with repository(root) as directory:
         try:
-            return _unpin(directory, below, id, Waiting(attempts, sleep))
+            return _unpin(directory, below, id, Waiting(ATTEMPTS, time.sleep))
         except OSError as error:
             raise Unavailable(
                 f"the pins {os.fsdecode(below)!r} could not all be removed: {error}; see to it, "

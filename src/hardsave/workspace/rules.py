@@ -26,13 +26,12 @@ class DirectoryRules:
         make: Callable[[Sequence[bytes]], Rules],
         *,
         inside_ignored: bool = False,
-        expected: bytes = b"",
     ) -> None:
         self._make = make
         self._made: Rules | None = None
         self.inside_ignored = inside_ignored
         self.sources: Sequence[bytes] = IGNORE_FILES  # those that are there, once it is listed
-        self.expected = expected  # the key that was taken from the cache, if one was
+        self.expected = b""  # the key that was taken from the cache, if one was
 
     def made(self) -> Rules:
         if self._made is None:

@@ -7,7 +7,7 @@ import pytest
 from hardsave.errors import Corrupt, Misuse
 from hardsave.runtime.loop import conversation as conversations
 from hardsave.runtime.loop import journal
-from hardsave.runtime.loop.conversation import Conversation, from_state, next_of, to_state
+from hardsave.runtime.loop.conversation import Conversation, from_state, next_of
 from hardsave.runtime.loop.journal import Noted, decide, policy_for
 from hardsave.tasks.steps import POLICIES
 
@@ -21,6 +21,11 @@ CALL = {
 
 def noted(state: Any, value: Any = None) -> Noted:
     return Noted("pay", state, "2026-01-01T00:00:00+00:00", value)
+
+
+def saved(conversation: Conversation) -> dict[str, Any]:
+    """The state that a record saves of it."""
+    return {"messages": conversation.messages, **conversations.without_messages(conversation)}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -81,16 +86,18 @@ def test_a_conversation_comes_back_as_it_was() -> None:
         run="r",
         status="failed",
         prompt=["one", "two"],
+        begun_with="one",
         messages=[REQUEST, CALL],
         calls={"a": noted("began")},
         turn=3,
         usage={"requests": 3},
         model="m",
+        asked="provider:m",
         output=[1],
         error="E",
         data={"job": 1},
     )
-    assert from_state(to_state(full), "line") == full
+    assert from_state(saved(full), "line") == full
 
 
 def test_nothing_but_the_messages_is_a_list_that_would_grow_when_appended() -> None:
@@ -107,7 +114,7 @@ def test_something_else_is_not_taken_for_a_conversation(state: Any) -> None:
 
 
 def test_another_format_is_refused_and_named() -> None:
-    state = {**to_state(Conversation(run="r")), "format": 2}
+    state = {**saved(Conversation(run="r")), "format": 2}
     with pytest.raises(Misuse, match="format 2"):
         from_state(state, "line")
 

@@ -12,7 +12,6 @@ from hardsave.config.file import MAX_BYTES
 from hardsave.errors import Misuse
 from hardsave.tasks import settings
 from hardsave.tasks.settings import DEFAULT, TaskSettings, combined
-from hardsave.tasks.settings import of_text as read
 
 CODE_AGENT = """
 server:
@@ -22,6 +21,11 @@ server:
     max_task_attempts: 7
     keep_completed_tasks: 20
 """
+
+
+def read(text: str | bytes, name: str) -> TaskSettings:
+    """The settings of one file's content."""
+    return combined([file.read(text, name)])
 
 
 def test_an_empty_file_changes_nothing() -> None:

@@ -8,7 +8,6 @@ also when nothing is left but one of the two places.
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -148,7 +147,3 @@ def verdict(answer: Any) -> bool | str:
         word = answer.strip().lower()
         return word in _YES or (False if word in _NO else answer)
     return answer is True
-
-
-def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

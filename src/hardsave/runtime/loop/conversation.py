@@ -47,11 +47,6 @@ class Conversation:
     """The caller's own."""
 
 
-def to_state(conversation: Conversation) -> dict[str, Any]:
-    """As it is saved."""
-    return {"messages": conversation.messages, **without_messages(conversation)}
-
-
 def without_messages(conversation: Conversation) -> dict[str, Any]:
     """All but the messages. No value is a list, for those would grow when they are appended."""
     return {

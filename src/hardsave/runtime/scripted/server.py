@@ -16,6 +16,7 @@ from hardsave.runtime.scripted.script import Fault, Reply, Script, Silence, Stal
 
 _WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (openai, responses, anthropic)}
 _LOOK_SECONDS = 0.05
+_PATIENCE_SECONDS = 30.0
 
 
 class Request(NamedTuple):
@@ -76,20 +77,20 @@ class ScriptedModel:
         with self._mutex:
             return list(self._requests)
 
-    def wait_for_stalls(self, count: int, *, timeout_seconds: float = 30.0) -> bool:
+    def wait_for_stalls(self, count: int, *, timeout_seconds: float = _PATIENCE_SECONDS) -> bool:
         """Wait until so many requests hang in `Stall` or `Silence`; whether they do."""
         with self._mutex:
             return self._mutex.wait_for(lambda: self._stalled >= count, timeout_seconds)
 
-    def settled(self, *, timeout_seconds: float = 30.0) -> list[Request]:
+    def settled(self) -> list[Request]:
         """Everything that was asked by clients that are gone: what they had sent when they were
         killed is read first, however late that is. Whoever hangs in a stall has been heard."""
-        last = http.client.HTTPConnection("127.0.0.1", self._server.server_port, timeout_seconds)
+        last = http.client.HTTPConnection("127.0.0.1", self._server.server_port, _PATIENCE_SECONDS)
         with contextlib.closing(last):
             last.request("GET", "/")  # once it is answered, all who came before have been let in
             last.getresponse().read()
         with self._mutex:
-            quiet = self._mutex.wait_for(lambda: self._talks <= self._stalled, timeout_seconds)
+            quiet = self._mutex.wait_for(lambda: self._talks <= self._stalled, _PATIENCE_SECONDS)
         if not quiet:
             raise TimeoutError("somebody is still being answered")
         return self.requests

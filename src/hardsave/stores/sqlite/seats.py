@@ -98,9 +98,9 @@ def of_store(store: str) -> dict[str, Sitter]:
     return {path: who for path in seats if (who := sitter(path)) is not None}
 
 
-def dismiss(store: str, *, seconds: float = _LEAVING_SECONDS) -> None:
+def dismiss(store: str) -> None:
     """Ask the guests of a store to leave, and wait until they have, within reason."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + _LEAVING_SECONDS
     for path in of_store(store):
         dismiss_from(path, seconds=max(end - time.monotonic(), 0))
 
