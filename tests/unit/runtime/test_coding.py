@@ -225,6 +225,24 @@ def test_a_command_where_no_directory_is_is_told_the_model(root: Path) -> None:
     assert "the command cannot be run: No such file or directory" in repr(outcome.messages)
 
 
+@pytest.mark.parametrize(
+    ("options", "command", "told"),
+    [
+        ({"env": {"COLOUR": "blue"}}, "echo $COLOUR", "blue\\n\\n[exit code 0]"),
+        ({"output_bytes": 10}, "echo 0123456789abcdefghijklmnopqrstuvwxyz", "bytes left out"),
+        ({"timeout_seconds": 0.1}, "sleep 60", "stopped after 0.1 seconds"),
+    ],
+)
+def test_the_options_of_the_tools_reach_the_shell(
+    root: Path, options: dict[str, Any], command: str, told: str
+) -> None:
+    model = _asking("shell", {"command": command})
+    agent = Agent(FunctionModel(model), toolsets=[coding_tools(root, **options)])
+    with hardsave.open("memory://") as vault:
+        outcome = loop.run_sync(agent, "hi", line=vault.timeline("job"))
+    assert told in repr(outcome.messages)
+
+
 def test_a_command_reads_nothing(root: Path) -> None:
     assert run("cat; echo $0 $#", root).head == b"/bin/sh 0\n"
 

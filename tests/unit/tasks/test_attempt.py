@@ -317,6 +317,14 @@ def test_an_unknown_step_fails_the_task_under_fail(room: Room) -> None:
         attempt.step("pay", lambda: effects("paid"), unknown="fail")
 
 
+def test_a_policy_for_all_steps_of_an_attempt_holds_where_a_step_names_none(room: Room) -> None:
+    effects = Counter()
+    begun(room, effects, "fail")
+    with pytest.raises(StepUnknown), room.tasks.attempt("t1", unknown="fail") as attempt:
+        attempt.step("pay", lambda: effects("paid"))
+    assert effects.calls == ["paid"]
+
+
 @pytest.mark.parametrize(("settled", "calls"), [("retry", 2), ("skip", 1)])
 def test_a_person_settles_what_is_unknown(room: Room, settled: Any, calls: int) -> None:
     effects = Counter()

@@ -245,6 +245,13 @@ def test_caps_leave_out_and_say_so(desk: Desk) -> None:
     assert names(again) == ["large", "small"]
 
 
+def test_a_cap_on_the_whole_leaves_out_and_says_so(desk: Desk) -> None:
+    desk.write(one="x" * 60, two="x" * 60)
+    saved = desk.vault.workspace(desk.work, max_total_bytes=100).snapshot()
+    assert len(names(saved)) == 1
+    assert ["cap" in why for _, why in saved.not_captured] == [True]
+
+
 def test_the_stores_own_files_are_never_captured(tmp_path: Path) -> None:
     with hardsave.open(f"sqlite:///{tmp_path}/kept/store.db") as vault:
         put(tmp_path, "a.txt", "one")

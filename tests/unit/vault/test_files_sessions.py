@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,17 @@ def test_mine_leaves_the_others_files_byte_for_byte(desk: Desk, other: Timeline)
     assert all("'other'" in each.reason for each in done.files.kept)
     assert desk.line.load() == {"turn": 0}
     assert other.load() == {"turn": 2}
+
+
+@pytest.mark.parametrize(("scope", "left"), [("mine", "2"), ("everyone", "0")])
+def test_a_restore_has_the_same_scopes(desk: Desk, other: Timeline, scope: Any, left: str) -> None:
+    start = interleaved(desk, other)
+    desk.write(mine="3")
+    desk.save(3)  # so that this timeline is the last that saved here
+    workspace = desk.vault.workspace(desk.work)
+    assert isinstance(refusal(workspace.restore, start), Conflict)
+    workspace.restore(start, scope=scope)
+    assert (desk.read("mine"), desk.read("theirs")) == ("0", left)
 
 
 def test_everyone_takes_all_of_it_back(desk: Desk, other: Timeline) -> None:

@@ -64,6 +64,18 @@ def test_a_stopped_rebase_comes_back_and_undo_and_redo_walk_over_it(
     clean(repository.root)
 
 
+def test_a_restore_with_git_takes_the_repository_back(
+    repository: Repository, vault: hardsave.Vault, line: hardsave.Timeline
+) -> None:
+    stopped(repository)
+    target, then = line.save({"n": 1}, workspace=repository.root), answers(repository)
+    elsewhere(repository)
+    done = vault.workspace(repository.root).restore(target.id, git=True)
+    assert done.files is not None
+    assert done.files.git is not None
+    assert answers(repository) == then
+
+
 def test_without_git_only_files_come_back(repository: Repository, line: hardsave.Timeline) -> None:
     target = line.save({"n": 1}, workspace=repository.root)
     repository.commit("a", "later\n")
