@@ -104,7 +104,7 @@ def test_a_store_of_one_project_is_all_its_own_also_once_it_was_moved(
 def test_log_undo_and_status_are_about_this_project(run: Run, theirs: Path) -> None:
     run("rewind", "ours:1", "--yes")
     run("-C", str(theirs), "rewind", "theirs:2", "--yes")
-    assert all(each["timeline"] == "ours" for each in run("log", "--json").data)
+    assert [each["timeline"] for each in run("log", "--json").data] == ["ours"] * 3
     assert run("status", "--json").data["timeline"] == "ours"
     assert run("undo", "--json").data["timeline"] == "ours"
     with hardsave.open() as vault:

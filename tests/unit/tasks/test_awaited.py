@@ -266,8 +266,10 @@ def test_a_stop_hands_back_in_time_though_every_thread_waits_for_the_store(
 def test_a_cancelled_step_is_unknown(tmp_path: Path) -> None:
     async def body(tasks: awaited.Tasks) -> None:
         await tasks.add("t1")
+        begun = asyncio.Event()
 
         async def pay() -> None:
+            begun.set()
             await asyncio.sleep(60)
 
         async def work() -> None:
@@ -275,7 +277,7 @@ def test_a_cancelled_step_is_unknown(tmp_path: Path) -> None:
                 await attempt.step("pay", pay, unknown="fail")
 
         running = asyncio.create_task(work())
-        await asyncio.sleep(0.2)
+        await asyncio.wait_for(begun.wait(), 20)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -315,6 +317,12 @@ def test_signals_stop_cleanly_and_are_given_back(number: signal.Signals) -> None
 
     async def body(tasks: awaited.Tasks) -> None:
         loop = asyncio.get_running_loop()
+        heard = asyncio.Event()
+
+        def hear(what: str) -> None:
+            told.append(what)
+            heard.set()
+
         before = signal.getsignal(number)
         await tasks.add("t1")
 
@@ -327,10 +335,10 @@ def test_signals_stop_cleanly_and_are_given_back(number: signal.Signals) -> None
             await asyncio.wait_for(runner.run(handler), 20)
             assert signal.getsignal(number) == before
             assert (await tasks.get("t1")).result == "ended"
-            loop.add_signal_handler(number, told.append, "its own")
+            loop.add_signal_handler(number, hear, "its own")
             await asyncio.wait_for(runner.run(handler, until_idle=True), 20)
             os.kill(os.getpid(), number)
-            await asyncio.sleep(0.1)
+            await asyncio.wait_for(heard.wait(), 20)
         loop.remove_signal_handler(number)
 
     run(body)
