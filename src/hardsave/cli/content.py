@@ -46,19 +46,36 @@ def files_of(
     assert one.snapshot is not None
     limit = None if full else draw.LISTED
     if before is None:
-        count = sum(1 for each in one.snapshot.files() if each.kind != "directory")
-        yield draw.line((words.count(count, "file"), "name"), ", the first that were captured")
+        yield from _first_files(one.snapshot, full=full)
     else:
-        found = difference(before, one.snapshot)
-        yield draw.line((_changed(found), "name"))
-        listed = changes.signed(found)
-        for sign, path in listed[:limit]:
-            lines = changes.stat(unified(before, one.snapshot, path))
-            start = (f"  {sign} ", draw.SIGNS[sign])
-            yield draw.line(start, words.shown(path), "  ", draw.tally(lines))
-        if limit is not None and len(listed) > limit:
-            yield draw.line((f"    and {len(listed) - limit:,} more; --full lists all", "quiet"))
+        yield from _changed_files(before, one.snapshot, limit)
     yield from draw.not_captured(one.not_captured, limit=limit)
+
+
+def _first_files(files: Snapshot, *, full: bool) -> "Iterator[RenderableType]":
+    """How many there are, and their paths if all are asked for."""
+    from hardsave.cli import draw
+
+    paths = [each.path for each in files.files() if each.kind != "directory"]
+    yield draw.line((words.count(len(paths), "file"), "name"), ", the first that were captured")
+    for path in paths if full else ():
+        yield draw.line(("  + ", draw.SIGNS["+"]), words.shown(path))
+
+
+def _changed_files(
+    before: Snapshot, after: Snapshot, limit: int | None
+) -> "Iterator[RenderableType]":
+    from hardsave.cli import draw
+
+    found = difference(before, after)
+    yield draw.line((_changed(found), "name"))
+    listed = changes.signed(found)
+    for sign, path in listed[:limit]:
+        lines = changes.stat(unified(before, after, path))
+        start = (f"  {sign} ", draw.SIGNS[sign])
+        yield draw.line(start, words.shown(path), "  ", draw.tally(lines))
+    if limit is not None and len(listed) > limit:
+        yield draw.line((f"    and {len(listed) - limit:,} more; --full lists all", "quiet"))
 
 
 def _changed(found: FileDiff) -> str:

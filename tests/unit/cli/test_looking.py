@@ -44,6 +44,18 @@ def test_log_narrows_and_says_if_nothing_is_left(run: Run, session_1: Path) -> N
     assert run("log", "--until", "1h", "--json").data == []
 
 
+def test_show_lists_the_paths_of_a_first_checkpoint_if_all_are_asked_for(
+    run: Run, project: Path
+) -> None:
+    for name in ("b.txt", "sub/a.txt"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("one\n")
+    run("save")
+    assert "b.txt" not in run("show", "@").out
+    lines = run("show", "@", "--full").out.splitlines()
+    assert lines[-2:] == ["  + b.txt", "  + sub/a.txt"]
+
+
 def test_log_counts_what_was_not_captured(run: Run, project: Path) -> None:
     (project / ".env").write_text("KEY=1\n")
     assert "! .env" in run("save").out
