@@ -30,14 +30,14 @@ def loaded(where: str | None) -> dict[str, Any]:
     if not place or not name.isidentifier():
         raise Misuse(f"--agents is FILE.py:NAME or MODULE:NAME, not {where!r}")
     if place.endswith(".py") and not Path(place).is_file():
-        raise NotFound(f"there is no file {place!r}")
+        raise NotFound(f"there is no file {place!r}; --agents is FILE.py:NAME or MODULE:NAME")
     try:
         with _found_in(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()):
             found = _names(place).get(name)
     except Exception as error:
         raise Misuse(f"{place} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, Mapping):
-        raise Misuse(f"{where!r} is no dict of agents")
+        raise Misuse(f"{where!r} is no dict of agents; write {name} = {{'default': …}} in {place}")
     return dict(found)
 
 

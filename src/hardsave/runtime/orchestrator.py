@@ -55,7 +55,9 @@ class Orchestrator:
 
     def add(self, agent: StandardAgent) -> None:
         if agent.agent_id in self._agents:
-            raise Misuse(f"there is an agent {agent.agent_id!r} already")
+            raise Misuse(
+                f"there is an agent {agent.agent_id!r} already; give this one another agent_id"
+            )
         self._agents[agent.agent_id] = agent
         if self._keeper is not None and agent.checkpoint_manager is None:
             agent.checkpoint_manager = self._keeper
@@ -68,7 +70,8 @@ class Orchestrator:
 
     def agent(self, agent_id: str) -> StandardAgent:
         if agent_id not in self._agents:
-            raise NotFound(f"there is no agent {agent_id!r}")
+            known = ", ".join(map(repr, self._agents)) or "none"
+            raise NotFound(f"there is no agent {agent_id!r} (there are: {known})")
         return self._agents[agent_id]
 
     async def send(self, agent_id: str, msg: Message | str) -> Message:

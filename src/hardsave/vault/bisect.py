@@ -152,7 +152,10 @@ def path_between(
         )
     for end in (good, bad):
         if end.snapshot is None:
-            raise NotFound(f"checkpoint {to_text(end.id)} was saved without files")
+            raise NotFound(
+                f"checkpoint {to_text(end.id)} was saved without files; "
+                "choose one that has a snapshot"
+            )
     return [record for record in reversed(found) if record.snapshot is not None]
 
 

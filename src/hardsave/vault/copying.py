@@ -30,7 +30,10 @@ def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit)
     goes at once.
     """
     if source.snapshot is None:
-        raise NotFound(f"checkpoint {to_text(source.id)} was saved without files")
+        raise NotFound(
+            f"checkpoint {to_text(source.id)} was saved without files; "
+            "choose one that has a snapshot"
+        )
     nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
     if not nearest.is_dir():  # a link to nowhere is none, either
         raise Misuse(f"{str(nearest)!r} is no directory; name one that is empty, or a new one")

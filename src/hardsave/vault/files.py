@@ -137,7 +137,7 @@ class Snapshot:
     def _entry(self, path: str) -> Entry:
         found = self._find(path)
         if found is None:
-            raise NotFound(f"{path!r} is not in this snapshot")
+            raise NotFound(f"{path!r} is not in this snapshot; files() lists what is")
         return found
 
     def _find(self, path: str) -> Entry | None:

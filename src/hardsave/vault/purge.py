@@ -88,7 +88,7 @@ def timeline(context: Context, name: str) -> Purged:
     """Drop every checkpoint of a timeline, deleted ones too, and the timeline from the list."""
     standing = context.store.timeline(context.user, name)
     if standing is None:
-        raise NotFound(f"there is no timeline {name!r}")
+        raise NotFound(f"there is no timeline {name!r}; vault.timelines() lists them")
     ids = [record.id for record in context.history.line(name, hidden=True)]
     _drop(context, ids, (Move(standing, standing._replace(head=None, is_deleted=True)),))
     return _collected(context, dropped=len(ids))

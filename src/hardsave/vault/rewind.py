@@ -298,7 +298,7 @@ def _operate(
     for _ in range(_ATTEMPTS):
         standing = context.store.timeline(context.user, name)
         if standing is None or (standing.is_deleted and kind in ("clear", "delete")):
-            raise NotFound(f"there is no timeline {name!r}")
+            raise NotFound(f"there is no timeline {name!r}; vault.timelines() lists them")
         plan = decide(standing)
         stays = plan.become == standing
         if stays and not plan.hide and not plan.tasks and plan.files is None:

@@ -146,7 +146,7 @@ def _reading(path: str) -> Iterator[Callable[[int, int], bytes]]:
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Misuse(f"{path} is no plain file")
+            raise Misuse(f"{path} is no plain file; name a file that export_file made")
         yield lambda size, at: _read(file, size, at)
     finally:
         os.close(file)
@@ -168,4 +168,4 @@ def _in_our_words(path: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise Misuse(f"there is no file {path}") from error
     except OSError as error:
-        raise Unavailable(f"{path} cannot be used: {error}") from error
+        raise Unavailable(f"{path} cannot be used: {error}; see to it, then repeat") from error

@@ -392,5 +392,7 @@ class Vault:
         if not isinstance(given, Checkpoint):
             return self._context.history.find(given)
         if given.user != self.user:
-            raise NotFound(f"checkpoint {given.id} is not one of this user's")
+            raise NotFound(
+                f"checkpoint {given.id} is not one of this user's; look it up in this vault"
+            )
         return given.record

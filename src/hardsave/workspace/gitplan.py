@@ -138,18 +138,22 @@ def _judge(target: GitPosition) -> None:
     ref = None if said.ref is None else os.fsdecode(said.ref)
     commit = None if said.commit is None else said.commit.decode()
     if said.problem or ref != target.ref or (ref is None and commit != target.commit):
-        raise Corrupt(f"the stored HEAD is none: {target.head[:80]!r}")
+        raise _unusable(f"the stored HEAD is none: {target.head[:80]!r}")
     for name, id in _branches(target).items():
         is_branch = name.startswith("refs/heads/") and gitrefs.is_name(os.fsencode(name))
         if not is_branch or not (id is None or _is_id(id, target.hash_name)):
-            raise Corrupt(f"the stored position moves {name!r} to {id!r}, which is no branch")
+            raise _unusable(f"the stored position moves {name!r} to {id!r}, which is no branch")
     for file in target.files:
         if not gitprogress.is_known(os.fsencode(file.path)):
-            raise Corrupt(f"the stored position would write {file.path!r} into the repository")
+            raise _unusable(f"the stored position would write {file.path!r} into the repository")
     if {*rebased(target.files)} - {*_branches(target)}:
-        raise Corrupt("the stored position does not hold the branch that its rebase moves")
+        raise _unusable("the stored position does not hold the branch that its rebase moves")
     if target.shared_index and not _SHARED_INDEX.fullmatch(target.shared_index.path):
-        raise Corrupt(f"the stored position would write {target.shared_index.path!r}")
+        raise _unusable(f"the stored position would write {target.shared_index.path!r}")
+
+
+def _unusable(why: str) -> Corrupt:
+    return Corrupt(f"{why}; restore the files without git")
 
 
 def _is_id(text: str, hash_name: str) -> bool:

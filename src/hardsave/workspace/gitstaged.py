@@ -70,7 +70,9 @@ def _indexes(position: GitPosition) -> Iterator[_Parsed]:
         try:
             parts = gitindex.parse(data, hash_name=position.hash_name)
         except gitindex.BadIndex as error:
-            raise Corrupt(f"an index of the position cannot be read: {error}") from error
+            raise Corrupt(
+                f"an index of the position cannot be read: {error}; restore the files without git"
+            ) from error
         yield _Parsed(data, parts, position.hash_name)
 
 
@@ -103,4 +105,7 @@ def _judge(paths: Iterable[bytes]) -> None:
     """Git believes its index: what a name there leads to, `.git/hooks` too, would be written."""
     for part in {part for path in paths for part in path.removesuffix(b"/").split(b"/")}:
         if fault := names.fault(part):
-            raise Corrupt(f"the stored index holds a path with {part!r}: {fault}")
+            raise Corrupt(
+                f"the stored index holds a path with {part!r}: {fault}; "
+                "restore the files without git"
+            )

@@ -6,6 +6,7 @@ import pytest
 import hardsave
 from hardsave.cli import errors
 from hardsave.cli.errors import Exit
+from tests.unit.cli.conftest import Run
 
 LIBRARY = Path(hardsave.__file__).parent
 
@@ -43,6 +44,24 @@ def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> Non
         "see 'hardsave ops'"
     )
     assert errors.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
+
+
+@pytest.mark.parametrize(
+    ("typed", "then"),
+    [
+        (["show", "@", "--file", "none"], "'hardsave show REF --full' lists what is"),
+        (["delete", "--whole", "none"], "'hardsave timelines' lists them"),
+        (["purge", "--whole", "none", "--yes"], "'hardsave timelines' lists them"),
+        (["import", "/dev/null"], "name a file that 'hardsave export' made"),
+        (["worker", "--agents", "none.py:AGENTS"], "--agents is FILE.py:NAME or MODULE:NAME"),
+    ],
+)
+def test_what_was_named_and_is_not_there_is_followed_by_where_to_look(
+    run: Run, session_1: Path, typed: list[str], then: str
+) -> None:
+    ran = run(*typed)
+    assert ran.code != 0
+    assert ran.err.rstrip().endswith(f"; {then}")
 
 
 def test_every_phrase_that_is_translated_is_one_that_the_library_says() -> None:

@@ -114,7 +114,7 @@ def test_each_may_be_told_its_own() -> None:
 def test_what_is_wrong_is_said() -> None:
     with pytest.raises(Misuse, match="needs a checkpoint_manager"):
         Orchestrator([], auto_checkpoint=True)
-    with pytest.raises(Misuse, match="an agent 'a' already"):
+    with pytest.raises(Misuse, match="an agent 'a' already; give this one another"):
         Orchestrator([Works("a"), Works("a")])
-    with pytest.raises(NotFound, match="no agent 'z'"):
+    with pytest.raises(NotFound, match=r"no agent 'z' \(there are: 'a'\)"):
         asyncio.run(Orchestrator([Works("a")]).run({"z": "x"}))

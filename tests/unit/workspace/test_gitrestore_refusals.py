@@ -326,7 +326,7 @@ def test_a_position_that_would_write_what_no_position_holds(
     target = hostile(stands(repository))[name]
     before = stands(repository)
     inside = picture(repository.root / ".git")
-    with pytest.raises(Corrupt):
+    with pytest.raises(Corrupt, match="; restore the files without git"):
         restore_git(repository.root, before, target, id="chk_x", seconds=SECONDS)
     assert picture(repository.root / ".git") == inside
 

@@ -73,7 +73,9 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
         raise Misuse("a file is bytes, not JSON; leave out --json")
     files = one.snapshot
     if files is None:
-        raise NotFound(f"checkpoint {one.id} was saved without files")
+        raise NotFound(
+            f"checkpoint {one.id} was saved without files; choose one that has a snapshot"
+        )
     sys.stdout.flush()
     sys.stdout.buffer.write(_content(session, files, path))
 

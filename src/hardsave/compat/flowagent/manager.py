@@ -81,7 +81,7 @@ class CheckpointManager:
         """
         checkpoint = await self.storage.load(checkpoint_id)
         if checkpoint is None:
-            raise NotFound(f"there is no checkpoint {checkpoint_id!r}")
+            raise NotFound(f"there is no checkpoint {checkpoint_id!r}; see list_by_user()")
         agent: Any = self.agents.revived(_state(checkpoint))
         if getattr(agent, "checkpoint_manager", self) is None:
             agent.checkpoint_manager = self

@@ -97,7 +97,9 @@ def settle(path: str) -> None:
             if os.path.exists(name):
                 drafts.sync(name)
     except OSError as error:
-        raise Unavailable(f"what was removed from {path} may come back: {error}") from error
+        raise Unavailable(
+            f"what was removed from {path} may come back: {error}; see to the disk, then repeat"
+        ) from error
 
 
 def file_bytes(path: str) -> int:
