@@ -1,5 +1,7 @@
-"""A socket for a resident to listen at. It is made while a hook is still waited for, so that it is
-known whether that can be done at all: like `handover`, this loads nothing.
+"""The socket that a resident listens at.
+
+A hook that may stay as a resident makes it while its agent still waits for it: only then is it
+known whether it can stay at all. So this imports next to nothing, like `handover`.
 """
 
 import _socket

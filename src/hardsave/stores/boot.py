@@ -1,4 +1,7 @@
-"""Time that no change of the clock moves: which boot of the machine, and how long ago that was."""
+"""Which boot of the machine this is, and the time since then.
+
+Leases and pins are measured by it, and not by the clock, which people set and which jumps.
+"""
 
 import sys
 import time

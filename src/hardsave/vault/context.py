@@ -1,4 +1,5 @@
-"""What every part of an open vault shares."""
+"""What every part of an open vault is handed: the store, whose it is, how objects are read, who is
+told; and clock and ids, so that a test decides about both."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,8 @@
-"""Alone with a workspace, after what was interrupted there has been dealt with."""
+"""A workspace to oneself: locked, and with nothing in it left half done.
+
+A restore that was interrupted there is first finished or taken back (see `recovering`): a capture
+in the middle of one would save a mixture of two states.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,8 @@
-"""An opened store with its front door."""
+"""The `Vault`: a store that somebody has opened, as one user sees it.
+
+What each method does lives in a module of its own beside this one, imported when it is first
+called; here the parts are only put together.
+"""
 
 import os
 import threading

@@ -1,5 +1,9 @@
-"""The runs of a directory, made from what is remembered of it: its columns, as bytes. There may
-be many entries, of which few have changed, so none of them becomes an object of Python's."""
+"""The runs of a directory: the pieces that the object of a large one is split into.
+
+They are made from what is remembered of the directory, columns of bytes: names, hashes, sizes,
+modes. There may be a hundred thousand entries of which few have changed, so no Python object is
+made for each of them.
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
