@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hardsave.config.nodes import composed
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
@@ -136,17 +137,8 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def read(data: bytes | str, name: str) -> Found:
     """What a file says. What is wrong is named with its line."""
-    import yaml  # only whoever has such a file needs it
-
-    try:
-        top = yaml.compose(data, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise Misuse(f"{name}{line}: this is not YAML: {error}") from error
-    except RecursionError as error:
-        raise Misuse(f"{name}: this is nested too deeply") from error
     found: Found = {}
+    top = composed(data, name)
     if top is not None:
         _read_section(top, (), name, found)
     return found

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from hardsave.config.nodes import composed
 from hardsave.errors import Misuse
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
@@ -136,16 +137,7 @@ def read_file(path: str | Path) -> Workflow:
 
 def read(data: bytes | str, source: str = "workflow") -> Workflow:
     """The workflow in these bytes. What is wrong is named with its line."""
-    import yaml  # only whoever has such a file needs it
-
-    try:
-        top = yaml.compose(data, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise Misuse(f"{source}{line}: this is not YAML: {error}") from error
-    except RecursionError as error:
-        raise Misuse(f"{source}: this is nested too deeply") from error
+    top = composed(data, source)
     if top is None:
         raise Misuse(f"{source} is empty; a workflow has steps")
     _check_size(top, source)

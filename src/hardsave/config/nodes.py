@@ -1,0 +1,25 @@
+"""YAML as nodes, which know the lines that they stand on: what is wrong can be named with its line.
+
+Nothing is constructed: a tag is a text to whoever reads the nodes.
+"""
+
+from typing import TYPE_CHECKING
+
+from hardsave.errors import Misuse
+
+if TYPE_CHECKING:
+    import yaml
+
+
+def composed(data: bytes | str, name: str) -> "yaml.Node | None":
+    """The topmost node of a file's content; None if there is nothing in it."""
+    import yaml  # only whoever has such a file needs it
+
+    try:
+        return yaml.compose(data, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f":{mark.line + 1}"
+        raise Misuse(f"{name}{line}: this is not YAML: {error}") from error
+    except RecursionError as error:
+        raise Misuse(f"{name}: this is nested too deeply") from error
