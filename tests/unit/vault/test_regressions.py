@@ -1,4 +1,4 @@
-"""What a hostile reader found once, and must not find again."""
+"""What was wrong once, in one place or another, and must not come back."""
 
 import datetime
 import enum
