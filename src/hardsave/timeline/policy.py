@@ -76,9 +76,10 @@ class Policy:
     def __post_init__(self) -> None:
         self._check()
         object.__setattr__(self, "permanent", frozenset(self.permanent))
-        object.__setattr__(self, "per_kind", MappingProxyType(dict(self.per_kind)))
         if self.timelines is not None:
             object.__setattr__(self, "timelines", frozenset(self.timelines))
+        self._check_kinds()  # afterwards: a question would use up what can be read only once
+        object.__setattr__(self, "per_kind", MappingProxyType(dict(self.per_kind)))
 
     def _check(self) -> None:
         _check_names("timelines", self.timelines)
@@ -92,7 +93,6 @@ class Policy:
                 _check_count(name, count)
         if self.thin is not None and not isinstance(self.thin, Thin):
             raise Misuse(f"thin is a Thin, not {self.thin!r}")
-        self._check_kinds()
 
     def _check_kinds(self) -> None:
         if not isinstance(self.per_kind, Mapping):

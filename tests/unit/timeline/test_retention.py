@@ -314,6 +314,17 @@ def test_a_long_plan_shows_some_and_counts_the_rest() -> None:
 # Policies that cannot be meant
 
 
+def test_a_policy_stays_what_it_was_when_it_was_made() -> None:
+    quotas, lines = {"auto": 3}, ["main"]
+    kinds: Any = (kind for kind in ("manual", "other"))  # which a look at it would use up
+    policy = Policy(permanent=kinds, per_kind=quotas, timelines=lines)
+    quotas["auto"] = 0
+    lines.append("side")
+    assert policy.permanent == {"manual", "other"}
+    assert policy.per_kind == {"auto": 3}
+    assert policy.timelines == {"main"}
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
