@@ -30,6 +30,9 @@ _PAGE = 1_000
 _SHOWN = 20
 _NOBODYS = "it was changed since, and no timeline has saved that yet"
 
+_Move = tuple[int, str, FilesMove]
+"""The number of an operation's commit, its timeline, and what it did to files."""
+
 
 class Kept(NamedTuple):
     """A path that was left as it is, and why."""
@@ -119,8 +122,7 @@ def _saved_since(context: Context, entry: Entry, move: FilesMove) -> frozenset[b
     after = context.store.checkpoint(context.user, move.after)
     if not entry.effects.moves or after is None:
         return frozenset()
-    moves = _moves(context, move.workspace, entry.number)
-    safety = {each.before for _, _, each in moves if each.made}
+    safety = _safety(_moves(context, move.workspace, entry.number))
     saved = [
         row
         for row in _captures(context, move.workspace, entry.number)
@@ -176,7 +178,23 @@ def _shares(
     moves = list(_moves(context, root, after))
     if all(name == timeline for name in (*(s.timeline for s in saved), *(n for _, n, _ in moves))):
         return None
-    safety = {move.before for _, _, move in moves if move.made}
+    since = base or next(iter(saved), None)
+    if since is None:
+        return None
+    fetch = context.objects.fetch
+    return sessions.shares(
+        snapshot_of(context, since),
+        _happened(context, saved, moves),
+        timeline,
+        lambda old, new: changed(fetch, old, new),
+    )
+
+
+def _happened(
+    context: Context, saved: Iterable[CheckpointRecord], moves: Sequence[_Move]
+) -> list[Saved | Brought]:
+    """Saves and operations, in the order of their commits."""
+    safety = _safety(moves)
     happened: list[tuple[int, Saved | Brought]] = [
         (row.number, Saved(row.timeline, snapshot_of(context, row)))
         for row in saved
@@ -187,14 +205,13 @@ def _shares(
         paths = _brought(context, move)
         if after_it is not None and paths is not None:
             happened.append((number, Brought(name, paths, snapshot_of(context, after_it))))
-    ordered = [each for _, each in sorted(happened, key=lambda each: each[0])]
-    since = base or next(iter(saved), None)
-    if since is None:
-        return None
-    fetch = context.objects.fetch
-    return sessions.shares(
-        snapshot_of(context, since), ordered, timeline, lambda old, new: changed(fetch, old, new)
-    )
+    return [each for _, each in sorted(happened, key=lambda each: each[0])]
+
+
+def _safety(moves: Iterable[_Move]) -> set[Id]:
+    """The checkpoints that were saved only because an operation was about to write: they are
+    nobody's work."""
+    return {move.before for _, _, move in moves if move.made}
 
 
 def _captures(context: Context, root: bytes, after: int) -> list[CheckpointRecord]:
@@ -209,7 +226,7 @@ def _captures(context: Context, root: bytes, after: int) -> list[CheckpointRecor
     return saved[::-1]
 
 
-def _moves(context: Context, root: bytes, after: int) -> Iterator[tuple[int, str, FilesMove]]:
+def _moves(context: Context, root: bytes, after: int) -> Iterator[_Move]:
     """Operations that have changed files here, after some commit."""
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:

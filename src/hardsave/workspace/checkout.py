@@ -198,9 +198,7 @@ _UNFINISHED = (
 def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -> None:
     """Nothing was replaced. What cannot be cleaned up now is when the workspace is next used."""
     try:
-        steps.abandon()
-        _unmake(written)
-        journal.remove(path)
+        _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
         log(__name__).warning("what was prepared before %r is still there: %s", error, failure)
 
@@ -212,12 +210,17 @@ def _failed_early(
     if not is_fresh:
         return type(error)(f"{error}; {_UNFINISHED}")
     try:
-        steps.abandon()
-        _unmake(written)
-        journal.remove(path)
+        _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
         return type(error)(f"{error}; then: {failure}; see to the disk, then recover")
     return type(error)(f"{error}; nothing was changed. See to the disk, then repeat")
+
+
+def _take_back_preparations(steps: Steps, written: Journal, path: Path) -> None:
+    """The journal last: as long as it is there, somebody will look for what it names."""
+    steps.abandon()
+    _unmake(written)
+    journal.remove(path)
 
 
 def _is_made(written: Journal) -> bool:

@@ -1,4 +1,4 @@
-"""Many threads, one fsync, and no thread of its own.
+"""Group commit: many threads, one fsync, and no thread of its own.
 
 The first caller becomes the leader: it takes everything that has queued up, runs it in one
 go, and wakes the others with their answers. Whoever queued meanwhile leads the next round.
