@@ -16,7 +16,7 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.shadow import Shadow
-from hardsave.objects.tree import INLINE_BYTES, MAX_TREE_DEPTH, SPLIT_BYTES, Stored
+from hardsave.objects.tree import INLINE_BYTES, MAX_TREE_DEPTH, SPLIT_BYTES
 from hardsave.objects.types import Types
 from tests.unit.objects import models
 from tests.unit.objects.shelf import MIB, Shelf
@@ -416,12 +416,6 @@ def stands_as(here: Shelf, kind: int, refs: tuple[Hash, ...], payload: object) -
     address = out.put(kind, refs, ormsgpack.packb(payload))
     here.put(out)
     return address
-
-
-def split_list(here: Shelf) -> Stored:
-    found = here.reader.open(here.build([f"{n}" * 30 for n in range(500)]))
-    assert isinstance(found, Stored)
-    return found
 
 
 @pytest.mark.parametrize("kind", [envelope.LEAF, envelope.NODE, envelope.EDGE, 0x00, 0x21, 0xFF])
