@@ -108,7 +108,11 @@ _OTHERS = (
     ),
     Rule(
         "jwt",
-        re.compile(r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
+        # Sought from where a word begins: one full of beginnings would be read from each of them.
+        re.compile(
+            r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{0,100}?"
+            r"(?P<secret>eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]*)"
+        ),
         ("eyj",),
     ),
     Rule(
