@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from hardsave.vault.files import GitState
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
-_BIDI = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u200e", "\u200f"}
+_BIDI = {*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F))}
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

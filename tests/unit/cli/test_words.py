@@ -25,6 +25,7 @@ def test_an_escape_sequence_is_written_out_and_not_sent_to_the_terminal() -> Non
 
 def test_marks_that_reorder_text_are_written_out() -> None:
     assert words.shown("a\u202eb") == "a\\u202eb"
+    assert words.shown("a\u061cb") == "a\\u061cb"
 
 
 def test_a_file_name_that_is_no_text_can_be_printed() -> None:
