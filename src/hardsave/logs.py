@@ -4,14 +4,36 @@
 never have anything reported: it is loaded by the first report.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import logging
+
+_spelt: Callable[[str], str] | None = None
 
 
 def log(name: str) -> "logging.Logger":
     """The logger of the module `name`."""
     import logging
 
+    if _spelt is not None and logging.lastResort is not None:
+        logging.lastResort.setFormatter(_formatter(_spelt))
     return logging.getLogger(name)
+
+
+def spell(how: Callable[[str], str]) -> None:
+    """Let reports that no program takes, and that are printed therefore, be spelt like this:
+    whoever named a file or wrote a message may have written to the terminal with it."""
+    global _spelt  # noqa: PLW0603 # of the process, as what it is about
+    _spelt = how
+
+
+def _formatter(how: Callable[[str], str]) -> "logging.Formatter":
+    import logging
+
+    class Spelt(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return how(super().format(record))
+
+    return Spelt()

@@ -1,13 +1,13 @@
 """The threads that an awaited vault runs its calls in."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from hardsave.errors import Misuse
+from hardsave.logs import log
 from hardsave.tasks.threads import Crew
 from hardsave.vault.events import EventName
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 THREADS = 16
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 
 class Pool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from hardsave import logs
 from hardsave.cli.command import global_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
 from hardsave.errors import HardsaveError
@@ -148,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # no text is a reason to fail
+    logs.spell(_harmless)
     try:
         ended = cli.main(given, PROGRAM, standalone_mode=False)
         sys.stdout.flush()
@@ -170,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 # ours, and to be told in full
         import traceback
 
-        traceback.print_exc()
+        print(_harmless(traceback.format_exc()), end="", file=sys.stderr)
         return _report(given, Exit.FAILED, f"a fault of hardsave itself: {error!r}")
 
 
@@ -204,12 +206,17 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
             _give_up_streams()
         else:
             return exit
-    from hardsave.cli import words  # what somebody else wrote may stand in a message
-
     with suppress(OSError):
-        print(words.passage(f"hardsave: {message}"), file=sys.stderr)
+        print(_harmless(f"hardsave: {message}"), file=sys.stderr)
     _give_up_streams()
     return exit
+
+
+def _harmless(message: str) -> str:
+    """What somebody else wrote may stand in a message, of an error or of a report."""
+    from hardsave.cli import words
+
+    return words.passage(message)
 
 
 def _usage_exit(error: click.ClickException) -> Exit:

@@ -5,7 +5,6 @@ a name: `registry` says how it comes back.
 """
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -14,8 +13,9 @@ from enum import Enum, StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from hardsave.errors import Misuse, Unstorable
+from hardsave.logs import log
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 
 class Status(StrEnum):

@@ -5,14 +5,14 @@ stops an agent: it is logged and counted.
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from hardsave.errors import Misuse, NotFound
+from hardsave.logs import log
 from hardsave.runtime.agent import Message, StandardAgent
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 
 class Keeper(Protocol):

@@ -15,7 +15,6 @@ does not come by itself.
 import asyncio
 import contextlib
 import inspect
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from copy import deepcopy
@@ -25,6 +24,7 @@ from typing import Any, Literal
 
 import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
+from hardsave.logs import log
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.orchestrator import is_cancelled
 from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
@@ -32,7 +32,7 @@ from hardsave.tasks.attempt import Attempt, working
 from hardsave.tasks.calls import said
 from hardsave.tasks.states import NEVER
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 Worker = Callable[[dict[str, Any]], Any | Awaitable[Any]]
 """Does a step's work: gets its inputs, gives its answer. May be a coroutine function."""

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from hardsave.errors import HardsaveError, Misuse, Unavailable
+from hardsave.logs import log
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
@@ -30,7 +30,7 @@ from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
 from hardsave.tasks.tether import Tether
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 T = TypeVar("T")
 P = ParamSpec("P")

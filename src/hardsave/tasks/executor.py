@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import logging
 import signal
 import threading
 import time
@@ -11,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from hardsave.errors import HardsaveError, Misuse
+from hardsave.logs import log
 from hardsave.stores.ledger import Work
 from hardsave.tasks import rescue, threads
 from hardsave.tasks.attempt import Attempt, Paused, check_policy, working
@@ -30,7 +30,7 @@ SWEEP_SECONDS = 1.0
 GRACE_SECONDS = 10.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 
 class Runner:

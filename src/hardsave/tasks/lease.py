@@ -6,7 +6,6 @@ the parent. While the process is stopped so is its thread; what it then finds, o
 on, is that others have buried it: every attempt of this lease is told, and none can write.
 """
 
-import logging
 import os
 import threading
 import time
@@ -14,6 +13,7 @@ import weakref
 from collections.abc import Callable
 
 from hardsave.errors import HardsaveError, LeaseLost, Misuse
+from hardsave.logs import log
 from hardsave.objects.records import Id, OwnerRecord
 from hardsave.stores import processes
 from hardsave.tasks import threads
@@ -23,7 +23,7 @@ from hardsave.tasks.recovery import MAX_LEASE
 LEASE_SECONDS = 30.0
 BEATS = 3  # heartbeats in the time of a lease: two may fail
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 _ours: "weakref.WeakSet[Lease]" = weakref.WeakSet()
 
 

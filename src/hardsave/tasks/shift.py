@@ -2,7 +2,6 @@
 in which threads or coroutines, is the caller's business."""
 
 import contextlib
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
+from hardsave.logs import log
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.ledger import TaskMove, Work
 from hardsave.tasks import states
@@ -28,7 +28,7 @@ LONGEST_REST = 15.0  # seconds: a look may have taken long because its process w
 _PAGE = 500
 _FOR_EVER = states.NEVER_COMES - 1
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 
 Wants = Callable[[Task], bool]

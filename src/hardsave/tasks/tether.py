@@ -9,7 +9,6 @@ began, where the system tells.
 
 import contextlib
 import fcntl
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from hardsave.errors import Unavailable
+from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
 from hardsave.stores import processes
@@ -26,7 +26,7 @@ from hardsave.stores.base import Store
 _ROOM = "tether-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 
 
 class Survivors(NamedTuple):

@@ -10,11 +10,11 @@ something was logged, the checkpoints are listed once more, and timelines on whi
 are walked again from their beginning.
 """
 
-import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.logs import log
 from hardsave.objects import slow, wire
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash, digest
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PAGE = 200  # checkpoints a transaction
 BATCH = 64  # objects read at once: each may bring its pack along
 
-_log = logging.getLogger(__name__)
+_log = log(__name__)
 _PLAIN = Codec(Types())
 _LISTS = (wire.TUPLE, wire.SET, wire.FROZENSET)
 

@@ -185,3 +185,25 @@ def test_who_only_looks_or_saves_loads_nothing_of_tasks_and_no_other_programs(
         assert not found & {"asyncio", "subprocess", "hardsave.tasks.ledger", "hardsave.aio"}, (
             command
         )
+
+
+def test_a_report_about_a_file_writes_nothing_to_the_terminal_but_text(project: Project) -> None:
+    folder = project.path / "a\x1b]0;title\x07b\u202e"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "hardsave.yaml").write_text("store: /elsewhere.db\n")
+    done = project._replace(path=folder).run("log")
+    assert r"a\x1b]0;title\x07b\u202e/hardsave.yaml:1: store is left out" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_a_fault_of_ours_writes_nothing_to_the_terminal_but_text(project: Project) -> None:
+    script = (
+        "from hardsave.cli import main\n"
+        "def fail(*args, **more): raise ZeroDivisionError('a\\x1bb')\n"
+        "main.cli.main = fail\n"
+        "main.main([])"
+    )
+    call = [sys.executable, "-c", script]
+    done = subprocess.run(call, capture_output=True, timeout=60, check=False)
+    assert b"ZeroDivisionError: a\\x1bb\n" in done.stderr
+    assert b"\x1b" not in done.stderr
