@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hardsave.cli.session import Session
 
 _OFFERED = 200
+_ACTS = frozenset("$`;&|<>(){}[]*?!#~\"'\\\n")  # in a shell
 
 
 class Offered(click.ParamType[str]):
@@ -36,9 +37,15 @@ class Offered(click.ParamType[str]):
         try:
             with Session(settings) as session:
                 found = islice(self._offers(session, incomplete), _OFFERED)
-                return [CompletionItem(value, help=why) for value, why in found]
+                return [CompletionItem(value, help=why) for value, why in found if _is_safe(value)]
         except (HardsaveError, OSError):
             return []  # whatever is wrong, a message in the middle of a prompt helps nobody
+
+
+def _is_safe(value: str) -> bool:
+    """bash puts an offer on the line as it is, and nobody reads it as carefully as they typed: a
+    name that came with an export must not become a command."""
+    return value.isprintable() and not _ACTS & set(value)
 
 
 def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import hardsave
 from hardsave.cli.main import main
 
 Offered = Callable[..., list[str]]
@@ -44,3 +45,18 @@ def test_nothing_is_offered_and_nothing_said_where_there_is_no_directory(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert offered("show") == []
+
+
+@pytest.mark.parametrize("name", ["$(touch here)", "`id`", "a;b", "a'b", "a|b", "*"])
+def test_a_name_that_would_act_in_a_shell_is_not_offered(
+    session_1: Path, offered: Offered, name: str
+) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-1").append({"messages": []}, name=name)
+        vault.timeline(name).save({})
+        vault.tasks.add(name)
+    refs = offered("show", "--timeline", "session-1")
+    assert "plan-ready" in refs
+    assert not [each for each in refs if name in each]
+    assert offered("--timeline") == ["session-1"]
+    assert offered("tasks", "show") == []
