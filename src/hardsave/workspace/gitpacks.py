@@ -15,6 +15,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _OFFSET_DELTA, _ID_DELTA = 6, 7
 _FAR = 1 << 31
+_FARTHEST = 1 << 62  # no file reaches there, and it can still be asked for
 _HEADER_BYTES = 64
 _LONGEST_CHAIN = 5000
 LARGEST = 16 * 1024 * 1024
@@ -82,7 +83,10 @@ class Pack:
         data = os.pread(self._index, width, at)
         if len(data) < width:
             raise Unreadable("an index of a pack is cut off")
-        return int.from_bytes(data, "big")
+        number = int.from_bytes(data, "big")
+        if number > _FARTHEST:
+            raise Unreadable("an index of a pack leads out of it")
+        return number
 
     def _read(self, offset: int, read_other: Callable[[str], Object]) -> Object:
         deltas: list[bytes] = []

@@ -86,6 +86,24 @@ def test_every_version_of_a_packs_index(repository: Repository, version: str) ->
     same(repository)
 
 
+def test_an_index_that_leads_out_of_every_file_is_damage(repository: Repository) -> None:
+    repository.git("repack", "-adq")
+    repository.git("prune-packed", "-q")
+    ids = said(repository)
+    (index,) = repository.root.glob(".git/objects/pack/*.idx")
+    data = index.read_bytes()
+    far = 8 + 1024 + len(ids) * (len(min(ids)) // 2 + 4)
+    index.chmod(0o644)
+    for where in (b"\xff" * 8, b"\x7f" + b"\xff" * 7):
+        index.write_bytes(data[:far] + b"\x80\0\0\0" * len(ids) + where)
+        with (
+            opened(repository.root) as directory,
+            Objects(directory) as objects,
+            pytest.raises(Unreadable),
+        ):
+            objects.read(min(ids))
+
+
 def test_borrowed_objects(repository: Repository) -> None:
     repository.git("repack", "-adq")
     for number in range(3):
