@@ -23,7 +23,7 @@ from hardsave.workspace.gitprogress import GitFile
 from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
 from hardsave.workspace.outside import Outside
 
-_CODEC = Codec(Types(), verbatim=True)
+_CODEC = Codec(Types())
 
 
 class Content(NamedTuple):

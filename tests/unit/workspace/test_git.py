@@ -70,7 +70,7 @@ def test_a_detached_head(repository: Repository) -> None:
     assert stands(repository).branch is None
 
 
-def test_a_branch_whose_name_has_slashes_and_bytes_that_are_no_text(repository: Repository) -> None:
+def test_a_branch_whose_name_has_slashes_and_letters_of_any_script(repository: Repository) -> None:
     repository.git("checkout", "--quiet", "-b", "feature/ä/x.y")
     assert stands(repository).branch == "feature/ä/x.y"
 
@@ -272,4 +272,19 @@ def test_a_position_is_kept_whole_by_a_capture(conflict: Repository) -> None:
         ("refs/heads/main", conflict.line("rev-parse", "main")),
         ("refs/heads/none", None),
     )
+    assert capture.position(kept, fetch) == found
+
+
+def test_a_branch_whose_name_is_no_text_is_kept_by_a_capture(repository: Repository) -> None:
+    repository.git("checkout", "--quiet", "-b", "caf\udce9")
+    found = position(repository.root, also=["refs/heads/\udcff"])
+    objects: dict[bytes, bytes] = {}
+    address = pieces.written(digest(b"a snapshot"), (), found, objects.__setitem__)
+
+    def fetch(wanted: Collection[bytes]) -> Mapping[bytes, bytes]:
+        return {one: objects[one] for one in wanted}
+
+    kept = capture.read(address, fetch).git
+    assert kept is not None
+    assert kept.branch == "caf\udce9"
     assert capture.position(kept, fetch) == found
