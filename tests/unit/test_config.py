@@ -2,12 +2,15 @@
 
 import os
 import pwd
+import sys
 from pathlib import Path
 
 import pytest
 
 import hardsave
 from hardsave import config
+from hardsave.adapters import spool
+from hardsave.config import trust
 from hardsave.errors import Unavailable
 from hardsave.stores.registry import sqlite_path
 from hardsave.vault import projects
@@ -197,3 +200,25 @@ def test_what_open_refuses_leaves_no_store_behind(tmp_path: Path, home: Path) ->
     with pytest.raises(hardsave.Misuse):
         hardsave.open(url, durability="x")  # type: ignore[arg-type] # wrong on purpose
     assert not (tmp_path / "refused.db").exists()
+
+
+def test_whatever_the_umask_all_that_is_kept_about_a_user_is_theirs_alone(home: Path) -> None:
+    (home / "hardsave.yaml").write_text(f"store: {home}/s.db\n")
+    file = trust.look(home)
+    assert file is not None
+    before = os.umask(0)
+    try:
+        trust.trust(file, os.environ, sys.platform)
+        note = spool.begin(spool.folder(os.environ, home), "1-Stop", {"hook": "Stop"})
+        spool.remember_timeline(os.environ, "session", "main")
+    finally:
+        os.umask(before)
+    assert note.path.exists()
+    for path in (home / ".local").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_a_folder_below_a_link_that_leads_nowhere_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError):
+        config.make_folder(tmp_path / "link" / "a" / "b")

@@ -69,7 +69,7 @@ def begin(place: Path, name: str, about: Mapping[str, Any]) -> Note:
     own = {**about, "pid": os.getpid(), "began": started(os.getpid())}
     note = Note(place / (name + _SUFFIX), own)
     with suppress(OSError):  # `fail` counts it
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        config.make_folder(place)
         _write(note)
         reserve.keep(place)
     return note
@@ -149,8 +149,9 @@ def _told(note: Note) -> dict[str, Any]:
 def remember_timeline(environment: Mapping[str, str], session: str, timeline: str) -> None:
     """Where a session that is about to begin shall save."""
     path = _timeline_file(environment, session)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.write_text(timeline, encoding="utf-8")
+    config.make_folder(path.parent)
+    with open(path, "w", encoding="utf-8", opener=_ours_alone) as file:
+        file.write(timeline)
 
 
 def timeline(environment: Mapping[str, str], session: str) -> str | None:
@@ -177,11 +178,16 @@ def _read(path: Path) -> Note | None:
     return Note(path, about if isinstance(about, dict) else {"why": "its note is unreadable"})
 
 
+def _ours_alone(path: str, flags: int) -> int:
+    """What was called and why it failed is for nobody else."""
+    return os.open(path, flags, 0o600)
+
+
 def _write(note: Note) -> None:
     # Two may take up one call: a resident that has fallen silent, and the hook itself.
     new = note.path.with_suffix(f".{os.getpid()}.new")
     try:
-        with new.open("w", encoding="utf-8") as file:
+        with open(new, "w", encoding="utf-8", opener=_ours_alone) as file:
             json.dump(dict(note.about), file)
         new.replace(note.path)
     finally:

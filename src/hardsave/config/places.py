@@ -1,4 +1,4 @@
-"""Where things lie: a project's root, a user's files. Reads nothing.
+"""Where things lie: a project's root, a user's files. Reads nothing, and makes only folders.
 
 The default store lies outside the project, in the user's data directory, so that an agent
 that empties its workspace (`rm -rf .`, `git clean -fdx`) cannot reach it.
@@ -6,6 +6,7 @@ that empties its workspace (`rm -rf .`, `git clean -fdx`) cannot reach it.
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from blake3 import blake3
@@ -93,3 +94,17 @@ def data_directory(environment: Mapping[str, str], platform: str) -> Path:
         given = environment.get("XDG_DATA_HOME", "")
         base = Path(given) if os.path.isabs(given) else home() / ".local" / "share"
     return base / "hardsave"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of ours, and all above it that are missing, for this user alone. `Path.mkdir`
+    would leave those above to the umask, and whoever may write there can put another in its place.
+    """
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        make_folder(folder.parent)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from hardsave.config.file import Found, content, read
-from hardsave.config.places import PROJECT_FILE, data_directory, project_key
+from hardsave.config.places import PROJECT_FILE, data_directory, make_folder, project_key
 from hardsave.logs import log
 
 _reported: set[str] = set()  # once a process is enough
@@ -82,7 +82,7 @@ def is_trusted(file: ProjectFile, environment: Mapping[str, str], platform: str)
 def trust(file: ProjectFile, environment: Mapping[str, str], platform: str) -> None:
     """Let all of the file count, for as long as it stays as it is."""
     record = _record(file, environment, platform)
-    record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(record.parent)
     with tempfile.NamedTemporaryFile("w", dir=record.parent, delete=False) as draft:
         json.dump({"file": os.fspath(file.path), "hash": file.digest}, draft)
     os.replace(draft.name, record)

@@ -7,8 +7,10 @@ nobody any more costs a hook nothing, and is removed by the next resident.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
+from hardsave import config
 from hardsave.logs import log
 from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
@@ -63,7 +65,7 @@ def arrange(link: str, socket: str) -> None:
     with suppress(OSError):
         if os.readlink(link) == socket:
             return
-    os.makedirs(os.path.dirname(link), mode=0o700, exist_ok=True)
+    config.make_folder(Path(link).parent)
     new = f"{link}.{os.urandom(4).hex()}"
     os.symlink(socket, new)
     try:

@@ -139,7 +139,7 @@ def adopt(environment: Mapping[str, str], directory: Path, store: str) -> bool:
         folder = config.folder_of(environment, root, sys.platform)
         if is_there(folder / config.STORE_FILE):
             return False
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        config.make_folder(folder)
     except (OSError, Unavailable):
         return False
     remember(Place(folder, described(root, None)._replace(store=store)))

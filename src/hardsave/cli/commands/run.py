@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hardsave import config
 from hardsave.cli import words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
@@ -50,7 +51,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     timeline = session.settings.timeline or named_after(cmd[0], session.now, os.getpid())
     url, directory = session.url, session.directory
     session.close()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    config.make_folder(path.parent)
     beside = Path(f"{path.absolute()}{handover.BESIDE}")
     reception.clear(beside)
     task = Task(
