@@ -62,7 +62,7 @@ def _section(header: re.Match[bytes]) -> bytes:
 
 def _value(text: bytes, at: int) -> tuple[bytes, int]:
     """The rest of a line as git means it, and where the line ends."""
-    value, spaces, quoted = bytearray(), b"", False
+    value, spaces, quoted = bytearray(), bytearray(), False
     while at < len(text) and (byte := text[at : at + 1]) != b"\n":
         if plain := _PLAIN.match(text, at):
             byte = plain[0]
@@ -79,7 +79,7 @@ def _value(text: bytes, at: int) -> tuple[bytes, int]:
             byte = _ESCAPED.get(text[at : at + 1], b"")
             at += 1
         value += spaces + byte
-        spaces = b""
+        spaces.clear()
     return bytes(value), _end_of_line(text, at)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,13 @@ def test_a_pipe_or_a_file_without_permission_keeps_nobody_waiting(
     with caplog.at_level(logging.WARNING):
         assert global_excludes({}, home, []) == b""
     assert "left out of the ignore rules" in caplog.text
+
+
+def test_many_spaces_in_a_value_take_no_time() -> None:
+    spaces = b" " * 400_000
+    started = time.process_time()
+    assert list(parse(b"[a]\nb = x" + spaces + b"y" + spaces)) == [(b"a.b", b"x" + spaces + b"y")]
+    assert time.process_time() - started < 4
 
 
 def test_a_value_may_be_long() -> None:
