@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _SLASH = ord("/")
+_LONGEST = 8192  # bytes: the longest path that a system takes, each byte of it escaped
 
 
 class Deep(Enum):
@@ -78,14 +79,18 @@ class _Mark(Enum):
 
 
 _Piece = _Byte | _Star | _Mark
+_Name = tuple[_Byte | _Star, ...]
 _ANY = _Byte(b".")
 
 
 def _pieces(text: bytes, opening: int) -> list[_Piece] | None:
     """The pattern, piece by piece. None: it is malformed, and git never matches such a one.
 
-    `opening` is where git's matcher begins, which it takes for the beginning of a name.
+    `opening` is where git's matcher begins, which it takes for the beginning of a name. One that
+    is longer than any path is no pattern either: it would only take time.
     """
+    if len(text) > _LONGEST:
+        return None
     pieces: list[_Piece] = []
     at = 0
     while at < len(text):
@@ -93,7 +98,8 @@ def _pieces(text: bytes, opening: int) -> list[_Piece] | None:
         if read is None:
             return None
         piece, at = read
-        pieces.append(piece)
+        if piece is not _Mark.DIRECTORIES or pieces[-1:] != [piece]:  # twice any number is that
+            pieces.append(piece)
     return pieces
 
 
@@ -152,7 +158,7 @@ _NAMED_CLASSES = {
         b"xdigit": b"0123456789ABCDEFabcdef",
     }.items()
 }
-_NAMED_CLASS = re.compile(rb"\[:([^\]]*):\]")
+_NAMED_CLASS = re.compile(rb"\[:([^\]]{0,200}):\]")
 # The byte after a backslash is meant as it is. A class may begin with its closing bracket.
 _MEMBER = re.compile(rb"\\(.)|([^\\])", re.DOTALL)
 _RANGE_END = re.compile(rb"-(?:\\(.)|([^\\\]]))", re.DOTALL)
@@ -207,20 +213,21 @@ def _class_source(members: set[int]) -> bytes:
 
 def _spelled(pieces: list[_Piece]) -> Iterator[Trail]:
     """The trails of a pattern. There are two where stars begin in the middle of a name."""
-    branches: list[tuple[Trail, tuple[_Byte | _Star, ...]]] = [((), ())]
+    branches: list[tuple[Trail, _Name]] = [((), ())]
+    begun: list[_Byte | _Star] = []  # what all of them go on with: copied once for each name
     for piece in pieces:
-        grown = (longer for done, name in branches for longer in _longer(done, name, piece))
-        branches = list(dict.fromkeys(grown))
-    yield from ((*done, glob(name)) for done, name in branches if name)
+        if not isinstance(piece, _Mark):
+            begun.append(piece)
+            continue
+        named = [(done, (*name, *begun)) for done, name in branches]
+        branches = [longer for branch in named for longer in _longer(*branch, piece)]
+        begun = []
+    ends = [(done, (*name, *begun)) for done, name in branches]
+    yield from dict.fromkeys((*done, glob(name)) for done, name in ends if name)
 
 
-def _longer(
-    done: Trail, name: tuple[_Byte | _Star, ...], piece: _Piece
-) -> Iterator[tuple[Trail, tuple[_Byte | _Star, ...]]]:
-    """A trail and the name it has begun, with one more piece; nothing if no path is like that."""
-    if isinstance(piece, _Byte | _Star):
-        yield done, (*name, piece)
-        return
+def _longer(done: Trail, name: _Name, piece: _Mark) -> Iterator[tuple[Trail, _Name]]:
+    """A trail and the name it has begun, behind a mark; nothing if no path is like that."""
     deeper = (*done, glob((*name, _Star())), DEEP) if name else _deep(done)
     match piece:
         case _Mark.SLASH if name:

@@ -1,6 +1,7 @@
 """Ignore rules: what is asked of them, without git. That they are git's is tested beside."""
 
 import re
+import time
 
 import pytest
 
@@ -102,6 +103,21 @@ def test_directories_without_rules_of_their_own_share_them() -> None:
 def test_a_hostile_pattern_does_not_stop_the_walk(pattern: bytes) -> None:
     # Trying every way to place the stars would take years: that this ends is the test.
     assert not rules(pattern).match(b"a" * 255, False)
+
+
+@pytest.mark.parametrize("pattern", [b"x/" + b"a" * 60_000, b"x/" * 40_000, b"[[:" * 80_000])
+def test_a_pattern_that_is_longer_than_any_path_takes_no_time(pattern: bytes) -> None:
+    started = time.process_time()
+    parse(pattern + b"\n" + b"a/" + b"b" * 4000 + b"\n")
+    assert time.process_time() - started < 5  # it took time by the square of its length
+
+
+def test_a_pattern_may_be_as_long_as_a_path() -> None:
+    names = [b"d" * 200] * 20
+    inside = rules(b"/".join(names))
+    for name in names[:-1]:
+        inside = inside.enter(name, ())
+    assert inside.match(names[-1], False)
 
 
 def test_what_is_left_of_a_hostile_pattern_does_not_grow_with_depth() -> None:
