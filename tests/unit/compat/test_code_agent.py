@@ -671,6 +671,30 @@ def test_a_todo_list_stays_what_it_was_but_for_its_ticks(open_manager: Open, pro
     assert todo.stat().st_mode & 0o777 == 0o600
 
 
+def test_links_that_came_with_a_project_lead_no_writer_elsewhere(
+    open_manager: Open, project: Path, tmp_path: Path
+) -> None:
+    mine, new = tmp_path / "mine", tmp_path / "new"
+    mine.write_text("mine")
+    name = ".codeagent_checkpoint.json"
+    for ending in (f".tmp{os.getpid()}", f".backup.tmp{os.getpid()}"):
+        (project / (name + ending)).symlink_to(mine)
+    (project / f"{name}.damaged").symlink_to(new)
+    manager = open_manager()
+    manager.add_task("t", "Ship it")
+    manager.mark_task_completed("t")
+    (project / name).write_text("not ours")
+    manager.add_task("u", "Another")
+    (project / "TODO.md").write_text("- [ ] Ship it\n")
+    (project / "TODO.md.tmp").symlink_to(mine)
+    assert manager.sync_todo(project / "TODO.md")
+    assert (project / "TODO.md").read_text() == "- [x] Ship it\n"
+    assert not (project / "TODO.md").is_symlink()
+    assert mine.read_text() == "mine"
+    assert not new.exists()
+    assert (project / f"{name}.damaged1").read_text() == "not ours"
+
+
 def test_the_log_of_a_task_stays_in_its_directory(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     TaskLogger("../a/b", "do it", tmp_path / "logs")

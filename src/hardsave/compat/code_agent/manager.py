@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -315,10 +316,16 @@ class CheckpointManager:
         after = tick_off(before, {task.task_text for task in self._every("completed")})
         if after == before:
             return False
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(after.encode(errors="surrogateescape"))
-        shutil.copymode(path, temporary)
-        os.replace(temporary, path)
+        # A name that nobody knows: one that came with the project might be a link elsewhere.
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(after.encode(errors="surrogateescape"))
+            shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
         return True
 
     # Reading and showing

@@ -72,7 +72,7 @@ class Mirror:
         """At every moment there is a whole picture at the path, and an older one beside it."""
         temporary = _draft(self.path)
         try:
-            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(whole + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -111,14 +111,19 @@ class Mirror:
 
 
 def _draft(path: Path) -> Path:
-    return path.with_name(f"{path.name}{_BEING_WRITTEN}{os.getpid()}")
+    """Free to be made: what lies there is left from a process of this number, or came with the
+    project, as a link to somewhere else may."""
+    draft = path.with_name(f"{path.name}{_BEING_WRITTEN}{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    return draft
 
 
 def _copy(path: Path, to: Path) -> None:
     try:
         os.link(path, to)
     except OSError:  # not every file system has links
-        shutil.copyfile(path, to)
+        with path.open("rb") as source, to.open("xb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -156,6 +161,6 @@ def _check_task(task: Any) -> None:
 def _free(path: Path) -> Path:
     for number in range(10_000):
         aside = path.with_name(f"{path.name}.damaged{number or ''}")
-        if not aside.exists():
+        if not os.path.lexists(aside):
             return aside
     raise Corrupt(f"{path} cannot be set aside: too many damaged files are there already")
