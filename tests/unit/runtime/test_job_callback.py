@@ -490,3 +490,12 @@ def test_a_worker_calls_no_private_address_unless_it_is_allowed_to(
     assert Jobs(vault).get("fix").state == "succeeded"
     assert listener.got == []
     assert "not a public address" in caplog.text
+
+
+def test_what_is_said_of_a_failure_keeps_the_secrets_of_its_address() -> None:
+    url = "http://me:pass-1@[::1]:9/hooks/T0ken-2?key=T0ken-3"
+    with pytest.raises(CallbackFailed) as told:
+        send(url, {})
+    assert str(told.value).startswith("http://[::1]:9 was not told: ::1 leads to ::1")
+    assert "pass-1" not in str(told.value)
+    assert "T0ken" not in str(told.value)

@@ -66,6 +66,7 @@ def send(
     `once` tells a receiver what it has heard already: the same for all tries.
     """
     data = json.dumps(body).encode()
+    whom = named(url)
     sending = _Sending(url, data, allow_private, timeout_seconds, resolve, once)
     # A thread, because nothing else bounds a name server that is silent, or a byte a minute.
     thread = threading.Thread(target=sending.run, name="hardsave-callback", daemon=True)
@@ -73,16 +74,22 @@ def send(
     thread.join(timeout_seconds)
     if thread.is_alive():
         sending.give_up()
-        raise CallbackFailed(f"{url} has not answered within {timeout_seconds:.0f} s")
+        raise CallbackFailed(f"{whom} has not answered within {timeout_seconds:.0f} s")
     if sending.error is not None:
         is_final = isinstance(sending.error, CallbackRefused)
         wrong = CallbackRefused if is_final else CallbackFailed
-        raise wrong(f"{url} was not told: {sending.error}") from sending.error
+        raise wrong(f"{whom} was not told: {sending.error}") from sending.error
     if not 200 <= sending.status < 300:
         wrong = CallbackFailed if may_pass(sending.status) else CallbackRefused
         note = "; redirects are not followed" if sending.status < 400 else ""
-        raise wrong(f"{url} answered {sending.status}{note}")
+        raise wrong(f"{whom} answered {sending.status}{note}")
     return sending.status
+
+
+def named(url: str) -> str:
+    """An address as errors and logs may call it: the rest of it often lets whoever knows it in."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def may_pass(status: int) -> bool:
