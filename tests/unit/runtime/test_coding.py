@@ -139,7 +139,10 @@ def test_no_link_leads_out(files: Files, root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "secret").read_text() == "secret"
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "sub/.GIT/config", ".git"])
+@pytest.mark.parametrize(
+    "path",
+    [".git/hooks/pre-commit", "sub/.GIT/config", ".git", ".g\u200cit/config", "GIT~1/config"],
+)
 def test_what_is_gits_own_is_not_written(files: Files, path: str) -> None:
     with pytest.raises(Refused, match="git"):
         files.write(path, "x")

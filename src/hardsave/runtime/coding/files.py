@@ -17,7 +17,7 @@ from pathlib import Path
 from hardsave.runtime.coding.text import MAX_SHOWN, Refused, matches, replaced, window
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.entries import parent
-from hardsave.workspace.names import TEMPORARY_PREFIX
+from hardsave.workspace.names import TEMPORARY_PREFIX, is_gits_own
 
 MAX_FILE = 2 * 1024 * 1024
 MAX_ENTRIES = 500
@@ -113,7 +113,7 @@ class Files:
         name = self._inside(path)
         if not name or path.endswith("/"):
             raise Refused(f"{path or '.'} is a directory")
-        if any(each.lower() == b".git" for each in name.split(b"/")):
+        if any(map(is_gits_own, name.split(b"/"))):
             raise Refused("what is git's own is not written: its hooks and settings are run")
         return name
 
