@@ -9,21 +9,20 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hardsave
 from hardsave import config
-from hardsave.adapters import agents, events, lines, spool
+from hardsave.adapters import agents, events, lines, spool, telling
 from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
-from hardsave.adapters.transcripts import EMPTY, Mark, Reading, pieces, tail
+from hardsave.adapters.telling import Source, Unreadable
+from hardsave.adapters.transcripts import EMPTY, Mark, tail
 from hardsave.adapters.warning import warning
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
-from hardsave.vault.parts import Parts
 
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01
@@ -224,20 +223,16 @@ def _put(
         "metadata": about,
         "workspace": project,
     }
-    known = _known(line.head, event)
+    known = telling.known(line.head, event.session)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:
         return line.snapshot(**how)  # the conversation stays as the last hook has left it
     try:
         return _told(line, agent, event, known, how)
-    except (_Unreadable, Unstorable) as error:  # not there for us, or longer than may be stored
+    except (Unreadable, Unstorable) as error:  # not there for us, or longer than may be stored
         line.snapshot(**how)
         why = f"the transcript cannot be read or stored, so only files were saved: {error}"
         raise Unavailable(why) from error
-
-
-class _Unreadable(Exception):
-    """A transcript that is there, and none for us; or that cannot be a path at all."""
 
 
 def _told(
@@ -247,51 +242,19 @@ def _told(
     known: Mark | None,
     how: dict[str, Any],
 ) -> hardsave.Checkpoint:
-    """A conversation as it is by now. A first hook may find a very long one: it is read and stored
-    piece by piece, and makes one checkpoint all the same."""
-    with _read():
-        _await(agent, event, known or EMPTY)
-        begun = _pieces(event, known or EMPTY)
-        first = next(begun)
-    goes_on = known is not None and first.goes_on
-    read = [chain([first], begun)]  # once, and then anew
-
-    def again() -> Iterator[dict[str, Any]]:
-        return _parts(agent, event, read.pop() if read else _pieces(event, known or EMPTY))
-
-    return line.save(Parts(again, goes_on), **how)
-
-
-def _parts(agent: Agent, event: Event, found: Iterator[Reading]) -> Iterator[dict[str, Any]]:
-    with _read():
-        for piece in found:
-            yield {
-                "transcript": {
-                    "agent": agent.name,
-                    "session": event.session,
-                    "path": event.transcript,
-                    "offset": piece.mark.offset,
-                    "sha256": piece.mark.sha256,
-                    "pending": event.pending,
-                    **({} if event.upcoming is None else {"upcoming": event.upcoming}),
-                    **({"batch": list(event.batch)} if event.batch else {}),
-                },
-                "messages": agent.lines.messages(piece.lines),
-                "lines": piece.lines,
-            }
-
-
-def _pieces(event: Event, known: Mark) -> Iterator[Reading]:
     assert event.transcript is not None
-    return pieces(Path(event.transcript), known)
+    with telling.reading():
+        _await(agent, event, known or EMPTY)
+    source = Source(agent, event.session, event.transcript, _moment(event))
+    return line.save(telling.told(source, known), **how)
 
 
-@contextmanager
-def _read() -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise _Unreadable(str(error)) from error
+def _moment(event: Event) -> dict[str, Any]:
+    return {
+        "pending": event.pending,
+        **({} if event.upcoming is None else {"upcoming": event.upcoming}),
+        **({"batch": list(event.batch)} if event.batch else {}),
+    }
 
 
 def _await(
@@ -314,13 +277,3 @@ def _has(agent: Agent, event: Event, known: Mark) -> bool:
     length = _LAST_BYTES + 8 * len(event.answer)  # an escape takes six bytes
     last = tail(Path(event.transcript), known.offset, length)
     return lines.has_said(agent.lines.messages(last), event.answer)
-
-
-def _known(head: hardsave.Checkpoint | None, event: Event) -> Mark | None:
-    """How much of this transcript the head has; None if its state is something else."""
-    if head is None or not isinstance(head.state, Mapping):
-        return None
-    found = head.state.get("transcript")
-    if not isinstance(found, Mapping) or found.get("session") != event.session:
-        return None
-    return Mark(found["offset"], found["sha256"])
