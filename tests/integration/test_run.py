@@ -361,7 +361,7 @@ def test_what_a_resident_cannot_do_is_told_with_the_reason(stage: Stage) -> None
         launch.start(task._replace(store="sqlite:////dev/null/store.db"))
 
 
-def test_an_agent_that_does_not_call_us_is_said_to_save_files_alone(
+def test_an_agent_that_does_not_call_us_is_said_to_be_read_along(
     stage: Stage, tmp_path: Path
 ) -> None:
     program = tmp_path / "bin" / "codex"
@@ -385,11 +385,11 @@ def test_an_agent_that_does_not_call_us_is_said_to_save_files_alone(
         assert done.returncode == (4 if command == str(program) else 0)
         return done.stderr
 
-    assert "'hardsave init' lets Codex save" in said("{}", str(program))
+    assert "as Codex writes it down; 'hardsave init' saves" in said("{}", str(program))
     ours = {"hooks": [{"type": "command", "command": "hardsave-hook codex"}]}
     assert "leaves our hooks out" in said(json.dumps({"hooks": {"Stop": [ours]}}), str(program))
-    assert "only files are sure to be saved" in said("nonsense", str(program))
-    assert "only files" not in said("{}", "true")
+    assert "as Codex writes it down; " in said("nonsense", str(program))
+    assert "writes it down" not in said("{}", "true")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is found")

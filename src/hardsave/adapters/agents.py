@@ -82,5 +82,10 @@ CODEX = Agent(
 AGENTS = (CLAUDE_CODE, CODEX)
 
 
+def typed(program: str) -> Agent | None:
+    """The agent that somebody starts by typing this."""
+    return next((agent for agent in AGENTS if agent.program == Path(program).name), None)
+
+
 def named(name: object) -> Agent | None:
     return next((agent for agent in AGENTS if agent.name == name), None)

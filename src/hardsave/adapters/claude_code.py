@@ -1,12 +1,16 @@
 """Where Claude Code keeps transcripts, and what goes along with one."""
 
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 from hardsave.adapters.lines import Unknown
 
+_LONGEST = 200  # of a folder's name; a longer one ends with a number
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 RESUME = "claude --resume"
 
 
@@ -16,6 +20,15 @@ def original(path: str, session: str, folder: Path) -> Path:
     if real.parent.parent != home or real.name != f"{session}.jsonl":
         raise Unknown(f"{path!r} is not where Claude Code keeps its transcripts")
     return real
+
+
+def transcripts(folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
+    name = re.sub("[^A-Za-z0-9]", lambda found: "--"[: 1 + (found[0] > "\uffff")], directory)
+    is_cut = len(name) > _LONGEST
+    for place in (folder / "projects").glob(f"{name[:_LONGEST]}-*" if is_cut else name):
+        for path in place.glob("*.jsonl"):
+            if _SESSION.fullmatch(path.stem):  # and not one of a subagent
+                yield path.stem, path
 
 
 def beside(source: Path, new: str, folder: Path, moment: datetime) -> Path:

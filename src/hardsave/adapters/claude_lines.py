@@ -84,6 +84,11 @@ def parsed(text: str, session: str) -> Line:
     return line
 
 
+def directory(line: Line) -> str | None:
+    found = line.get("cwd")
+    return found if isinstance(found, str) else None
+
+
 def calls(line: Line) -> Iterator[str]:
     if line["type"] == "assistant":
         yield from (str(block.get("id")) for block in _blocks(line, "tool_use"))

@@ -5,11 +5,14 @@ are none of our business.
 """
 
 import os
+import re
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 from hardsave.adapters.lines import Unknown
 
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 RESUME = "codex resume"
 
 
@@ -20,6 +23,13 @@ def original(path: str, session: str, folder: Path) -> Path:
     if len(real.parents) < 4 or real.parents[3] != home or not is_rollout:
         raise Unknown(f"{path!r} is not where Codex keeps its transcripts")
     return real
+
+
+def transcripts(folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
+    """Of any directory: only the first line of each says which."""
+    for path in (folder / "sessions").glob("*/*/*/rollout-*.jsonl"):
+        if found := _SESSION.search(path.stem):
+            yield found[0], path
 
 
 def beside(source: Path, new: str, folder: Path, moment: datetime) -> Path:

@@ -51,6 +51,7 @@ HEARD = frozenset(
     }
 )
 OLDEST = (0, 160)  # from here on, up to the next first number, sessions are written as known
+TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # who begins a session by a command
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
 _TALK = frozenset({"AgentMessage", "Reasoning", "UserMessage"})
 
@@ -82,6 +83,14 @@ def _check_session(payload: Mapping[str, Any], session: str) -> None:
         raise Unknown(f"a history that is {payload.get('history_mode')!r} is not known")
     if payload.get("id") != session or payload.get("session_id") != session:
         raise Unknown(f"it is of another session, {payload.get('id')!r}")
+
+
+def directory(line: Line) -> str | None:
+    """An editor's session is of no directory: its server may stand anywhere."""
+    if line["type"] != "session_meta":
+        return None
+    found, origin = line["payload"].get("cwd"), line["payload"].get("originator")
+    return found if isinstance(found, str) and origin in TYPED else ""
 
 
 def calls(line: Line) -> Iterator[str]:

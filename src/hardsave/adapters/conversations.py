@@ -18,17 +18,25 @@ def resume(
     """Write what an agent needs to go on from a checkpoint; None if it is no agent's that we know.
 
     A conversation is as the last hook of its session has left it. Checkpoints that others have
-    made since, of files alone, have it too: it is not from the same moment.
+    made since, of files alone, have it too: it is not from the same moment. If no hook calls us,
+    it was read along with the files, and the checkpoint names the session.
     """
     agent = _agent(state)
     if agent is None:
         return None
     from hardsave.adapters import rewinding
 
+    is_seen = "hook" not in metadata and "session" in metadata
     is_past = "hook" not in metadata or "subagent" in metadata
     is_prompt = metadata.get("hook") == "UserPromptSubmit"
     return rewinding.resume(
-        agent, state, environment, timeline, is_past=is_past, is_prompt=is_prompt
+        agent,
+        state,
+        environment,
+        timeline,
+        is_past=is_past,
+        is_prompt=is_prompt,
+        is_seen=is_seen,
     )
 
 

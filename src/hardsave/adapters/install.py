@@ -124,6 +124,26 @@ def switched_off(agent: Agent, environment: Mapping[str, str], project: Path) ->
     return None
 
 
+def is_silent(agent: Agent, environment: Mapping[str, str], project: Path) -> bool:
+    """Whether no hook of an agent calls us in a project. One that cannot be told does not."""
+    try:
+        return bool(why_silent(agent, environment, project))
+    except HardsaveError:
+        return True
+
+
+def why_silent(agent: Agent, environment: Mapping[str, str], project: Path) -> str:
+    """What keeps all hooks of an agent from calling us, and what to do; empty if one does."""
+    files = [settings_file(agent, environment, place) for place in (None, project)]
+    found = [path for path in files if path is not None]
+    if not any(installed(path) for path in found):
+        return "'hardsave init' saves it at every step"
+    is_off = switched_off(agent, environment, project) is not None
+    if is_off or all(set(installed(path)) <= set(idle(agent, path)) for path in found):
+        return f"{agent.title} leaves our hooks out: see 'hardsave doctor'"
+    return ""
+
+
 def apply(change: Change) -> None:
     """Write it, whole or not at all; `Conflict` if somebody has written there since."""
     real = Path(os.path.realpath(change.path))  # a link stays a link

@@ -42,6 +42,9 @@ class Lines(Protocol):
     def parsed(self, text: str, session: str) -> Line:
         """A line of this session; `Unknown` if it is anything else."""
 
+    def directory(self, line: Line) -> str | None:
+        """Where its session works, if this line says so."""
+
     def calls(self, line: Line) -> Iterable[str]:
         """The tools that are called here, by the ids of the calls."""
 
@@ -90,6 +93,8 @@ class Moment(NamedTuple):
     """Whether the files were saved some time after that, by somebody who knows of no calls."""
     is_prompt: bool = False
     """Whether it was just before the model was asked something by its user."""
+    is_seen: bool = False
+    """Whether the conversation was read when the files were, whatever the calls were at."""
 
     @property
     def ended(self) -> frozenset[str]:
@@ -145,6 +150,8 @@ def cut(
     is among the `later` lines, behind all calls of the same answer. A hook may be so quick that not
     even the call was written, or, when all have run, not all results. If a result never came, its
     call is open. A call that was about to begin, some time ago, is taken for one that is under way.
+    If nobody can tell how far a call had come when the files were saved, it is open, too: what
+    came of it later the files may not show.
     """
     rest = list(later)
     known = [form.parsed(text, session) for text in lines]
@@ -154,6 +161,8 @@ def cut(
     pairing = Pairing(form)
     for line in known:
         pairing.take(line)
+    if moment.is_seen:
+        return Cut(list(lines), list(pairing.waiting.values()))
     unwritten = moment.ended - pairing.over - pairing.waiting.keys()
     awaited = _to_come(form, rest, session, unwritten)
     if not pairing.waiting and not awaited:

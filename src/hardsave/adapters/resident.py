@@ -1,4 +1,5 @@
-"""The resident as `hardsave run` starts it: one that knows what hooks of agents ask for.
+"""The resident as `hardsave run` starts it: one that knows what hooks of agents ask for, and
+where agents write down what is said.
 
 `python -m hardsave.adapters.resident TASK`
 """
@@ -8,10 +9,10 @@ import sys
 from pathlib import Path
 
 import hardsave
+from hardsave.adapters import missing, overhearing
 from hardsave.adapters.desk import HookDesk
-from hardsave.adapters.missing import of_a_run
 from hardsave.runtime import resident
-from hardsave.runtime.resident import Misses, Task
+from hardsave.runtime.resident import Misses, Talk, Task
 
 
 def _desk(vault: hardsave.Vault, task: Task) -> HookDesk:
@@ -19,8 +20,12 @@ def _desk(vault: hardsave.Vault, task: Task) -> HookDesk:
 
 
 def _misses(task: Task) -> Misses:
-    return of_a_run(os.environ, Path(task.workspace), task.timeline, task.agent)
+    return missing.of_a_run(os.environ, Path(task.workspace), task.timeline, task.agent)
+
+
+def _talk(task: Task) -> Talk:
+    return overhearing.of_a_run(os.environ, task.command, Path(task.workspace), task.agent)
 
 
 if __name__ == "__main__":
-    sys.exit(resident.main(sys.argv[1:], _desk, _misses))
+    sys.exit(resident.main(sys.argv[1:], _desk, _misses, _talk))

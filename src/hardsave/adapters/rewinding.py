@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,9 @@ class Home(Protocol):
 
     def original(self, path: str, session: str, folder: Path) -> Path:
         """The transcript that a checkpoint names, without links; `Unknown` if it is elsewhere."""
+
+    def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
+        """Those that may be of a directory, by the ids of their sessions."""
 
     def beside(self, source: Path, new: str, folder: Path, moment: datetime) -> Path:
         """Where the transcript of another session belongs, made now out of this one."""
@@ -59,14 +62,16 @@ def resume(
     *,
     is_past: bool = False,
     is_prompt: bool = False,
+    is_seen: bool = False,
     make_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Resumption:
     """Write a transcript that ends where this checkpoint was saved, and say how to go on."""
     home, folder, now = HOMES[agent.name], agent.home(environment), clock()
     try:
-        source = _source(state["transcript"], home, folder, is_past=is_past, is_prompt=is_prompt)
-        found = _cut(agent.lines, source, _saved(state))
+        source = _source(state["transcript"], home, folder)
+        when = source.moment._replace(is_past=is_past, is_prompt=is_prompt, is_seen=is_seen)
+        found = _cut(agent.lines, source._replace(moment=when), _saved(state))
         if not any(agent.lines.is_talk(agent.lines.parsed(t, source.session)) for t in found.lines):
             return Resumption(agent.name, agent.program, why="nothing had been said yet")
         new = make_id()
@@ -86,9 +91,7 @@ def resume(
     return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found))
 
 
-def _source(
-    told: Mapping[str, Any], home: Home, folder: Path, *, is_past: bool, is_prompt: bool
-) -> _Source:
+def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
     """What a checkpoint says, which may come from anybody: it leads nowhere but to transcripts."""
     session, path = told.get("session"), told.get("path")
     offset, digest = told.get("offset"), told.get("sha256")
@@ -98,7 +101,7 @@ def _source(
         raise Unknown(f"{session!r} is no id of a session")
     batch = told.get("batch")
     ids = tuple(map(str, batch)) if isinstance(batch, Sequence) else ()
-    moment = Moment(_id(told, "pending"), ids, _id(told, "upcoming"), is_past, is_prompt)
+    moment = Moment(_id(told, "pending"), ids, _id(told, "upcoming"))
     real = home.original(path, session, folder)
     return _Source(session, real, Mark(offset, str(digest)), moment)
 

@@ -105,6 +105,12 @@ def tail(path: Path, start: int, limit: int) -> list[bytes]:
     return to_lines(data)
 
 
+def beginning_lines(path: Path, limit: int) -> list[bytes]:
+    """The first whole lines of a transcript within so many bytes."""
+    with _opened(path) as file:
+        return to_lines(file.read(limit))
+
+
 def beginning(path: Path, mark: Mark) -> bytes | None:
     """The part of a transcript that a mark names; None if it begins otherwise by now."""
     with _opened(path) as file:

@@ -9,7 +9,7 @@ Whatever goes wrong here is written to a log beside the store.
     hardsave run → forks away `python -m` PROGRAM → waits until it is ready → becomes the agent
 
 PROGRAM calls `main`, and brings along who answers the agent's hooks (see `handover`), and who keeps
-in mind what could not be saved.
+in mind what could not be saved, and who knows what the agent says, if anybody does.
 """
 
 import json
@@ -18,13 +18,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import hardsave
-from hardsave.errors import HardsaveError
+from hardsave.errors import Conflict, HardsaveError
 from hardsave.runtime import handover, meetings, survivors
 from hardsave.runtime.life import Life
 from hardsave.runtime.reception import Desk, Reception
@@ -33,6 +33,8 @@ from hardsave.stores.registry import sqlite_path
 
 READY = b"ready\n"
 _QUIET = 0.15  # seconds without a change: a burst has settled
+_LISTEN_SECONDS = 0.5  # between two looks at what was said
+_ATTEMPTS = 20
 _LIMIT = 2.0  # a burst that does not end is saved all the same
 _AFTERWARDS_SECONDS = 600.0  # then what an agent has left behind is a service, and not its work
 _NAMED = 20  # of the processes that are left
@@ -77,6 +79,38 @@ class Misses(Protocol):
         """Nothing more is to come."""
 
 
+class Said(NamedTuple):
+    """A conversation as it is by now, for one checkpoint."""
+
+    state: Any  # what a timeline saves; None if there is no conversation
+    about: Mapping[str, Any]  # for the checkpoint to tell
+
+
+class Talk(Protocol):
+    """What an agent says, as far as it is written down somewhere. Knows nothing of checkpoints but
+    the head that it is added to."""
+
+    def is_due(self) -> bool:
+        """Whether something was said that is not saved yet, and nothing more for a moment. Asked
+        often."""
+
+    def now(self, head: hardsave.Checkpoint | None) -> Said:
+        """What was said up to now."""
+
+
+class _Silence:
+    """Of an agent of which we hear nothing, or by its hooks."""
+
+    def is_due(self) -> bool:
+        return False
+
+    def now(self, head: hardsave.Checkpoint | None) -> Said:
+        return Said(None, {})
+
+
+SILENCE: Talk = _Silence()
+
+
 class Resident:
     """Saves a workspace on a timeline until it is told to end."""
 
@@ -86,8 +120,10 @@ class Resident:
         workspace: hardsave.Workspace,
         command: Sequence[str],
         misses: Misses,
+        talk: Talk = SILENCE,
     ) -> None:
         self._line = line
+        self._talk = talk
         self._misses = misses
         self._workspace = workspace
         self._about: Mapping[str, Any] = {"command": list(command)}  # for the first one to say
@@ -106,10 +142,17 @@ class Resident:
             self._save_changes("running")  # from here on nothing is missed
             is_ready()
             while not self._is_ending.is_set():
-                if eyes.wait(quiet=_QUIET, limit=_LIMIT):
+                if eyes.wait(quiet=_QUIET, limit=_LIMIT, timeout=self._patience):
                     self._save_changes("running")
+                if self._is_more_said():
+                    self._save("running")
         self._save("ended")
         self._misses.ended()
+
+    @property
+    def _patience(self) -> float | None:
+        """How long to wait for files, before somebody listens."""
+        return None if self._talk is SILENCE else _LISTEN_SECONDS
 
     def end(self, left: Sequence[Survivor] = ()) -> None:
         """To be called from any thread, or a signal's handler. `left` goes on without us."""
@@ -133,6 +176,15 @@ class Resident:
             return True
         return any(self._workspace.status(head.id).files)
 
+    def _is_more_said(self) -> bool:
+        """Not at the end: the last save has it all."""
+        try:
+            return not self._is_ending.is_set() and self._talk.is_due()
+        except Exception:  # noqa: BLE001 # ours; files are saved all the same
+            _log.exception("nothing more of the conversation is saved")
+            self._talk = SILENCE
+            return False
+
     def _save(self, status: str) -> None:
         try:
             self._snapshot(status)
@@ -141,8 +193,7 @@ class Resident:
 
     def _snapshot(self, status: str) -> None:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
-        saved = self._line.snapshot(
-            self._workspace,
+        saved = self._put(
             status=status,
             description=told(self._left) if status == "ended" else "",
             metadata={**self._about, **_listed(self._left), **self._misses.about()},
@@ -150,6 +201,24 @@ class Resident:
         self._about = {}
         self.saves += 1
         self._misses.saved(saved.id)
+
+    def _put(self, **how: Any) -> hardsave.Checkpoint:
+        """Files and conversation together; files alone if there is none that could be saved."""
+        try:
+            for _ in range(_ATTEMPTS):
+                head = self._line.head
+                said = self._talk.now(head)
+                about = {**how, "metadata": {**how["metadata"], **said.about}}
+                if said.state is None:
+                    how = about
+                    break
+                with suppress(Conflict):  # somebody has moved the head: it may have more, or less
+                    return self._line.save(
+                        said.state, workspace=self._workspace, expect=head, **about
+                    )
+        except Exception:  # noqa: BLE001 # if it is about the files, they say so by themselves
+            _log.warning("the conversation could not be saved", exc_info=True)
+        return self._line.snapshot(self._workspace, **how)
 
     def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""
@@ -160,16 +229,19 @@ class Resident:
 
 OpenDesk = Callable[[hardsave.Vault, Task], Desk]
 OpenMisses = Callable[[Task], Misses]
+OpenTalk = Callable[[Task], Talk]
 
 
-def main(argv: Sequence[str], open_desk: OpenDesk, open_misses: OpenMisses) -> int:
+def main(
+    argv: Sequence[str], open_desk: OpenDesk, open_misses: OpenMisses, open_talk: OpenTalk
+) -> int:
     task = Task.load(argv[0])
     os.close(os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # ours alone
     logging.basicConfig(
         filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     try:
-        _reside(task, open_desk, open_misses(task))
+        _reside(task, open_desk, open_misses(task), open_talk)
     except BaseException as error:  # noqa: BLE001 # nobody else will hear of it
         _log.exception("the resident of %s gives up", task.workspace)
         _tell(task.ready, f"{type(error).__name__}: {error}".encode()[:_LONGEST_REASON])
@@ -179,10 +251,10 @@ def main(argv: Sequence[str], open_desk: OpenDesk, open_misses: OpenMisses) -> i
     return 0
 
 
-def _reside(task: Task, open_desk: OpenDesk, misses: Misses) -> None:
+def _reside(task: Task, open_desk: OpenDesk, misses: Misses, open_talk: OpenTalk) -> None:
     with hardsave.open(task.store) as vault:
         line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
-        resident = Resident(line, workspace, task.command, misses)
+        resident = Resident(line, workspace, task.command, misses, _heard(task, open_talk))
         look = partial(survivors.find, handover.VARIABLE, task.socket)
         signal.signal(signal.SIGTERM, lambda *_: resident.end(look()))
         ours = (Life(task.agent), look, resident)
@@ -195,6 +267,15 @@ def _reside(task: Task, open_desk: OpenDesk, misses: Misses) -> None:
             resident.stay(lambda: _tell(task.ready, READY))
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
         _keep_up(vault)
+
+
+def _heard(task: Task, open_talk: OpenTalk) -> Talk:
+    """Before the agent is started: what is said is known by what is new from here on."""
+    try:
+        return open_talk(task)
+    except Exception:  # noqa: BLE001 # ours; files are saved all the same
+        _log.exception("only files are saved")
+        return SILENCE
 
 
 def _keep_up(vault: hardsave.Vault) -> None:

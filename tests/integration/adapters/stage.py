@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import hardsave
 from tests.integration.cli.screen import Screen
 
 TIMEOUT_SECONDS = 120
@@ -24,6 +25,22 @@ UNTIL_SAVED = (
 )
 # And one that waits until hooks find a resident
 UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/residents/* ]; do sleep 0.1; done; '
+
+
+# And one that waits until the process beside an agent has heard of it
+UNTIL_HEARD = f": %s; until {HARDSAVE} log --timeline t | grep -q ': %s;'; do sleep 0.1; done; "
+
+
+class Overheard(NamedTuple):
+    """What a checkpoint of a `hardsave run` has of a conversation."""
+
+    id: str
+    metadata: dict[str, Any]
+    lines: str
+
+
+def _lines(state: Any) -> str:
+    return b"\n".join(state["lines"] if state else ()).decode()
 
 
 class Stage:
@@ -57,6 +74,18 @@ class Stage:
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
+
+    def watched(self, command: list[str]) -> list[str]:
+        """A command as `hardsave run` runs it."""
+        return [*HARDSAVE.split(), "run", "--timeline", "t", "--", *command]
+
+    def overheard(self) -> list[Overheard]:
+        """What the checkpoints of that hold, oldest first, once the process beside it has ended."""
+        self.wait_until(lambda: self.hardsave("log", "--timeline", "t")[0]["status"] == "ended")
+        (store,) = Path(self.environment["XDG_DATA_HOME"]).rglob("store.db")
+        with hardsave.open(f"sqlite:///{store}") as vault:
+            found = reversed(vault.timeline("t").checkpoints())
+            return [Overheard(each.id, dict(each.metadata), _lines(each.state)) for each in found]
 
     @contextmanager
     def started(self, command: list[str], more: dict[str, str]) -> Iterator[None]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
-from tests.integration.adapters.stage import UNTIL_ANSWERED, UNTIL_SAVED, Stage
+from tests.integration.adapters.stage import UNTIL_ANSWERED, UNTIL_HEARD, UNTIL_SAVED, Stage
 
 
 def claude() -> str | None:
@@ -256,3 +256,103 @@ def test_a_session_that_was_killed_leaves_no_resident(tmp_path: Path) -> None:
         stage.wait_until(lambda: len(stage.residents()) == 1)
     stage.wait_until(lambda: stage.residents() == [])  # although a tool of its goes on
     stage.end_tool()
+
+
+# Without hooks, beside a `hardsave run`
+
+
+def test_without_hooks_the_conversation_is_read_along_and_comes_back(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    wait = UNTIL_HEARD.replace("%s", "second")
+    script = [
+        Reply("I write.", (bash("echo b > made.txt", "toolu_1"),)),
+        Reply("I wait.", (bash(wait + "mv made.txt moved.txt", "toolu_2"),)),
+        Reply("Done."),
+    ]
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        done = stage.run(stage.watched(stage.command("do it")), url)
+        assert done.returncode == 0, done
+        assert "as Claude Code writes it down" in done.stderr
+        original = [each.body for each in model.requests if each.body.get("tools")]
+    saved = stage.overheard()
+    before = stage.transcripts()
+    midst = next(each for each in saved if '"toolu_2"' in each.lines)  # no file had changed
+    back = stage.hardsave("rewind", midst.id, "--yes")["conversation"]
+    assert "no result" in back["why"]
+    assert stage.files() == {"made.txt": "b\n"}
+    assert {**stage.transcripts(), **before} == stage.transcripts(), "an original was touched"
+    (asked,) = stage.claude([Reply("On.")] * 4, "--resume", back["session"], "go on")
+    known = said(original[1])
+    assert said(asked)[: len(known)] == known
+    assert [each["tool_use_id"] for each in results(asked)] == ["toolu_1", "toolu_2"]
+    assert "unknown" in json.dumps(results(asked)[1])
+
+    back = stage.hardsave("rewind", saved[-1].id, "--yes")["conversation"]
+    assert back["why"] == ""
+    assert stage.files() == {"moved.txt": "b\n"}
+    (asked,) = stage.claude([Reply("On.")] * 4, "--resume", back["session"], "go on")
+    known = said(original[2])
+    assert said(asked)[: len(known)] == known
+    assert "Done." in json.dumps(said(asked)[len(known) :])
+
+
+def test_without_hooks_a_session_that_is_resumed_is_read_from_its_beginning(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.claude([Reply("One.")], "the first prompt")
+    (old,) = stage.transcripts()
+    stage.claude([Reply("Other.")], "of another session")
+    with ScriptedModel([Reply("One."), Reply("Two.")]) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        command = stage.command("--resume", Path(old).stem, "the second prompt")
+        assert stage.run(stage.watched(command), url).returncode == 0
+    last = stage.overheard()[-1]
+    assert last.metadata["session"] == Path(old).stem
+    assert last.lines == Path(old).read_text().removesuffix("\n")
+    assert "the first prompt" in last.lines
+    assert "the second prompt" in last.lines
+
+
+def test_conversations_of_two_agents_in_one_directory_are_not_mixed(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    wait = (bash("echo $$ > pid; exec sleep 600", "toolu_1"),)
+    with (
+        ScriptedModel([Reply(calls=wait)]) as model,
+        stage.started(stage.command("other"), {"ANTHROPIC_BASE_URL": model.anthropic_url}),
+    ):
+        stage.wait_for(stage.project / "pid")
+        with ScriptedModel([Reply("Done.")]) as other:
+            url = {"ANTHROPIC_BASE_URL": other.anthropic_url}
+            assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
+        saved = stage.overheard()
+    stage.end_tool()
+    assert {each.lines for each in saved} == {""}
+    (told,) = (each.metadata for each in saved if "conversation" in each.metadata)
+    assert "nobody can tell" in told["conversation"]
+
+
+def test_an_agent_that_a_tool_starts_is_another(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    with ScriptedModel([Reply("An inner answer.")]) as inner:
+        wait = UNTIL_HEARD.replace("%s", "first")
+        other = f"ANTHROPIC_BASE_URL={inner.anthropic_url} {CLAUDE} -p inner > out.txt; sleep 1; "
+        call = bash(wait + other + "echo b > made.txt", "toolu_1")
+        with ScriptedModel([Reply("I begin.", (call,)), Reply("Done.")]) as model:
+            url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+            assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
+    saved = stage.overheard()
+    assert stage.files() == {"made.txt": "b\n", "out.txt": "An inner answer.\n"}
+    assert "Done." in saved[-1].lines
+    assert len({each.metadata["session"] for each in saved if each.lines}) == 1
+
+
+def test_with_hooks_nobody_reads_along(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    with ScriptedModel([Reply(calls=(bash("echo b > b; sleep 1", "t"),)), Reply("Done.")]) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        done = stage.run(stage.watched(stage.command("do it")), url)
+        assert "writes it down" not in done.stderr
+    saved = stage.overheard()
+    assert any("Done." in each.lines for each in saved)
+    assert all("hook" in each.metadata for each in saved if "session" in each.metadata)

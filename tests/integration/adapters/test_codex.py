@@ -11,7 +11,13 @@ import pytest
 from hardsave.adapters import codex_trust
 from hardsave.adapters.settings import places
 from hardsave.runtime.scripted import Call, Reply, Script, ScriptedModel
-from tests.integration.adapters.stage import HARDSAVE, UNTIL_ANSWERED, UNTIL_SAVED, Stage
+from tests.integration.adapters.stage import (
+    HARDSAVE,
+    UNTIL_ANSWERED,
+    UNTIL_HEARD,
+    UNTIL_SAVED,
+    Stage,
+)
 from tests.integration.cli.screen import Screen
 
 CODEX = os.environ.get("HARDSAVE_TEST_CODEX") or shutil.which("codex")
@@ -412,3 +418,45 @@ def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_pat
     expected = ["UserPromptSubmit", *tools, "Stop", "SessionEnd"]
     assert hooks == expected, stage.story()
     assert stage.answered() in ([len(hooks)], [len(hooks) - 1])  # the second may be too early
+
+
+# Without hooks, beside a `hardsave run`
+
+
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_without_hooks_that_run_the_conversation_is_read_along_and_comes_back(
+    tmp_path: Path, is_installed: bool
+) -> None:
+    stage = CodexStage(tmp_path)
+    if is_installed:
+        stage.hardsave("init", "--yes")  # and not trusted
+    wait = UNTIL_HEARD.replace("%s", "second")
+    script = [
+        Reply("I write.", (shell("echo b > made.txt", "c1"),)),
+        Reply("I wait.", (shell(wait + "rm made.txt", "c2"),)),
+        Reply("Done."),
+    ]
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url, trusted=False)
+        done = stage.run(stage.watched(stage.command("do it")), {})
+        assert done.returncode == 0, done
+        assert "as Codex writes it down" in done.stderr
+        original = [each.body for each in model.requests]
+    saved = stage.overheard()
+    midst = next(each for each in saved if '"c2"' in each.lines)  # no file had changed
+    back = stage.rewind({"id": midst.id})
+    assert "no result" in back["why"]
+    assert stage.files() == {"edited.txt": "one\n", "made.txt": "b\n"}
+    script = [Reply("On.")] * 4
+    (asked,) = stage.codex(script, "resume", back["session"], "go on", trusted=False)
+    then, now = (asked_with(each)["input"] for each in (original[1], asked))
+    assert now[: len(then)] == then
+    (truth,) = (each for each in now[len(then) :] if each["type"] == "function_call_output")
+    assert truth["call_id"] == "c2"
+    assert "is unknown" in truth["output"]
+
+    back = stage.rewind({"id": saved[-1].id})
+    assert back["why"] == ""
+    assert stage.files() == {"edited.txt": "one\n"}
+    (asked,) = stage.codex(script, "resume", back["session"], "go on", trusted=False)
+    assert "Done." in json.dumps(check_goes_on(original[2], asked))

@@ -10,7 +10,7 @@ import pytest
 import hardsave
 from hardsave.adapters import spool
 from hardsave.adapters.missing import RunMisses
-from hardsave.runtime.resident import Resident
+from hardsave.runtime.resident import Resident, Said, Talk
 from tests.unit.vault.secrets_scanner import found
 
 
@@ -181,3 +181,84 @@ def test_what_was_purged_does_not_come_back_from_the_memory_of_a_resident(
     assert told == [{"command": ["x", "--k=[purged]"]}, {}, {}]
     vault.close()
     assert found(tmp_path, ["sesame"]) == set()
+
+
+# What an agent says
+
+
+class Scripted:
+    """Says what it is told to, or fails."""
+
+    def __init__(self, *said: Said | Exception) -> None:
+        self._said = list(said)
+        self.heads: list[int] = []
+
+    def is_due(self) -> bool:
+        raise RuntimeError("out of order")
+
+    def now(self, head: hardsave.Checkpoint | None) -> Said:
+        self.heads.append(0 if head is None else head.seq)
+        found = self._said.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def listening(vault: hardsave.Vault, work: Path, talk: Talk) -> Resident:
+    return Resident(vault.timeline("a"), vault.workspace(work), [], RunMisses(work.parent), talk)
+
+
+def test_what_an_agent_says_is_saved_with_its_files(vault: hardsave.Vault, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "f").write_text("one")
+    said = Said({"messages": ["hello"]}, {"session": "s"})
+    listening(vault, work, Scripted(said))._save("running")
+    head = vault.timeline("a").head
+    assert head is not None
+    assert head.state == {"messages": ["hello"]}
+    assert head.metadata["session"] == "s"
+    assert head.snapshot is not None
+    assert head.snapshot.read("f") == b"one"
+
+
+def test_a_conversation_that_cannot_be_had_costs_no_files(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    broken = Said({"odd": object()}, {"session": "s"})  # nothing that can be stored
+    talk = Scripted(RuntimeError("ours"), broken, Said(None, {"conversation": "not saved: x"}))
+    resident = listening(vault, work, talk)
+    for text in ("one", "two", "three"):
+        (work / "f").write_text(text)
+        resident._save("running")
+    assert (resident.saves, resident.failed_saves) == (3, 0)
+    told = [dict(each.metadata) for each in vault.timeline("a").checkpoints()]
+    assert told == [{"conversation": "not saved: x"}, {}, {"command": []}]
+
+
+def test_a_fault_of_who_listens_ends_the_listening_alone(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    resident = listening(vault, tmp_path / "work", Scripted())
+    assert not resident._is_more_said()
+    resident._save("running")
+    assert resident.failed_saves == 0
+
+
+def test_whoever_moves_the_head_meanwhile_is_heard_first(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    """What is new of a conversation is new to a certain head."""
+    line = vault.timeline("a")
+
+    class Overtaken(Scripted):
+        def now(self, head: hardsave.Checkpoint | None) -> Said:
+            if not self.heads:
+                line.save({"of": "another"})
+            return super().now(head)
+
+    line.save({})
+    talk = Overtaken(Said(["early"], {}), Said(["late"], {}))
+    listening(vault, tmp_path / "work", talk)._save("running")
+    assert talk.heads == [1, 2]
+    assert line.load() == ["late"]

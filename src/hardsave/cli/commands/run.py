@@ -30,9 +30,10 @@ RESIDENT = "hardsave.adapters.resident"
 def run(session: Session, cmd: tuple[str, ...]) -> None:
     """Run any agent, with its workspace watched and saved.
 
-    The files are saved after every burst of changes, whoever makes them. The agent runs as
-    without us: its terminal, its signals and its exit code are its own. Each run has a
-    timeline of its own, called after the command, unless one is named.
+    The files are saved after every burst of changes, whoever makes them; of Claude Code and
+    Codex the conversation is saved, too. The agent runs as without us: its terminal, its signals
+    and its exit code are its own. Each run has a timeline of its own, called after the command,
+    unless one is named.
     """
     if session.settings.as_json:
         raise Misuse("'run' becomes the agent and has nothing to answer; leave --json out")
@@ -89,23 +90,21 @@ def _company(beside: Path, directory: Path) -> Iterator[str]:
 
 
 def _advice(program: str, directory: Path) -> Iterator[str]:
-    """An agent that we know saves its conversation too, if its hooks call us."""
+    """The conversation of an agent that we know is saved by its hooks, if they call us."""
     from hardsave.adapters import agents, install
 
-    agent = next((each for each in agents.AGENTS if each.program == Path(program).name), None)
+    agent = agents.typed(program)
     if agent is None:
         return
-    files = [install.settings_file(agent, os.environ, place) for place in (None, directory)]
-    found = [path for path in files if path is not None]
     try:
-        if not any(install.installed(path) for path in found):
-            yield f"only files are saved: 'hardsave init' lets {agent.title} save its talk too"
-        elif install.switched_off(agent, os.environ, directory) or any(
-            install.idle(agent, path) for path in found
-        ):
-            yield f"only files are saved: {agent.title} leaves our hooks out; see 'hardsave doctor'"
+        why = install.why_silent(agent, os.environ, directory)
+        some = install.settings_file(agent, os.environ, None)
+        if not why and some is not None and install.idle(agent, some):
+            yield f"{agent.title} leaves some of our hooks out; see 'hardsave doctor'"
     except HardsaveError as error:  # settings that we cannot read are no reason not to start
-        yield f"only files are sure to be saved: {error}"
+        why = str(error)
+    if why:
+        yield f"the talk is saved as {agent.title} writes it down; {why}"
 
 
 def named_after(program: str, moment: datetime, pid: int) -> str:

@@ -1,0 +1,48 @@
+"""Whether another agent of the same kind works in the same directory, if the system tells."""
+
+import os
+from collections.abc import Sequence
+
+from hardsave.adapters.whose import Company
+from hardsave.stores import processes
+
+_LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
+_SERVERS = frozenset({"app-server", "daemon", "mcp", "mcp-server"})  # they wait for others
+_MOST = 8  # processes of one agent, one above the other
+
+
+def around(agent: int, program: str, directory: str) -> Company:
+    """Beside the agent of this number. One that it has started itself, by a tool, is another; and
+    so is one of which nobody tells where it stands, as on macOS."""
+    if not processes.can_ask():
+        return Company.UNKNOWN
+    found = (pid for pid in processes.pids() if _is_one(pid, program))
+    here = (pid for pid in found if processes.directory(pid) in (directory, None))
+    is_any = any(not _is_of(pid, agent, program) for pid in here)
+    return Company.SOME if is_any else Company.NONE
+
+
+def _is_one(pid: int, program: str) -> bool:
+    seen = processes.look(pid)
+    if seen is None or seen.user != os.getuid() or not is_called(seen.words, program):
+        return False
+    return not _SERVERS.intersection(seen.words[1:3])
+
+
+def is_called(words: Sequence[str], program: str) -> bool:
+    """Whether a command is a program by this name, or a script of this name."""
+    names = [os.path.basename(word) for word in words[:2]]
+    is_script = len(names) == 2 and names[0] in _LAUNCHERS
+    return program in names[:1] or (is_script and names[1] in (program, f"{program}.js"))
+
+
+def _is_of(pid: int, agent: int, program: str) -> bool:
+    """Whether it is the agent, or what its program has started to do the work."""
+    for _ in range(_MOST):
+        if pid == agent:
+            return True
+        seen = processes.look(pid)
+        if seen is None or not is_called(seen.words, program):
+            return False
+        pid = seen.parent
+    return False

@@ -1,0 +1,70 @@
+"""Whether another agent of the same kind works in the same directory."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hardsave.adapters.company import around, is_called
+from hardsave.adapters.whose import Company
+from hardsave.stores import processes
+
+
+@pytest.mark.parametrize(
+    ("words", "is_one"),
+    [
+        (["claude", "-p", "x"], True),
+        (["/opt/claude"], True),
+        (["node", "/opt/bin/claude", "-p"], True),
+        (["/usr/bin/node", "/opt/claude.js"], True),
+        (["vim", "claude"], False),
+        (["claude-hud"], False),
+        (["bash", "-c", "claude"], False),
+        ([], False),
+    ],
+)
+def test_a_program_is_known_by_its_name(words: list[str], is_one: bool) -> None:
+    assert is_called(words, "claude") == is_one
+
+
+@contextmanager
+def started(program: Path, folder: Path, *words: str) -> Iterator[int]:
+    process = subprocess.Popen([program, *words], cwd=folder)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+def test_another_one_in_the_same_directory_is_company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    program, work = tmp_path / "claude", tmp_path / "work"
+    program.symlink_to(sleep)
+    work.mkdir()
+
+    def company(agent: int) -> Company:
+        return around(agent, "claude", os.path.realpath(work))
+
+    assert company(1) is Company.NONE
+    with started(program, work, "60") as one:
+        assert company(one) is Company.NONE
+        with started(program, tmp_path, "60"):
+            assert company(one) is Company.NONE
+            with monkeypatch.context() as patch:
+                patch.setattr(processes, "directory", lambda pid: None)
+                assert company(one) is Company.SOME  # it may be here
+        with started(program, work, "app-server"):
+            assert company(one) is Company.NONE
+        with started(program, work, "61") as two:
+            assert company(one) is Company.SOME
+            assert company(two) is Company.SOME
