@@ -102,7 +102,10 @@ def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
     batch = told.get("batch")
     ids = tuple(map(str, batch)) if isinstance(batch, Sequence) else ()
     moment = Moment(_id(told, "pending"), ids, _id(told, "upcoming"))
-    real = home.original(path, session, folder)
+    try:
+        real = home.original(path, session, folder)
+    except ValueError as error:  # a NUL, half an emoji
+        raise Unknown(f"{path[:100]!r} cannot be a path: {error}") from error
     return _Source(session, real, Mark(offset, str(digest)), moment)
 
 
