@@ -73,10 +73,15 @@ class Entry(NamedTuple):
     def subject(self) -> Id:
         return self.effects.subject or self.id
 
+    @property
+    def timelines(self) -> set[str]:
+        """Those that it did something to."""
+        own = () if self.timeline is None else (self.timeline,)
+        return {*own, *(move.become.name for move in self.effects.moves)}
+
     def touches(self, timeline: str | None) -> bool:
         """Whether it did something to a timeline; None stands for any."""
-        moved = any(move.become.name == timeline for move in self.effects.moves)
-        return timeline is None or self.timeline == timeline or moved
+        return timeline is None or timeline in self.timelines
 
 
 # The log

@@ -95,12 +95,26 @@ class _Moved(Conflict):
 
 def _check_it_stands(context: Context, entry: Entry, choose: Choose) -> None:
     """No timeline that it touched may have had an operation since."""
-    for move in entry.effects.moves:
-        name = move.become.name
-        other = choose(entries(context), name)
+    for name, later in _since(context, entry).items():
+        other = choose(iter((*later, entry)), None)  # all of these are about it
         if other is None or other.id != entry.id:
-            later = "another operation" if other is None else f"a later {other.kind}"
-            raise Conflict(f"timeline {name!r} has had {later}; take that back first")
+            what = "another operation" if other is None else f"a later {other.kind}"
+            raise Conflict(f"timeline {name!r} has had {what}; take that back first")
+
+
+def _since(context: Context, entry: Entry) -> dict[str, list[Entry]]:
+    """What came after an operation, newest first, by those of its timelines that it touched.
+
+    One walk for all of them: an import may have brought thousands.
+    """
+    moved = {move.become.name for move in entry.effects.moves}
+    found: dict[str, list[Entry]] = {}
+    for later in entries(context):
+        if later.number <= entry.number:
+            break
+        for name in moved & later.timelines:
+            found.setdefault(name, []).append(later)
+    return found
 
 
 def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Operation:

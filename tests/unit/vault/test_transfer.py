@@ -14,12 +14,13 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
+from hardsave.objects.records import Id, LogRecord
 from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
 from hardsave.timeline.policy import Policy
-from hardsave.vault import exporting, importing
+from hardsave.vault import exporting, importing, operations
 from hardsave.vault.selection import Piece
 from hardsave.vault.transfer import Imported
 from hardsave.vault.vault import Vault
@@ -419,6 +420,26 @@ def test_an_import_is_one_operation_and_can_be_undone_and_done_again(new: New, f
     assert target.stats().checkpoints == 1
     target.redo()
     assert {name: seen for name, seen in everything(target).items() if name != "mine"} == after
+
+
+def test_taking_an_import_back_reads_the_log_no_more_often_for_more_timelines(
+    new: New, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = new(), new()
+    for number in range(20):
+        fill(source, f"line-{number}", 1)
+    carried(source, target, file)
+    reads: list[Id] = []
+    decode = operations.decode
+
+    def counted(record: LogRecord) -> operations.Entry | None:
+        reads.append(record.id)
+        return decode(record)
+
+    monkeypatch.setattr(operations, "decode", counted)
+    target.undo()
+    assert len(reads) < 5
+    assert list(target.timelines()) == []
 
 
 # Other writers
