@@ -5,6 +5,7 @@ remains is lined up like a text diff, so that an insertion is one addition and n
 of everything after it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -21,6 +22,7 @@ from hardsave.objects.wire import Verbatim
 MAX_DEPTH = 50  # beyond it a difference is reported, not looked into
 _PLAIN = Codec(Types())
 MAX_ALIGNED = 2_000  # tokens on a side; more are paired by position
+MAX_ALIKE = 10_000  # pairs of equal tokens; with more, the frequent ones are no landmarks
 
 
 class StatePath(tuple[Any, ...]):
@@ -247,9 +249,17 @@ def _edits(before: list[_Token], after: list[_Token]) -> list[tuple[int, int, in
         return []
     if max(high - low, to - from_) > MAX_ALIGNED:
         return [(low, high, from_, to)]
-    matcher = SequenceMatcher(None, old[low:high], new[from_:to], autojunk=False)
+    matcher = _matcher(old[low:high], new[from_:to])
     return [
         (low + a, low + b, from_ + c, from_ + d)
         for kind, a, b, c, d in matcher.get_opcodes()
         if kind != "equal"
     ]
+
+
+def _matcher(old: list[Hash], new: list[Hash]) -> SequenceMatcher[Hash]:
+    """It looks at every pair of equal tokens, once for every stretch that it finds: a list of the
+    same two values over and over would take minutes."""
+    had = Counter(old)
+    alike = sum(had[address] for address in new)
+    return SequenceMatcher(None, old, new, autojunk=alike > MAX_ALIKE)
