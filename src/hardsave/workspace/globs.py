@@ -158,7 +158,6 @@ _NAMED_CLASSES = {
         b"xdigit": b"0123456789ABCDEFabcdef",
     }.items()
 }
-_NAMED_CLASS = re.compile(rb"\[:([^\]]{0,200}):\]")
 # The byte after a backslash is meant as it is. A class may begin with its closing bracket.
 _MEMBER = re.compile(rb"\\(.)|([^\\])", re.DOTALL)
 _RANGE_END = re.compile(rb"-(?:\\(.)|([^\\\]]))", re.DOTALL)
@@ -181,10 +180,10 @@ def _class(text: bytes, at: int) -> tuple[_Byte, int] | None:
 
 
 def _members(text: bytes, at: int) -> tuple[Iterable[int], int] | None:
-    named = _NAMED_CLASS.match(text, at)
-    if named:
-        members = _NAMED_CLASSES.get(named[1])
-        return None if members is None else (members, named.end())
+    named = _named(text, at)
+    if named is not None:
+        members = _NAMED_CLASSES.get(named)
+        return None if members is None else (members, at + len(b"[::]") + len(named))
     single = _MEMBER.match(text, at)
     if single is None:
         return None
@@ -194,6 +193,15 @@ def _members(text: bytes, at: int) -> tuple[Iterable[int], int] | None:
         return (low,), single.end()
     # The lower end counts by itself, before anybody sees that a range turns backwards.
     return {low, *range(low, (high[1] or high[2])[0] + 1)}, high.end()
+
+
+def _named(text: bytes, at: int) -> bytes | None:
+    """The name of a class like `[:alpha:]`; None if there is none here. No regular expression: it
+    would go through the rest of the line at each of ten thousand brackets."""
+    if not text.startswith(b"[:", at):
+        return None
+    end = text.find(b"]", at)
+    return text[at + 2 : end - 1] if end > at + 2 and text[end - 1 : end] == b":" else None
 
 
 def _class_source(members: set[int]) -> bytes:
@@ -211,41 +219,76 @@ def _class_source(members: set[int]) -> bytes:
 # Putting it together, one name at a time
 
 
+class _Step(NamedTuple):
+    """The last step of a trail, and those before it: a longer trail shares them. Copied for every
+    piece, a line of a hundred thousand bytes would hold a walk up for minutes."""
+
+    before: "_Step | None"
+    step: Glob | Deep
+
+
+_Branch = tuple[_Step | None, _Name]
+
+
 def _spelled(pieces: list[_Piece]) -> Iterator[Trail]:
     """The trails of a pattern. There are two where stars begin in the middle of a name."""
-    branches: list[tuple[Trail, _Name]] = [((), ())]
-    begun: list[_Byte | _Star] = []  # what all of them go on with: copied once for each name
+    branches: list[_Branch] = [(None, ())]
+    for part in _parts(pieces):
+        if isinstance(part, _Mark):
+            branches = _unlike(longer for each in branches for longer in _longer(*each, part))
+        else:
+            branches = [(done, name + part) for done, name in branches]
+    yield from (_trail(_Step(done, glob(name))) for done, name in branches if name)
+
+
+def _parts(pieces: Iterable[_Piece]) -> Iterator[_Mark | _Name]:
+    """Marks, and all that stands between two of them."""
+    name: list[_Byte | _Star] = []
     for piece in pieces:
         if not isinstance(piece, _Mark):
-            begun.append(piece)
+            name.append(piece)
             continue
-        named = [(done, (*name, *begun)) for done, name in branches]
-        branches = [longer for branch in named for longer in _longer(*branch, piece)]
-        begun = []
-    ends = [(done, (*name, *begun)) for done, name in branches]
-    yield from dict.fromkeys((*done, glob(name)) for done, name in ends if name)
+        yield tuple(name)
+        yield piece
+        name = []
+    yield tuple(name)
 
 
-def _longer(done: Trail, name: _Name, piece: _Mark) -> Iterator[tuple[Trail, _Name]]:
-    """A trail and the name it has begun, behind a mark; nothing if no path is like that."""
-    deeper = (*done, glob((*name, _Star())), DEEP) if name else _deep(done)
-    match piece:
+def _longer(done: _Step | None, name: _Name, mark: _Mark) -> Iterator[_Branch]:
+    """A trail and the name it has begun, with a mark after it; nothing if no path is like that."""
+    deeper = _Step(_Step(done, glob((*name, _Star()))), DEEP) if name else _deep(done)
+    match mark:
         case _Mark.SLASH if name:
-            yield (*done, glob(name)), ()
+            yield _Step(done, glob(name)), ()
         case _Mark.DIRECTORIES:
             if name:
                 yield done, name
             yield deeper, ()
         case _Mark.BELOW:
-            yield (deeper if name else (*done, glob((_Star(),)), DEEP)), ()
+            yield (deeper if name else _Step(_Step(done, glob((_Star(),))), DEEP)), ()
         case _Mark.ALL:
             if name:
                 yield done, (*name, _Star())
             yield deeper, (_Star(),)
 
 
-def _deep(done: Trail) -> Trail:
-    return done if done and done[-1] is DEEP else (*done, DEEP)
+def _deep(done: _Step | None) -> _Step:
+    return done if done is not None and done.step is DEEP else _Step(done, DEEP)
+
+
+def _unlike(branches: Iterator[_Branch]) -> list[_Branch]:
+    """Only stars that follow each other at the beginning of a pattern lead to the same twice."""
+    found = list(branches)
+    return found if len(found) < 3 else list(dict.fromkeys(found))
+
+
+def _trail(last: _Step) -> Trail:
+    steps: list[Glob | Deep] = []
+    at: _Step | None = last
+    while at is not None:
+        steps.append(at.step)
+        at = at.before
+    return tuple(reversed(steps))
 
 
 def glob(pieces: Iterable[_Byte | _Star]) -> Glob:

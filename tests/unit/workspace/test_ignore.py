@@ -120,6 +120,17 @@ def test_a_pattern_may_be_as_long_as_a_path() -> None:
     assert inside.match(names[-1], False)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [b"a" * 40_000 + b"/b", b"**/a/" * 8_000 + b"b", b"[[:" * 20_000],
+    ids=["a name", "names", "classes"],
+)
+def test_a_long_line_takes_as_much_longer_as_it_is(pattern: bytes) -> None:
+    began = time.process_time()
+    assert not rules(pattern).match(b"a", False)
+    assert time.process_time() - began < 2  # four seconds and more, if it grew with its square
+
+
 def test_what_is_left_of_a_hostile_pattern_does_not_grow_with_depth() -> None:
     here = rules(b"**/a/" * 30 + b"b\n")
     for _ in range(100):
