@@ -108,11 +108,9 @@ _OTHERS = (
     ),
     Rule(
         "jwt",
-        # Sought from where a word begins: one full of beginnings would be read from each of them.
-        re.compile(
-            r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{0,100}?"
-            r"(?P<secret>eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]*)"
-        ),
+        # A header is short. Without a bound, each `eyJ` in a long run of letters would read to the
+        # end of the run.
+        re.compile(r"eyJ[A-Za-z0-9_-]{10,8000}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]*"),
         ("eyj",),
     ),
     Rule(
