@@ -2,7 +2,9 @@
 
 import difflib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import NamedTuple
 
 from hardsave.errors import Misuse, NotFound
@@ -14,6 +16,7 @@ from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
 
 MAX_DIFF_BYTES = 4 << 20
+MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 
@@ -168,10 +171,26 @@ def compared(path: str, old: "Content", new: "Content") -> str:
     before, after = _lines(path, old), _lines(path, new)
     if isinstance(before, str) or isinstance(after, str):
         return next(each for each in (before, after) if isinstance(each, str))
+    if _effort(before, after) > MAX_DIFF_EFFORT:
+        return f"{path}: too much of it has changed to compare by lines\n"
     a = _NOTHING if old is None else f"a/{path}"
     b = _NOTHING if new is None else f"b/{path}"
     lines = difflib.unified_diff(before, after, a, b, n=3)
     return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+
+
+def _effort(before: list[str], after: list[str]) -> int:
+    """About how many lines `difflib` would look at: all that may fit, for each stretch that does
+    not. If that is every other line of a file of megabytes, it takes hours."""
+    had, has = Counter(before), Counter(after)
+    often = len(after) // 100 + 1  # what is there more often than that, difflib leaves out
+    fitting = sum(min(has[line], often) for line in before)
+    return (_stretches(before, has) + _stretches(after, had)) * fitting
+
+
+def _stretches(lines: list[str], others: Counter[str]) -> int:
+    """How many stretches of lines there are that the other side does not have."""
+    return sum(not is_known for is_known, _ in groupby(lines, others.__contains__))
 
 
 Content = bytes | str | None

@@ -1,12 +1,14 @@
 """The files of a checkpoint, as people look at them."""
 
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import hardsave
 from hardsave.errors import Misuse, NotFound
-from hardsave.vault.files import Snapshot, unified
+from hardsave.vault.files import Snapshot, compared, unified
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 
@@ -94,3 +96,24 @@ def test_a_damaged_capture_from_before_does_not_stop_the_next_save(tmp_path: Pat
         assert again.snapshot is not None
         assert again.snapshot.read("b.txt") == b"two"
     assert not path.exists()
+
+
+def numbered(numbers: Iterable[int]) -> bytes:
+    return b"".join(b"line %d\n" % number for number in numbers)
+
+
+def test_a_file_with_every_other_line_changed_is_not_compared_for_hours() -> None:
+    before = numbered(range(60_000))
+    after = numbered(number if number % 2 else -1 - number for number in range(60_000))
+    began = time.process_time()
+    assert compared("a.txt", before, after) == (
+        "a.txt: too much of it has changed to compare by lines\n"
+    )
+    assert time.process_time() - began < 5
+
+
+def test_a_file_that_has_grown_much_or_changed_here_and_there_is_compared() -> None:
+    before = numbered(range(20_000))
+    assert compared("a.txt", before, numbered(range(40_000))).count("\n+line") == 20_000
+    here = numbered(number if number % 1000 else -1 - number for number in range(20_000))
+    assert compared("a.txt", before, here).count("\n+line") == 20
