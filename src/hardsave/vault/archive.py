@@ -24,6 +24,7 @@ RECORD_BYTES = 1 << 20  # the longest record that is no object
 _TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # the years 1 to 9999
 
 _OWN = CheckpointRecord._fields.index("task")  # from there on all is about one store alone
+_NO_FILES = (None, None)
 
 _codec = Codec(Types())
 _sound = Sound()
@@ -69,14 +70,16 @@ def from_past(past: Past) -> bytes:
 
 
 def to_past(data: bytes) -> Past:
-    """`Corrupt` if it is not what `from_past` makes."""
+    """`Corrupt` if it is not what `from_past` makes, or made before checkpoints had files."""
     fields = _fields(data)
     if len(fields) == len(Tombstone._fields):
         _check_place(*fields)
         return Past(Tombstone(*fields))
-    if len(fields) != _OWN:
+    if len(fields) not in (_OWN, _OWN - len(_NO_FILES)):
         raise Corrupt("a checkpoint's record is malformed")
     *about, is_hidden = fields
+    if len(fields) != _OWN:
+        about += _NO_FILES
     _check_place(*about[:4])
     _check_about(*about[4:])
     if type(is_hidden) is not bool:

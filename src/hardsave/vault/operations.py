@@ -127,7 +127,8 @@ def decode(record: LogRecord) -> Entry | None:
 def _files_move(plain: list[Any] | None) -> FilesMove | None:
     if plain is None:
         return None
-    return FilesMove._make(tuple(each) if isinstance(each, list) else each for each in plain)
+    fields: list[Any] = [tuple(each) if isinstance(each, list) else each for each in plain]
+    return FilesMove(*fields)  # earlier versions wrote fewer of them
 
 
 def _where(standing: TimelineRecord | None) -> list[Any] | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.errors import HardsaveError, Misuse
+from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import Id
 from hardsave.vault.context import Context
@@ -34,8 +34,16 @@ def note(context: Context, entry: Id, *, git: tuple[Id, Id] | None = None) -> by
 
 
 def _note_of(context: Context, written: journal.Journal) -> _Note:
-    user, entry, git = context.objects.verbatim.codec.decode(written.note)
-    return _Note(user, entry, None if git is None else (git[0], git[1]))
+    """Also as earlier versions wrote it: without git, and with both checkpoints in any case."""
+    match context.objects.verbatim.codec.decode(written.note):
+        case [user, entry] | [user, entry, None] | [user, entry, _, _, False]:
+            return _Note(user, entry, None)
+        case [user, entry, [before, after]] | [user, entry, before, after, True]:
+            return _Note(user, entry, (before, after))
+    raise Unavailable(
+        f"a restore of {os.fsdecode(written.root)!r} was interrupted, and its journal is from "
+        "another hardsave; finish it with that one"
+    )
 
 
 def recover(context: Context, place: Place) -> Restored | None:

@@ -317,6 +317,46 @@ def test_a_journal_of_the_first_version_is_settled(
     assert (work / "a.txt").read_text() == "text 1"
 
 
+def rewrite_note(path: Path, change: Callable[[list[object]], object]) -> None:
+    """What a vault says in a journal, as another version would have said it."""
+    codec = Codec()
+    body = codec.decode(path.read_bytes()[25:])
+    body[4] = codec.encode(change(codec.decode(body[4])))
+    sealed = codec.encode(body)
+    path.write_bytes(b"HSRJ\x02" + digest(sealed) + sealed)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [[], [bytes(12), bytes(12), False], [bytes(12), bytes(12), True]],
+    ids=["without git", "git stays", "git comes along"],
+)
+def test_a_journal_of_an_earlier_vault_is_settled(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch, rest: list[object]
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    rewrite_note(path, lambda said: [*said[:2], *rest])
+    with hardsave.open(url) as vault:
+        assert vault.timeline("main").load() == {"turn": 1}
+    assert (work / "a.txt").read_text() == "text 1"
+
+
+def test_a_journal_of_a_vault_that_is_not_understood_stops_nobody_from_opening_the_store(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    rewrite_note(path, lambda said: [*said, "more"])
+    before = picture(work)
+    with hardsave.open(url) as vault:
+        assert vault.timeline("main").load() == {"turn": 1}
+        error = refusal(vault.timeline("main").snapshot, work)
+    assert isinstance(error, Unavailable)
+    assert "another hardsave" in str(error)
+    assert (picture(work), journals(work)) == (before, [path])
+
+
 def test_a_journal_of_a_later_version_is_left_to_it(
     url: str, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.objects.codec import Codec
+from hardsave.objects.records import LogRecord
 from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
+from hardsave.vault import operations
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import Clock
@@ -422,3 +425,16 @@ def test_a_head_that_is_dropped_between_two_looks_is_looked_up_again(
     store.checkpoint = late  # type: ignore[assignment,method-assign] # between two looks
     found: Any = line.head if way == "head" else getattr(line, way)()
     assert (found if way == "load" else found.read()) == {"turn": 2}
+
+
+# Of earlier versions
+
+
+def test_an_entry_that_says_less_of_files_is_understood() -> None:
+    files = operations.FilesMove(b"/work", bytes(12), bytes(12), (b"src",), git=True)
+    data = Codec().decode(operations.encode(operations.Effects(files=files)))
+    data["files"] = data["files"][:5]
+    record = LogRecord(1, bytes(12), "main", "rewind", 0, Codec().encode(data))
+    entry = operations.decode(record)
+    assert entry is not None
+    assert entry.effects.files == files

@@ -74,6 +74,14 @@ def test_a_forgery_that_lies_about_nothing_is_accepted(vault: Vault, file: Path)
     assert vault.verify().faults == ()
 
 
+def test_an_export_from_before_checkpoints_had_files_is_accepted(vault: Vault, file: Path) -> None:
+    *about, _snapshot, _workspace, is_hidden = checkpoint()
+    Forgery(history=[[*about, is_hidden]]).write(file)
+    vault.import_file(file)
+    assert vault.timeline("main").load() == {"turn": 1}
+    assert vault.verify().faults == ()
+
+
 LONG = "x" * 201
 OTHER = seal(VALUE, [], ENCODE({"turn": 2}))
 LEAF_OF_STATE = seal(LEAF, [digest(STATE)], b"\x92" + wire.REF_MARK + b"\x01")
