@@ -15,7 +15,7 @@ import apsw
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import cramped, packs
+from hardsave.stores.sqlite import cramped, packs, schema
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
     CHECKSUM_VFS,
@@ -26,6 +26,8 @@ from hardsave.stores.sqlite.connection import (
 from hardsave.stores.sqlite.index import bounds
 
 APPLICATION_ID = 0x48534142  # "HSAB": nobody opens it as a store
+VERSION = 1 << 16 | schema.VERSION  # of the backup's own shape, and of the store's
+SCHEMA_BITS = 0xFFFF
 
 KEYS = {
     "users": "id",
@@ -116,6 +118,12 @@ def _checked(connection: apsw.Connection, path: str) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def is_current(connection: apsw.Connection) -> bool:
+    """Whether it is a backup as this version makes them."""
+    found = connection.pragma("application_id"), connection.pragma("user_version")
+    return found == (APPLICATION_ID, VERSION)
 
 
 def rescue(store: str, user: int, wanted: set[Hash]) -> dict[Hash, bytes]:

@@ -31,7 +31,6 @@ from hardsave.stores.sqlite.backup import (
 from hardsave.stores.sqlite.connection import connect, in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT
 
-VERSION = 1
 OLD = "-old"  # what a new backup takes the place of, until that is done
 ENOUGH_FREE = 1024  # pages, before they are worth the work
 
@@ -63,9 +62,8 @@ def open_for_feeding(store: str, must_end: Callable[[], bool]) -> apsw.Connectio
     connection = connect(path_of(store), "power", create=False)
     try:
         with in_our_words(path_of(store)):
-            known = connection.pragma("application_id"), connection.pragma("user_version")
-            if known != (backup.APPLICATION_ID, _version()):
-                raise Outdated(f"it is of another version: {known}")
+            if not backup.is_current(connection):
+                raise Outdated("it is of another version")
             _prepare_to_feed(connection, store, must_end)
     except BaseException:
         connection.close()
@@ -206,12 +204,7 @@ def _make_tables(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM users")
     connection.execute("VACUUM")
     connection.pragma("application_id", backup.APPLICATION_ID)
-    connection.pragma("user_version", _version())
-
-
-def _version() -> int:
-    """Of the backup's own shape, and of the store's."""
-    return VERSION << 16 | schema.VERSION
+    connection.pragma("user_version", backup.VERSION)
 
 
 def _copy_all(connection: apsw.Connection) -> None:

@@ -62,7 +62,7 @@ def prepare(
     try:
         _finish_takeover(path, presence)
         try:
-            connection = _open(path, durability, mark, is_open_here=is_open_here)
+            connection = _open(path, durability, mark, presence, is_open_here=is_open_here)
         except Corrupt as damage:
             connection = _take_over(path, durability, mark, presence, damage)
         except Unavailable as error:
@@ -117,7 +117,9 @@ def _check_read_only(connection: apsw.Connection, path: str, mark: Mark) -> None
         _compare_with_backup(path, number)
 
 
-def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) -> apsw.Connection:
+def _open(
+    path: str, durability: Durability, mark: Mark, presence: Presence, *, is_open_here: bool
+) -> apsw.Connection:
     """A connection to a file that was checked. What is lost or damaged is `Corrupt`."""
     known = mark.read()
     was_ours = known is not None or os.path.exists(backup.path_of(path))
@@ -136,6 +138,8 @@ def _open(path: str, durability: Durability, mark: Mark, *, is_open_here: bool) 
             check_wal(connection, path)
             if seems_short and is_cut(connection, path):
                 raise Corrupt(f"{path} has been cut short")
+            if not is_new and schema.is_older(connection):
+                presence.seize("renewed for this Hardsave")
             schema.migrate(connection)
             _check_suspicion(connection, path)
             _compare_with_mark(connection, path, mark, durability)
@@ -197,7 +201,7 @@ def _take_over(
     presence.seize()
     wrong = str(damage).partition(";")[0]  # what is wrong, without what to do about it
     takeover.take_over(path, mark, wrong)
-    return _open(path, durability, mark, is_open_here=False)
+    return _open(path, durability, mark, presence, is_open_here=False)
 
 
 def _check_suspicion(connection: apsw.Connection, path: str) -> None:

@@ -25,12 +25,12 @@ class Presence:
         """Be one of those who have the store open; also after `seize`."""
         self._take(fcntl.LOCK_SH)
 
-    def seize(self) -> None:
+    def seize(self, what_for: str = "mended") -> None:
         """Be the only one, or raise `Unavailable` that names one who is there. Guests leave."""
         from hardsave.stores.sqlite import seats  # few have to be alone
 
         seats.dismiss(self._store)
-        self._take(fcntl.LOCK_EX)
+        self._take(fcntl.LOCK_EX, what_for)
 
     def is_alone(self) -> bool:
         """Whether nobody else has the store open. To be asked under the writer's lock: nobody
@@ -44,7 +44,7 @@ class Presence:
         finally:
             self.share()  # to ask for more gives up what was held
 
-    def _take(self, how: int) -> None:
+    def _take(self, how: int, what_for: str = "mended") -> None:
         if self._file is None:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -52,7 +52,7 @@ class Presence:
         except BlockingIOError:
             holder = _holder(self._file)
             raise Unavailable(
-                f"{self._store} has to be mended, and {holder} has it open; "
+                f"{self._store} has to be {what_for}, and {holder} has it open; "
                 "close it there, then open it again"
             ) from None
 

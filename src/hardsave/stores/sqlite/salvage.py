@@ -17,7 +17,7 @@ import apsw
 
 from hardsave.objects.records import Id
 from hardsave.stores.sqlite import schema
-from hardsave.stores.sqlite.backup import CHANGED_TASKS, KEYS, columns, insert
+from hardsave.stores.sqlite.backup import CHANGED_TASKS, KEYS, SCHEMA_BITS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
 from hardsave.stores.sqlite.connection import is_failing
 from hardsave.stores.sqlite.drafts import PAGES, create, discard, sync
@@ -26,7 +26,7 @@ from hardsave.stores.sqlite.wal import rebuild
 
 Range = tuple[int, int]
 _EVENTS = ("checkpoints", "log", "ledger")  # whose rows are the events of commits
-_NEWER = {"tasks", "ledger"}  # a file of an older version does not have them
+_NEWER = {"tombstones", "tasks", "ledger"}  # a file of an older version does not have them
 _SLACK = 4096  # keys looked for past the highest that is known
 _CHANGES_GAP = 1_000_000  # after it, no backup of the old file can be taken for one of the new
 
@@ -65,7 +65,7 @@ class Salvage:
         self, name: str, path: str, *, is_checked: bool = True, must_answer: bool = False
     ) -> bool:
         """Make a file a source; False if nothing at all can be read from it. `must_answer`: if the
-        disk fails under it, that is an error."""
+        disk fails under it, that is an error. One from a newer Hardsave is `Misuse`."""
         if name in self._attached:
             return True
         if not os.path.exists(path) or os.path.getsize(path) == 0:
@@ -74,6 +74,9 @@ class Salvage:
         try:
             self.connection.execute("ATTACH ? AS " + name, (f"file:{quote(path)}{vfs}",))
             tables = self.connection.execute(f"SELECT name FROM {name}.sqlite_schema").fetchall()
+            if is_checked:
+                version = int(self._one(f"PRAGMA {name}.user_version"))
+                schema.check_is_known(path, version & SCHEMA_BITS)
             lacking = set(KEYS) - {row[0] for row in tables}
             if not lacking <= _NEWER:
                 return False

@@ -162,6 +162,11 @@ def check_is_ours(path: str, application: int, version: int, tables: int) -> Non
         return  # just created, perhaps by a process that died right after
     if application != APPLICATION_ID:
         raise Misuse(f"{path} is a database of another program; choose another path")
+    check_is_known(path, version)
+
+
+def check_is_known(path: str, version: int) -> None:
+    """Refuse what a newer Hardsave has written: what was added since would be left out."""
     if version > VERSION:
         raise Misuse(
             f"{path} was written by a newer Hardsave (schema {version}, this one knows "
@@ -169,12 +174,23 @@ def check_is_ours(path: str, application: int, version: int, tables: int) -> Non
         )
 
 
+def is_older(connection: apsw.Connection) -> bool:
+    return int(connection.pragma("user_version")) < VERSION
+
+
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the file up to this version. The caller holds the writer's lock."""
-    if connection.pragma("user_version") == VERSION:
+    """Bring the file up to this version. The caller holds the writer's lock, and nobody else has
+    it open: an older Hardsave would go on writing as if nothing had been added."""
+    if not is_older(connection):
         return
-    with connection:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
         for number in range(int(connection.pragma("user_version")), VERSION):
             connection.execute(MIGRATIONS[number])
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", VERSION)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a page that cannot be read ends it
+            connection.execute("ROLLBACK")
+        raise
