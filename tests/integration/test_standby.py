@@ -69,6 +69,18 @@ def test_the_first_hook_leaves_a_resident_that_answers_the_next_until_the_agent_
         assert vault.verify().ok
 
 
+@pytest.mark.parametrize("module", ["hook", "entry"])
+def test_hooks_that_an_earlier_version_has_installed_go_on(stage: Stage, module: str) -> None:
+    """Whoever upgrades does not install them anew, and would not be told that nothing is saved."""
+    stage.command = f"{shlex.quote(sys.executable)} -P -m hardsave.adapters.{module}"
+    agent = stage.agent()
+    for call in ("c0", "c1"):
+        agent.hooks(call)
+    stage.end()
+    assert stage.calls() == ["c0", "c1"]
+    assert stage.notes() == []
+
+
 def test_the_checkpoints_are_those_that_hooks_alone_would_have_made(tmp_path: Path) -> None:
     found = []
     for name, switch in (("alone", {"HARDSAVE_RESIDENT": "off"}), ("beside", {})):

@@ -277,3 +277,9 @@ def _has(agent: Agent, event: Event, known: Mark) -> bool:
     length = _LAST_BYTES + 8 * len(event.answer)  # an escape takes six bytes
     last = tail(Path(event.transcript), known.offset, length)
     return lines.has_said(agent.lines.messages(last), event.answer)
+
+
+if __name__ == "__main__":  # as earlier versions have it in the settings of agents
+    from hardsave.adapters import entry
+
+    entry.main()
