@@ -24,6 +24,7 @@ from hardsave.workspace.gitprogress import NotCaptured as GitNotCaptured
 from hardsave.workspace.outside import Outside
 
 _CODEC = Codec(Types())
+_WITHOUT_REFS = 10  # parts of git's position, in captures from before its other branches were kept
 
 
 class Content(NamedTuple):
@@ -184,6 +185,8 @@ def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Ca
 
 
 def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
+    if len(plain) == _WITHOUT_REFS:
+        plain = [*plain[:-1], [], plain[-1]]
     head, ref, commit, hash_name, gitfile, index_hash, index, shared, files, refs, missed = plain
     if hash_name not in ("sha1", "sha256"):
         raise ValueError(hash_name)

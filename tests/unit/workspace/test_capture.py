@@ -181,6 +181,16 @@ def test_what_is_wrong_below_is_wrong_in_that_alone(shelf: Shelf) -> None:
     assert capture.read(digest(data), shelf.fetch).git is not None
 
 
+def test_a_capture_from_before_other_branches_were_kept_has_none(shelf: Shelf) -> None:
+    root = directory.write_empty(shelf.put)
+    missed = [["index", "too large"]]
+    data = envelope.seal(envelope.CAPTURE, [root], ENCODE([[], [*GIT[:9], missed]]))
+    shelf.put(digest(data), data)
+    git = capture.read(digest(data), shelf.fetch).git
+    assert git is not None
+    assert (git.refs, git.not_captured) == ((), (GitNotCaptured("index", "too large"),))
+
+
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_what_no_capture_looks_like_is_corrupt(
     shelf: Shelf, wrong: tuple[int, list[Hash], bytes]
