@@ -280,6 +280,6 @@ def _has(agent: Agent, event: Event, known: Mark) -> bool:
 
 
 if __name__ == "__main__":  # as earlier versions have it in the settings of agents
-    from hardsave.adapters import entry
+    import runpy
 
-    entry.main()
+    runpy.run_module("hardsave.adapters.entry", run_name="__main__")
