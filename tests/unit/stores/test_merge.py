@@ -114,15 +114,15 @@ def test_groups_are_neighbours_in_order_and_none_is_too_large(some: list[int]) -
 
 def test_the_packs_of_a_few_saves_are_gathered() -> None:
     few = rows(*[10] * FEW_PACKS)
-    assert gather(few) == few
-    assert gather(few[1:]) == []
-    assert gather([]) == []
+    assert gather(few, FEW_PACKS) == few
+    assert gather(few[1:], FEW_PACKS) == []
+    assert gather([], FEW_PACKS) == []
 
 
 def test_what_was_gathered_is_not_gathered_again() -> None:
     some = rows(SINGLE_BYTES, *[10] * FEW_PACKS)
-    assert gather(some) == some[1:]
-    assert gather([*some, PackRow(200, SINGLE_BYTES)]) == []
+    assert gather(some, FEW_PACKS) == some[1:]
+    assert gather([*some, PackRow(200, SINGLE_BYTES)], FEW_PACKS) == []
 
 
 # Doing
@@ -189,6 +189,19 @@ def test_saves_without_a_pause_are_left_in_peace_until_many_have_come_together(
     assert count_packs(store) == MANY_PACKS - 1
     stored |= saved(store, 1, "last")
     assert eventually(lambda: count_packs(store) == 1)
+    assert is_complete(store, stored)
+
+
+def test_what_comes_after_many_is_gathered_once_there_is_a_pause(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(merge, "time", NeverQuiet)
+        stored = saved(store, MANY_PACKS, "turn")
+        assert eventually(lambda: count_packs(store) == 1)
+        stored |= saved(store, 3, "rest")
+        assert count_packs(store) == 1 + 3
+    assert eventually(lambda: count_packs(store) <= 2)
     assert is_complete(store, stored)
 
 

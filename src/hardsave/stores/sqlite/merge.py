@@ -68,14 +68,15 @@ def choose(waiting: list[PackRow], *, every: bool = False) -> list[list[PackRow]
     return groups
 
 
-def gather(waiting: list[PackRow]) -> list[PackRow]:
-    """The newest packs, if they are many and small: to be put together, and to wait on as one."""
+def gather(waiting: list[PackRow], few: int) -> list[PackRow]:
+    """The newest packs, if they are many and small: to be put together, and to wait on as one.
+    Fewer than `few` are not worth it."""
     group: list[PackRow] = []
     for row in reversed(waiting):
         if row.size >= SINGLE_BYTES:
             break
         group.insert(0, row)
-    return group if len(group) >= FEW_PACKS else []
+    return group if len(group) >= few else []
 
 
 class Merger:
@@ -144,20 +145,27 @@ class Merger:
 
     def turn(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
         """Merge what is due, in a quiet moment; the connection for the next time."""
-        while self._waiting < MANY_PACKS:
+        left = 1.0
+        while self._waiting < MANY_PACKS and left > 0 and not self._stopping:
             left = self._saved_at + QUIET_SECONDS - time.monotonic()
-            if left <= 0 or self._hurry.wait(left):
-                break
+            self._hurry.wait(max(left, 0))
         with self._mutex:
-            self._asked.discard(user)
             self._waiting = 0
-        return connection if self._stopping else self.merge_all(connection, user)
+            if left > 0:  # nobody has paused yet: the rest of what they save is for when they do
+                self._due.put(user)
+            else:
+                self._asked.discard(user)
+        if self._stopping:
+            return connection
+        return self.merge_all(connection, user, FEW_PACKS if left > 0 else 2)
 
-    def merge_all(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
+    def merge_all(
+        self, connection: apsw.Connection | None, user: int, few: int = FEW_PACKS
+    ) -> apsw.Connection | None:
         """Merge while it is worth it; the connection for the next time."""
         try:
             connection = connection or self._connect()
-            while not self._stopping and self.merge(connection, user):
+            while not self._stopping and self.merge(connection, user, few=few):
                 pass
         except (HardsaveError, apsw.Error):
             # Nothing is lost: the packs stay small, and the next round tries again.
@@ -166,7 +174,9 @@ class Merger:
             )
         return connection
 
-    def merge(self, connection: apsw.Connection, user: int, *, every: bool = False) -> bool:
+    def merge(
+        self, connection: apsw.Connection, user: int, *, every: bool = False, few: int = FEW_PACKS
+    ) -> bool:
         """Merge and index a user's waiting packs, or gather them; False if there were too few."""
         waiting = _waiting(connection, user)
         groups = choose(waiting, every=every)
@@ -174,7 +184,7 @@ class Merger:
             made = [_merged(connection, group) for group in groups]
             self._writer.apply(lambda connection: _swap(connection, user, groups, made))
             return True
-        group = gather(waiting)
+        group = gather(waiting, few)
         if group:
             merged = _merged(connection, group)
             self._writer.apply(lambda connection: _join(connection, user, group, merged))
