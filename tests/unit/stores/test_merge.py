@@ -420,6 +420,7 @@ def test_a_store_that_is_forgotten_leaves_nothing_behind(path: Path) -> None:
     del line
 
     def is_gone() -> bool:
+        time.sleep(0.1)  # all other threads wait while garbage is collected: let them go on
         gc.collect()
         return ours() == before and len(os.listdir("/proc/self/fd")) == files
 
