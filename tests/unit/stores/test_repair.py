@@ -264,13 +264,13 @@ def test_a_lone_wal_that_was_cut_gives_what_lies_before(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_lone_wal_without_the_first_pages_is_said_to_hold_nothing(tmp_path: Path) -> None:
-    path, _ = lone_wal(tmp_path, 3, moved=2)
-    before = path.with_name("store.db-wal").read_bytes()
-    with pytest.raises(Corrupt, match="nothing can be read"):
-        hardsave.repair(url(path))
-    assert path.with_name("store.db-wal").read_bytes() == before
-    assert sorted(each.name for each in path.parent.glob("*-pages*")) == []
+def test_a_lone_wal_without_the_first_pages_gives_what_is_in_it(tmp_path: Path) -> None:
+    path, saved = lone_wal(tmp_path, 3, moved=2)
+    assert hardsave.repair(url(path)).ok  # so few rows that each page has all of a table
+    again = SqliteStore(path)
+    assert [record.id for record in again.saved(None, 0, 50)] == saved
+    again.close()
+    assert not list(path.parent.glob("*-pages*"))
 
 
 def test_where_nothing_can_be_read_the_way_out_is_named_and_leads_out(tmp_path: Path) -> None:

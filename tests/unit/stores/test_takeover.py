@@ -231,14 +231,14 @@ def test_what_only_the_wal_of_a_lost_file_holds_comes_back(
     assert not list(path.parent.glob("*-pages*"))
 
 
-@pytest.mark.parametrize("ruin", [remove, empty])
-def test_what_a_wal_holds_without_the_pages_that_lead_there_is_named(
+@pytest.mark.parametrize("ruin", [remove, empty, overwrite])
+def test_what_a_wal_holds_comes_back_without_the_pages_that_lead_there(
     half: Path, ruin: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     ruin(half)
     with caplog.at_level(logging.ERROR):
-        assert_intact(half)
-    assert f"commits {COMMITS + 1} to {COMMITS + LATER} are lost" in caplog.text
+        assert_intact(half, SAVES + LATER)
+    assert "no commit is lost" in caplog.text
 
 
 def test_what_is_not_known_to_be_lost_is_not_said_to_be_there(

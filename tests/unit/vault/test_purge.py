@@ -16,6 +16,7 @@ from hardsave.objects.rewriting import Rewriting
 from hardsave.objects.types import Types
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
+from hardsave.stores.sqlite import drafts
 from hardsave.stores.sqlite.store import SqliteStore
 from hardsave.vault import purge
 from hardsave.vault.vault import Vault
@@ -149,7 +150,8 @@ def test_what_was_left_half_made_goes_too(path: Path, has_backup: bool) -> None:
         vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
         if has_backup:
             backed_up(path)
-        for suffix in ("-backup-old", "-backup-new", "-takeover-new", "-takeover-new-pages"):
+        rows = [drafts.TAKEOVER + each for each in drafts.ROWS.values()]
+        for suffix in ("-backup-old", "-backup-new", drafts.TAKEOVER, *rows):
             path.with_name(path.name + suffix).write_text(SECRETS[0])
         vault.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()

@@ -14,7 +14,8 @@ from hardsave.stores.sqlite.connection import (
 )
 
 TAKEOVER = "-takeover-new"  # of a store that replaces a damaged one
-PAGES = "-pages"  # beside it: those of a WAL whose file is gone
+# Beside it: what can still be read of files, by what it is a source of.
+ROWS = {"store": "-pages", "backup": "-backup-pages", "rows": "-hidden-pages"}
 BACKUP = "-new"  # of a backup
 
 
@@ -56,7 +57,8 @@ def discard_leftovers(store: str) -> None:
     """Remove what a takeover left that was killed. Whoever has the store open may: nobody else
     takes over meanwhile."""
     discard(store + TAKEOVER)
-    discard(store + TAKEOVER + PAGES)
+    for rows in ROWS.values():
+        discard(store + TAKEOVER + rows)
 
 
 def _files(path: str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from hardsave.stores.sqlite.index import USER_SHIFT
 OLD = "-old"  # what a new backup takes the place of, until that is done
 ENOUGH_FREE = 1024  # pages, before they are worth the work
 
-_CHANGED = {
+CHANGED = {
     "packs": ("packs",),
     "checkpoints": ("checkpoints", "tombstones"),
     "timelines": ("timelines",),
@@ -42,6 +42,8 @@ _CHANGED = {
     "tasks": ("tasks",),
     "ledger": ("ledger",),
 }
+"""Which tables a row of `changes` speaks of, by its first word."""
+
 _NEW_TIMELINES = """
     SELECT timeline FROM store.checkpoints WHERE number > ?1
     UNION SELECT timeline FROM store.tombstones WHERE number > ?1
@@ -137,7 +139,7 @@ def _copy_changes(connection: apsw.Connection, before: Copied) -> None:
     sql = "SELECT DISTINCT what, low, high FROM store.changes WHERE id > ?"
     ranges: list[Any] = connection.execute(sql, (before.change,)).fetchall()
     for what, low, high in ranges:
-        for table in _CHANGED[what]:
+        for table in CHANGED[what]:
             where = f"{KEYS[table]} BETWEEN ? AND ?"
             connection.execute(f"DELETE FROM main.{table} WHERE {where}", (low, high))
             copy_rows(connection, table, "store", where, (low, high))
@@ -171,7 +173,7 @@ def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
     connection = drafts.create(new)
     try:
         with in_our_words(new):
-            _make_tables(connection)
+            make_tables(connection)
             _prepare_to_feed(connection, store, must_end)
             _copy_all(connection)
             connection.execute("DETACH store")
@@ -184,7 +186,7 @@ def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
     _put_in_place(new, path)
 
 
-def _make_tables(connection: apsw.Connection) -> None:
+def make_tables(connection: apsw.Connection) -> None:
     """The store's own tables as they came to be, without what can be made again.
 
     Without comments too, and put together: what they are lies in one page then, and no other

@@ -77,7 +77,7 @@ class _Sources(NamedTuple):
 def _make(salvage: Salvage, path: str, marked: int) -> _Made:
     sources = _attach(salvage, path, marked)
     top = max(marked, *sources.numbers.values())
-    unread, from_others = _copy(salvage, sources, top)
+    unread, from_others = _copy(salvage, path, sources, top)
     dropped, broken = Sieve(salvage).check(sources.names)
     mender = Mender(salvage)
     damaged = mender.damaged(broken)
@@ -104,11 +104,8 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
 def _attach(salvage: Salvage, path: str, marked: int) -> _Sources:
     """What can be opened at all: of store and backup, the one that has come further is first."""
     numbers: dict[str, int] = {}
-    for name, is_there in (
-        ("store", salvage.attach_store(path)),
-        ("backup", salvage.attach("backup", backup.path_of(path))),
-    ):
-        if is_there:
+    for name, file in (("store", path), ("backup", backup.path_of(path))):
+        if salvage.attach_file(name, file):
             numbers[name] = salvage.last_number(name, max(marked, *numbers.values(), 0))
     names = sorted(numbers, key=lambda name: -numbers[name])
     if salvage.attach("raw", path, is_checked=False):
@@ -120,12 +117,15 @@ def _attach(salvage: Salvage, path: str, marked: int) -> _Sources:
 
 
 def _copy(
-    salvage: Salvage, sources: _Sources, top: int
+    salvage: Salvage, path: str, sources: _Sources, top: int
 ) -> tuple[dict[str, list[Range]], dict[str, int]]:
     """What the first could not give, and how many events came from which other source."""
     first, *others = sources.names
     unread = salvage.copy_all(first, top)
     reached = sources.numbers[first]
+    if any(unread.values()) and salvage.attach_rows(path):
+        others.insert(0, "rows")
+        sources.numbers["rows"] = salvage.last_number("rows", top)
     gained: dict[str, int] = {}
     for name in others:
         before = sum(salvage.counts())

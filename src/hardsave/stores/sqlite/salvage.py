@@ -8,8 +8,9 @@ copied is then checked: its objects by `sifting`, its rows by `mending`.
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,9 +21,9 @@ from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import CHANGED_TASKS, KEYS, SCHEMA_BITS, columns, insert
 from hardsave.stores.sqlite.checking import index_faults
 from hardsave.stores.sqlite.connection import is_failing
-from hardsave.stores.sqlite.drafts import PAGES, create, discard, sync
+from hardsave.stores.sqlite.drafts import ROWS, create, discard, sync
 from hardsave.stores.sqlite.index import bounds
-from hardsave.stores.sqlite.wal import rebuild
+from hardsave.stores.sqlite.leaves import gather
 
 Range = tuple[int, int]
 _EVENTS = ("checkpoints", "log", "ledger")  # whose rows are the events of commits
@@ -46,9 +47,9 @@ class Salvage:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._pages = path + PAGES
         self.connection = create(path)
         self._attached: set[str] = set()
+        self._gathered: set[str] = set()  # sources of which nobody knows what they lack
         self._lacking: dict[str, set[str]] = {}  # tables, by source
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
         schema.migrate(self.connection)
@@ -57,7 +58,7 @@ class Salvage:
     def abandon(self) -> None:
         self.connection.close()
         os.unlink(self.path)
-        discard(self._pages)
+        self._discard_rows()
 
     # Sources
 
@@ -78,24 +79,36 @@ class Salvage:
                 version = int(self._one(f"PRAGMA {name}.user_version"))
                 schema.check_is_known(path, version & SCHEMA_BITS)
             lacking = set(KEYS) - {row[0] for row in tables}
-            if not lacking <= _NEWER:
-                return False
-            self._lacking[name] = lacking
-            self._attached.add(name)
-            return True
+            if lacking <= _NEWER:
+                self._lacking[name] = lacking
+                self._attached.add(name)
+                return True
         except apsw.Error as error:
             if must_answer and is_failing(error):
                 raise
-            return False
+        with contextlib.suppress(apsw.Error):
+            self.connection.execute("DETACH " + name)
+        return False
 
-    def attach_store(self, path: str) -> bool:
-        """Make a store a source; if its main file is of no use, what its WAL still has."""
-        if self.attach("store", path):
-            return True
-        return rebuild(path + "-wal", self._pages) and self.attach("store", self._pages)
+    def attach_file(self, name: str, path: str) -> bool:
+        """Make a store or a backup a source; if it cannot be opened, what can be read in it."""
+        return self.attach(name, path) or self._attach_rows(name, path)
+
+    def attach_rows(self, path: str) -> bool:
+        """Make "rows" a source: what lies on sound pages of a store, however one gets to them."""
+        return "store" not in self._gathered and self._attach_rows("rows", path)
+
+    def _attach_rows(self, name: str, path: str) -> bool:
+        target = self.path + ROWS[name]
+        if not gather(path, target):
+            return False
+        self._gathered.add(name)
+        return self.attach(name, target)
 
     def is_sound(self, name: str) -> bool:
         """Whether every page of a source can be read, and they agree with each other."""
+        if name in self._gathered:
+            return False
         try:
             return bool(self._one(f"PRAGMA {name}.integrity_check(1)") == "ok")
         except apsw.Error:
@@ -153,7 +166,7 @@ class Salvage:
         spans = self._spans(name, table, top)
         return [lost for span in spans for lost in self.copy(name, table, span)]
 
-    def copy_ranges(self, name: str, wanted: dict[str, list[Range]]) -> None:
+    def copy_ranges(self, name: str, wanted: Mapping[str, list[Range]]) -> None:
         """What another source could not give."""
         for table, ranges in wanted.items():
             for span in ranges:
@@ -289,10 +302,14 @@ class Salvage:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         connection.pragma("journal_mode", "wal")
         connection.close()
-        discard(self._pages)
+        self._discard_rows()
         sync(self.path)
         os.replace(self.path, name)
         sync(os.path.dirname(name))
+
+    def _discard_rows(self) -> None:
+        for rows in ROWS.values():
+            discard(self.path + rows)
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
         return self.connection.execute(sql, values).get

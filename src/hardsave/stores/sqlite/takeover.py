@@ -16,6 +16,7 @@ on with 3. What is lost is named: in an error of the log, and as an entry of the
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from hardsave.stores.sqlite import backup, drafts
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.mending import Mender
-from hardsave.stores.sqlite.salvage import Entry, Salvage
+from hardsave.stores.sqlite.salvage import Entry, Range, Salvage
 from hardsave.stores.sqlite.sifting import Sieve
 
 PARTS = ("", "-wal", "-shm")
@@ -116,14 +117,12 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     if plan.base == "backup":
         _refuse_another_history(salvage, path, known)
     unread = salvage.copy_all(plan.base, plan.top)
+    others = ["backup"] + (["store"] if known.store is not None else [])
     if plan.base == "backup" and known.store is not None:
         salvage.copy_ranges("store", unread)
-    if plan.adds_newer:
-        newer = salvage.copy_newer("store", plan.upto, plan.top)
-        if newer["packs"] and salvage.attach("raw", path, is_checked=False):
-            # Pages without a valid checksum: the hashes of objects vouch for what is in them.
-            salvage.copy_ranges("raw", {"packs": newer["packs"]})
-    others = ["backup"] + (["store"] if known.store is not None else [])
+    newer = salvage.copy_newer("store", plan.upto, plan.top) if plan.adds_newer else {}
+    if any(unread.values()) or any(newer.values()):
+        others += _copy_hidden(salvage, path, unread, newer)
     dropped, broken = Sieve(salvage).check(others)
     mender = Mender(salvage)
     damaged = mender.damaged(broken)
@@ -146,13 +145,27 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     return number
 
 
+def _copy_hidden(salvage: Salvage, path: str, *wanted: Mapping[str, list[Range]]) -> list[str]:
+    """What lies behind damaged pages, or on them; which sources have it."""
+    asked = []
+    if salvage.attach_rows(path):
+        asked.append("rows")
+        for each in wanted:
+            salvage.copy_ranges("rows", each)
+    packs = {"packs": [span for each in wanted for span in each.get("packs", ())]}
+    if packs["packs"] and salvage.attach("raw", path, is_checked=False):
+        # Pages without a valid checksum: the hashes of objects vouch for what is in them.
+        salvage.copy_ranges("raw", packs)
+    return asked
+
+
 def _ask(salvage: Salvage, path: str, marked: int) -> Witnesses:
     # Without it the store is beyond help: a disk that fails for a moment must not decide that.
     copied = backup.peek(path, must_answer=True)
     if copied is not None and not salvage.attach("backup", backup.path_of(path), must_answer=True):
         copied = None
     second = None if copied is None else copied.number
-    if not salvage.attach_store(path):
+    if not salvage.attach_file("store", path):
         return Witnesses(marked, second, None, False)
     last = salvage.last_number("store", max(marked, second or 0))
     return Witnesses(marked, second, last, salvage.is_sound("store"))

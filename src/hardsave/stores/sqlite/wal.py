@@ -2,8 +2,7 @@
 
 SQLite reads a WAL only together with its main file, and deletes one that lies beside an empty
 file. But a store that is young, or was written to much since it was last moved, is in its WAL
-for the most part: the pages of all commits in it are put together here, and what lies on pages
-that only the main file had reads as damaged.
+for the most part.
 """
 
 import os
@@ -14,7 +13,6 @@ from typing import BinaryIO, NamedTuple
 import apsw
 
 from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
-from hardsave.stores.sqlite.drafts import discard
 
 _HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
 _FRAME = struct.Struct(">6I")  # page, pages after a commit or 0, two salts, two sums
@@ -27,24 +25,6 @@ class Pages(NamedTuple):
 
     places: dict[int, int]
     file_pages: int
-
-
-def rebuild(wal: str, path: str) -> bool:
-    """Write what a WAL holds of its file to `path`; False if it holds nothing."""
-    if not os.path.exists(wal):
-        return False
-    with open(wal, "rb") as source:
-        found = pages(source)
-        if not found.places:
-            return False
-        discard(path)
-        with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
-            for number, place in found.places.items():
-                source.seek(place)
-                target.seek((number - 1) * PAGE_BYTES)
-                target.write(with_checksum(source.read(PAGE_BYTES)))
-            target.truncate(found.file_pages * PAGE_BYTES)
-    return True
 
 
 def is_cut(connection: apsw.Connection, path: str) -> bool:
