@@ -14,7 +14,7 @@ from tests.crash import talking
 from tests.crash.launcher import Launcher
 
 MOMENTS = ["ended 2", "inside pay 7", "completed"]
-SAFE = {"look"}  # to be called again
+SAFE = {"look"}  # to be called again, so its beginning is not on record
 FILES = {"a": "make", "b": "make", "c": "make", "paid": "pay"}
 MORE_MOMENTS = ["prompted", "turn 1", "begun 2", "ended 5", "turn 2", "paid", "turn 3"]
 
@@ -34,6 +34,7 @@ class Site:
         self.folder = folder
         self.model = model
         self.unknown: set[str] = set()  # tools that had begun when a worker was killed
+        self.ended: set[str] = set()  # and those that had ended
         (folder / "files").mkdir()
 
     def call(self, function: str, **given: Any) -> Any:
@@ -43,8 +44,8 @@ class Site:
         given = {"folder": str(self.folder), "url": self.model.openai_url, **given}
         (ended,) = self._launcher.start(("jobbing.work", {**given, "moment": moment}))
         assert ended.code == -signal.SIGKILL, ended.words
-        calls = self.job["calls"].values()
-        self.unknown |= {call["tool"] for call in calls if call["state"] == "began"}
+        for call in self.job["calls"].values():
+            (self.unknown if call["state"] == "began" else self.ended).add(call["tool"])
 
     def work(self, **given: Any) -> None:
         self.call("work", url=self.model.openai_url, **given)
@@ -68,7 +69,7 @@ class Site:
         assert job["turns"] == talking.TURNS
         for tool in talking.TOOLS:
             name = tool.partition(" ")[0]
-            least, most = 0 if name in self.unknown else 1, 2 if name in self.unknown & SAFE else 1
+            least, most = 0 if name in self.unknown else 1, 2 if name in SAFE - self.ended else 1
             assert least <= self.effects[tool] <= most, tool
         assert len(self.model.requests) == talking.TURNS
         made = {path.name for path in (self.folder / "files").iterdir()}
