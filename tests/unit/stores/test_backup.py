@@ -351,6 +351,7 @@ def test_a_backup_gives_room_back_when_its_store_does(
 def test_a_wal_that_grew_during_a_pass_is_emptied_after_it(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(copier, "WAL_BYTES", 100_000)
     monkeypatch.setattr(copier, "LARGE_WAL_BYTES", 100_000)
     line = Line(store)
     line.save()
@@ -358,6 +359,7 @@ def test_a_wal_that_grew_during_a_pass_is_emptied_after_it(
     copy_additions = feeding._copy_additions
 
     def slowly(connection: apsw.Connection, before: Copied) -> None:
+        monkeypatch.setattr(feeding, "_copy_additions", copy_additions)
         copy_additions(connection, before)
         for number in range(20):
             data = random.Random(number).randbytes(20_000)
@@ -369,7 +371,6 @@ def test_a_wal_that_grew_during_a_pass_is_emptied_after_it(
     monkeypatch.setattr(feeding, "_copy_additions", slowly)
     copy(store)
     assert wal.stat().st_size == 0
-    monkeypatch.setattr(feeding, "_copy_additions", copy_additions)
     line.save()
     copy(store)
     assert_same(store)

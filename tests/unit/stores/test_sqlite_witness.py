@@ -4,20 +4,23 @@ import contextlib
 import logging
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
-from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite import SqliteStore, copier
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.footing import Footing
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
 from hardsave.testing.batches import Line, trace
+from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child
 
 
@@ -303,7 +306,11 @@ def worn(tmp_path: Path) -> Path:
 
 
 def ids(store: SqliteStore) -> list[bytes]:
-    return [record.id for record in store.saved(None, 0, 500)]
+    return [record.id for record in store.saved(None, 0, 1_000)]
+
+
+def ids_of(line: Line) -> list[bytes]:
+    return [record.id for record in line.saved]
 
 
 def quiet(store: SqliteStore) -> Copier:
@@ -371,6 +378,25 @@ def test_room_that_another_gave_back_is_no_reason_to_stop(tmp_path: Path) -> Non
         assert vault.verify().faults == ()
 
 
+def test_room_that_is_given_back_piece_by_piece_is_no_reason_to_stop(
+    worn: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    line.save()
+    look, pieces = Footing.check, [1, 2, 3]
+
+    def check(footing: Footing) -> None:
+        if pieces and pieces.pop():
+            footing._bytes += 1  # somebody has made it shorter since
+        look(footing)
+
+    monkeypatch.setattr(Footing, "check", check)
+    line.save()
+    assert not pieces
+    store.close()
+
+
 def test_a_store_that_is_overwritten_while_open_is_given_up_by_the_next_copy(
     worn: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +421,65 @@ def test_a_store_that_is_overwritten_while_open_is_given_up_by_the_next_copy(
     assert ids(again)[: len(saved)] == saved
     assert again.verify() == []
     again.close()
+
+
+def test_whenever_a_store_is_overwritten_nothing_acknowledged_is_lost(
+    worn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the backup has not seen is in the WAL: nothing is moved before it was copied."""
+    monkeypatch.setattr(copier, "WAL_BYTES", 100_000)
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    for turn in range(600):
+        line.save()
+        if turn % 290 == 289:
+            quiet(store).turn()
+        if turn % 85 == 84:
+            wreck = tmp_path / f"{turn}"
+            wreck.mkdir()
+            # By another process: to close a file here would take SQLite's locks away.
+            subprocess.run(["cp", *map(str, tmp_path.glob("worn.db*")), wreck], check=True)
+            ruins.overwrite(wreck / "worn.db")
+            again = SqliteStore(wreck / "worn.db")
+            assert ids(again)[-turn - 1 :] == ids_of(line)
+            assert again.verify() == []
+            again.close()
+    store.close()
+
+
+def test_a_store_that_is_copied_over_while_open_acknowledges_nothing(
+    worn: Path, tmp_path: Path
+) -> None:
+    """By an older copy of itself, which is sound: with a newer WAL it is neither old nor new."""
+    older = tmp_path / "older.db"
+    shutil.copy(worn, older)
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    for _ in range(60):
+        line.save()
+    quiet(store).turn()
+    store._connect().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    line.save()
+    subprocess.run(["cp", older, worn], check=True)
+    saved = ids_of(line)
+    for _ in range(2):
+        with pytest.raises(Corrupt):
+            store.commit(line.next())
+    store.close()
+    again = SqliteStore(worn)
+    assert ids(again)[-len(saved) :] == saved
+    assert again.verify() == []
+    again.close()
+
+
+def test_a_store_whose_time_was_changed_is_as_good_as_before(worn: Path) -> None:
+    store = SqliteStore(worn)
+    line = Line(store, "more")
+    line.save()
+    os.utime(worn)
+    line.save()
+    store.close()
 
 
 def test_what_was_acknowledged_before_a_file_was_taken_away_is_copied_afterwards(
@@ -488,9 +573,9 @@ def test_a_wal_that_is_cut_while_a_commit_returns_is_found_out_by_the_next(
     line.save()
     committed = Footing.committed
 
-    def cut_first(footing: Footing) -> None:
+    def cut_first(footing: Footing, connection: apsw.Connection) -> None:
         cut_wal(path, 0)
-        committed(footing)
+        committed(footing, connection)
 
     with monkeypatch.context() as patch:
         patch.setattr(Footing, "committed", cut_first)

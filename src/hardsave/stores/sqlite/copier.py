@@ -28,7 +28,8 @@ PASS_SECONDS = 0.5
 RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
-LARGE_WAL_BYTES = 16 * 1024 * 1024  # four times of what SQLite moves into the main file by itself
+WAL_BYTES = 4 * 1024 * 1024  # before it is worth the work to move it into the main file
+LARGE_WAL_BYTES = 16 * 1024 * 1024  # before it is worth waiting for readers to cut it
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
 
 
@@ -58,6 +59,8 @@ class Copier:
         """Something was committed. Cheap: it happens on every save."""
         if self._thread is None:
             self._start()
+        elif self._writer.wal_bytes > WAL_BYTES:
+            self._wake.set()
 
     def _start(self) -> None:
         with self._starting:
@@ -140,7 +143,8 @@ class Copier:
                 self._finish()
             elif self._elect() and not (is_last and self._is_much()):
                 self._pass()
-                self._empty_wal()
+                if not is_last:  # whoever closes the store last moves it anyway
+                    self._move_wal()
             self._is_failing = False
         except (HardsaveError, apsw.Error, OSError) as error:
             self._disconnect()
@@ -223,11 +227,19 @@ class Copier:
             with contextlib.suppress(Outdated):
                 self._fed()
 
-    def _empty_wal(self) -> None:
-        """A long pass keeps the store's WAL from being emptied: it does so itself afterwards."""
-        if wal_bytes(self._path) > LARGE_WAL_BYTES:
-            with in_our_words(self._path):
-                room.empty_wal(self._connected(), "store")
+    def _move_wal(self) -> None:
+        """Move what was copied from the WAL into the main file.
+
+        What is only in one of the two is lost with that one: SQLite moves it when enough has come
+        together, here it stays in the WAL until the backup has it. Damage to the main file then
+        costs nothing.
+        """
+        size = wal_bytes(self._path)
+        if size <= WAL_BYTES:
+            return
+        with self._writer.pause(), in_our_words(self._path):
+            self._fed()
+            room.move_wal(self._connected(), "store", and_cut=size > LARGE_WAL_BYTES)
 
     def _check_wal(self) -> None:
         """What goes into a WAL that was taken away or cut, nobody finds again."""

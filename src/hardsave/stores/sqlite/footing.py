@@ -1,16 +1,19 @@
-"""Whether a file, its WAL and that one's index are where this process left them, and as long.
+"""Whether a file, its WAL and that one's index are where this process left them, and as they were.
 
 SQLite goes on with the files that it has open, wherever these have gone, and would commit to
 ones that nobody can ever open again. So every commit looks first.
 """
 
+import contextlib
 import os
+from collections.abc import Callable
+from typing import NamedTuple
 
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.sqlite.connection import check_wal, wal_bytes
-from hardsave.stores.sqlite.wal import is_cut
+from hardsave.stores.sqlite.connection import check_wal, is_failing, wal_bytes
+from hardsave.stores.sqlite.wal import is_cut, use_of
 
 
 class WalGone(Unavailable):
@@ -24,8 +27,9 @@ class IndexGone(Unavailable):
     """
 
 
-class Shorter(Exception):
-    """The file or its WAL is shorter than it was: room was given back, or somebody has cut it."""
+class Changed(Exception):
+    """The file was written to, or it or its WAL is shorter than it was: a WAL was moved or room was
+    given back, as it should be, or somebody has done it who does not know what he does."""
 
 
 class Footing:
@@ -36,9 +40,11 @@ class Footing:
         found = status_of(path)
         self._file = _identity(found)
         self._bytes = 0 if found is None else found.st_size  # when this process last looked
+        self._written: int | None = None  # when it was, by the file system, as far as we know why
+        self._moved: Moved | None = None  # how far its WAL had been moved by then
         self._index = _identity(status_of(path + "-shm"))
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
-        self._wal_bytes = 0  # how long it was at least, when this process last looked
+        self.wal_bytes = 0  # how long it was at least, when this process last looked
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
@@ -67,32 +73,89 @@ class Footing:
                 "Close it everywhere, and open it again"
             )
         self._index = index
-        if file.st_size < self._bytes or found.st_size < self._wal_bytes:
-            raise Shorter
+        if file.st_size < self._bytes or found.st_size < self.wal_bytes:
+            raise Changed
+        if self._written is not None and file.st_mtime_ns != self._written:
+            raise Changed
         self._wal = wal
-        self._bytes, self._wal_bytes = file.st_size, found.st_size
+        self._bytes, self.wal_bytes = file.st_size, found.st_size
 
-    def committed(self) -> None:
+    def committed(self, connection: apsw.Connection) -> None:
         """As long as they are now, but not shorter than they were before: who has cut them in this
-        very moment is found out at the next look."""
-        self._bytes = max(self._bytes, _bytes(self._path))
-        self._wal_bytes = max(self._wal_bytes, wal_bytes(self._path))
+        very moment is found out at the next look. So is who has written to the file, unless the
+        commit itself has, or another one that has moved the WAL."""
+        file = status_of(self._path)
+        if file is not None:
+            self._bytes = max(self._bytes, file.st_size)
+            if file.st_mtime_ns != self._written:
+                with contextlib.suppress(apsw.Error):  # the commit stands, whatever this says
+                    self._has_moved(connection)
+        self.wal_bytes = max(self.wal_bytes, wal_bytes(self._path))
 
-    def shortened(self, connection: apsw.Connection) -> None:
-        """Accept files that gave room back as they should; one that was cut is `Corrupt`."""
+    def changed(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
+        """Accept what is as it should be; a file that was cut or written over is `Corrupt`.
+
+        To be called outside of a transaction, under the writer's lock.
+        """
         check_wal(connection, self._path)
         size = _bytes(self._path)
         if size < self._bytes and is_cut(connection, self._path):
-            raise Corrupt(
-                f"{self._path} was cut while it was open; nothing was saved. Close it everywhere "
-                "and open it again, which takes over from its backup"
-            )
-        self._bytes, self._wal_bytes = size, 0
+            raise Corrupt(_DAMAGED.format(self._path, "cut"))
+        if not self._has_moved(connection) and not _is_sound(reopen()):
+            raise Corrupt(_DAMAGED.format(self._path, "written to by another program"))
+        self._written = _written(self._path)
+        self._bytes, self.wal_bytes = size, 0
 
-    def reopened(self, connection: apsw.Connection) -> None:
+    def reopened(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
         """The connection is a new one, and so may be the WAL."""
         self._wal = self._index = None
-        self.shortened(connection)
+        self.changed(connection, reopen)
+
+    def _has_moved(self, connection: apsw.Connection) -> bool:
+        """Whether the WAL was moved since the last look, which writes to the file."""
+        before, now = self._moved, _moved(connection, self._path)
+        written = _written(self._path)
+        self._moved = now
+        if before is not None and not now.is_further_than(before):
+            return False
+        self._written = written
+        return True
+
+
+class Moved(NamedTuple):
+    """Which use of a WAL it is, and how many of its frames have been moved into the main file."""
+
+    use: bytes
+    frames: int
+
+    def is_further_than(self, before: "Moved") -> bool:
+        """A new use begins when all of the one before was moved, if there was one."""
+        if self.use == before.use:
+            return self.frames > before.frames
+        return before.use != b"" or self.frames > 0
+
+
+_DAMAGED = (
+    "{} was {} while it was open; nothing was saved. Close it everywhere and open it again, which "
+    "takes over from its backup"
+)
+
+
+def _moved(connection: apsw.Connection, path: str) -> Moved:
+    _, _, frames = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
+    return Moved(use_of(path + "-wal"), frames)
+
+
+def _is_sound(connection: apsw.Connection) -> bool:
+    """By somebody who has nothing of the file in mind."""
+    try:
+        return bool(connection.execute("PRAGMA integrity_check(1)").get == "ok")
+    except apsw.Error as error:
+        if is_failing(error):
+            raise
+        return False
+    finally:
+        connection.close()
 
 
 def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
@@ -102,6 +165,11 @@ def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
 def _bytes(path: str) -> int:
     found = status_of(path)
     return 0 if found is None else found.st_size
+
+
+def _written(path: str) -> int | None:
+    found = status_of(path)
+    return None if found is None else found.st_mtime_ns
 
 
 def status_of(path: str) -> os.stat_result | None:

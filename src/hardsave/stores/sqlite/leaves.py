@@ -16,6 +16,7 @@ speaks of are left out in any case.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
 import apsw
@@ -97,15 +98,17 @@ class _Pages(NamedTuple):
         return self.read_main(number) if 0 < number <= self.length else None
 
     def used(self) -> Iterator[bytes]:
-        """All that are not known to be free; the WAL's first, which are the newer ones."""
-        others = (number for number in range(2, self.length + 1) if number not in self.in_wal)
-        maps: dict[int, bytes | None] = {}
-        for numbers in (self.in_wal, others):
+        """All that are not known to be free; the WAL's first, which are the newer ones.
+
+        Of these only the WAL itself can say: the main file may be another's by now.
+        """
+        in_main = (number for number in range(2, self.length + 1) if number not in self.in_wal)
+        for numbers, maps in ((self.in_wal, self.in_wal), (in_main, None)):
+            get_map = cache(self.get)
             for number in numbers:
                 at = _map_of(number)
-                if at not in maps:
-                    maps[at] = self.get(at)
-                if number > 1 and _is_used(number, at, maps[at]) and (page := self.get(number)):
+                known = get_map(at) if maps is None or at in maps else None
+                if number > 1 and _is_used(number, at, known) and (page := self.get(number)):
                     yield page
 
 

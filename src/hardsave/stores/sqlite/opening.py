@@ -148,6 +148,8 @@ def _open(
             for created in _folders(path):
                 _sync_folder(created)
     except BaseException:
+        # Nothing of its WAL is moved into a file that may be damaged.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
         raise
     return connection

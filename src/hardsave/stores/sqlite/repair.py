@@ -145,8 +145,7 @@ def _lost(
 ) -> list[int]:
     """Commits that were there once: past the end of every source, or on a page that is gone."""
     reached = max(sources.numbers.values())
-    behind = set(range(reached + 1, top + 1)) - salvage.numbers(reached, top)
-    return sorted(behind.union(salvage.gone(unread, top)))
+    return sorted({*salvage.missing(reached, top), *salvage.gone(unread, top)})
 
 
 def _has_header(path: str) -> bool:

@@ -75,13 +75,14 @@ def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 
 
-def empty_wal(connection: apsw.Connection, name: str) -> None:
-    """Move a WAL into its main file while others write, and cut it if nobody uses it then."""
+def move_wal(connection: apsw.Connection, name: str, *, and_cut: bool) -> None:
+    """Move a WAL into its main file, as far as readers let us, and give its room back if nobody
+    uses it: otherwise what comes next goes over it."""
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    how = "TRUNCATE" if and_cut else "PASSIVE"
     try:
-        connection.execute(f"PRAGMA {name}.wal_checkpoint(PASSIVE)").fetchall()
         with contextlib.suppress(apsw.BusyError):
-            connection.execute(f"PRAGMA {name}.wal_checkpoint(TRUNCATE)").fetchall()
+            connection.execute(f"PRAGMA {name}.wal_checkpoint({how})").fetchall()
     finally:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 

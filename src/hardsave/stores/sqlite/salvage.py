@@ -269,6 +269,10 @@ class Salvage:
         )
         return {row[0] for row in self.connection.execute(sql, (after + 1, upto))}
 
+    def missing(self, after: int, upto: int) -> list[int]:
+        """The commits that are not."""
+        return sorted(set(range(after + 1, upto + 1)) - self.numbers(after, upto))
+
     def gone(self, unread: dict[str, list[Range]], upto: int) -> list[int]:
         """Commits on pages that could not be read, and that no other source had."""
         ranges = [span for table in _EVENTS for span in unread[table]]

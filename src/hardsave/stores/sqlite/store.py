@@ -113,6 +113,7 @@ class SqliteStore(Questions):
             self._objects.index,
             self._connect,
             relaxed=self._durability == "process",
+            is_copied=self._has_backup,
         )
 
     def _make_way(self, *, to_write: bool = False) -> None:

@@ -121,8 +121,8 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     if plan.base == "backup" and known.store is not None:
         salvage.copy_ranges("store", unread)
     newer = salvage.copy_newer("store", plan.upto, plan.top) if plan.adds_newer else {}
-    if any(unread.values()) or any(newer.values()):
-        others += _copy_hidden(salvage, path, unread, newer)
+    if any(unread.values()) or any(newer.values()) or salvage.missing(plan.upto, plan.top):
+        others += _copy_hidden(salvage, path, plan, unread, newer)
     dropped, broken = Sieve(salvage).check(others)
     mender = Mender(salvage)
     damaged = mender.damaged(broken)
@@ -131,8 +131,7 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     notes = mender.mend(() if is_whole else damaged)
     if not is_whole:
         notes += [f"{each} has lost something" for each in damaged if each.number <= plan.upto]
-    behind = set(range(plan.upto + 1, plan.top + 1)) - salvage.numbers(plan.upto, plan.top)
-    lost = salvage.gone(unread, plan.upto) + sorted(behind)
+    lost = salvage.gone(unread, plan.upto) + salvage.missing(plan.upto, plan.top)
     if lost:
         _refuse_to_lose_what_is_there(salvage, path, wrong, lost)
     if not known.is_mark_current:
@@ -145,17 +144,22 @@ def _make(salvage: Salvage, path: str, known: Witnesses, wrong: str) -> int:
     return number
 
 
-def _copy_hidden(salvage: Salvage, path: str, *wanted: Mapping[str, list[Range]]) -> list[str]:
+def _copy_hidden(
+    salvage: Salvage,
+    path: str,
+    plan: Plan,
+    unread: Mapping[str, list[Range]],
+    newer: Mapping[str, list[Range]],
+) -> list[str]:
     """What lies behind damaged pages, or on them; which sources have it."""
     asked = []
     if salvage.attach_rows(path):
         asked.append("rows")
-        for each in wanted:
-            salvage.copy_ranges("rows", each)
-    packs = {"packs": [span for each in wanted for span in each.get("packs", ())]}
-    if packs["packs"] and salvage.attach("raw", path, is_checked=False):
+        salvage.copy_ranges("rows", unread)
+        salvage.copy_newer("rows", plan.upto, plan.top)
+    if newer.get("packs") and salvage.attach("raw", path, is_checked=False):
         # Pages without a valid checksum: the hashes of objects vouch for what is in them.
-        salvage.copy_ranges("raw", packs)
+        salvage.copy_ranges("raw", {"packs": newer["packs"]})
     return asked
 
 

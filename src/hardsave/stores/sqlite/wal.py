@@ -43,6 +43,15 @@ def is_cut(connection: apsw.Connection, path: str) -> bool:
     return True
 
 
+def use_of(wal: str) -> bytes:
+    """What tells one use of a WAL from the next, which begins at its beginning."""
+    try:
+        with open(wal, "rb") as file:
+            return file.read(_HEADER.size)
+    except FileNotFoundError:
+        return b""
+
+
 def _kept(wal: str) -> set[int]:
     """The pages that lie in a WAL."""
     try:

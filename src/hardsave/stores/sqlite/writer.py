@@ -5,7 +5,8 @@ knows whether it was written: the leader gets the error, and the others repeat, 
 harmless.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -18,7 +19,7 @@ from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
 from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.footing import Footing, IndexGone, Shorter, WalGone
+from hardsave.stores.sqlite.footing import Changed, Footing, IndexGone, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index
 from hardsave.stores.sqlite.known import Known, Standing
@@ -27,6 +28,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.pins import Pin
 from hardsave.stores.sqlite.round import Change, Item, Put, Round, Write
 
+COPIED_WAL_PAGES = 32_768  # of a WAL that waits for a backup, which does not come
 REPEATS = 30  # of an item whose round failed under another leader; its own error ends it at once
 
 
@@ -43,14 +45,16 @@ class Writer:
         reopen: Callable[[], apsw.Connection],
         *,
         relaxed: bool,
+        is_copied: bool,
     ) -> None:
         self.path = path
         self._relaxed = relaxed
+        self._is_copied = is_copied
         self._lock = lock
         self._mark = mark
-        self._connection = connection
+        self._connection = self._paced(connection)
         self._reopen = reopen
-        self._is_stopped = False  # the store is damaged
+        self._wrong: Corrupt | None = None  # the store is damaged
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._footing = Footing(path)
         self._group: Group[Item, int] = Group(self._run)
@@ -88,7 +92,26 @@ class Writer:
 
     def stop(self) -> None:
         """Commit nothing more: the store is damaged, and what it would take might be lost."""
-        self._is_stopped = True
+        self._wrong = self._wrong or Corrupt(
+            f"{self.path} is damaged, and its backup cannot follow it; nothing was saved. "
+            "Close it everywhere and open it again, which takes over from its backup"
+        )
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Meanwhile nobody commits, in whatever process."""
+        lock = FileLock(self._lock.path)
+        lock.acquire(BUSY_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()
+            lock.close()
+
+    @property
+    def wal_bytes(self) -> int:
+        """How long the WAL was at the last commit of this process."""
+        return self._footing.wal_bytes
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
@@ -111,7 +134,11 @@ class Writer:
             return
         except apsw.Error as error:
             self._is_doubtful = True
+            self._leave_wal()
             raise translated(error, self.path) from error
+        except Corrupt:
+            self._leave_wal()
+            raise
         except TimeoutError:  # of a signal handler: those of alarms raise it, and disks do not
             raise
         except OSError as error:
@@ -128,11 +155,8 @@ class Writer:
         except Unavailable as error:
             raise rewriting.NotBegun(str(error)) from error
         try:
-            if self._is_stopped:
-                raise Corrupt(
-                    f"{self.path} is damaged, and its backup cannot follow it; nothing was saved. "
-                    "Close it everywhere and open it again, which takes over from its backup"
-                )
+            if self._wrong is not None:
+                raise Corrupt(str(self._wrong))
             if self._is_doubtful:
                 self._renew_connection()
             done = self._transact_on_whole_files(items)
@@ -141,22 +165,43 @@ class Writer:
         finally:
             self._lock.release()
 
+    def _paced(self, connection: apsw.Connection) -> apsw.Connection:
+        """Where there is a backup, who feeds it moves the WAL; unless he is stuck."""
+        if self._is_copied:
+            connection.pragma("wal_autocheckpoint", COPIED_WAL_PAGES)
+        return connection
+
+    def _leave_wal(self) -> None:
+        """Closing moves nothing from the WAL into a file that may be damaged: what was saved last
+        is for a takeover to read, or for whoever opens a file that is not."""
+        with contextlib.suppress(apsw.Error):
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
     def _renew_connection(self) -> None:
         self._connection.close()
-        self._connection = self._reopen()
+        self._connection = self._paced(self._reopen())
         self._known.standing = Standing()  # a new connection counts anew
-        self._footing.reopened(self._connection)
+        self._footing.reopened(self._connection, self._reopen)
         self._is_doubtful = False
 
     def _transact_on_whole_files(self, items: Sequence[Item]) -> Round:
         """One transaction, on a file that has all its pages and a WAL that has all its frames."""
+        for _ in range(REPEATS):
+            try:
+                done = self._transact(items)
+            except Changed:  # perhaps by somebody who gives much room back, piece by piece
+                self._accept_changes()
+            else:
+                self._footing.committed(self._connection)
+                return done
+        raise Unavailable(f"{self.path} was changed {REPEATS} times meanwhile; repeat it")
+
+    def _accept_changes(self) -> None:
         try:
-            done = self._transact(items)
-        except Shorter:
-            self._footing.shortened(self._connection)
-            done = self._transact(items)
-        self._footing.committed()
-        return done
+            self._footing.changed(self._connection, self._reopen)
+        except Corrupt as error:
+            self._wrong = error
+            raise
 
     def _transact(self, items: Sequence[Item]) -> Round:
         connection = self._connection
