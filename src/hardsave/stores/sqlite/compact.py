@@ -38,12 +38,28 @@ def choose(standing: list[PackRow]) -> list[list[PackRow]]:
 def compact(files: Files, user: int) -> None:
     """Put a user's indexed packs together, a group at a time."""
     with files.reading() as connection:
-        groups = choose(_standing(connection, user))
+        standing = _standing(connection, user)
+        groups = choose(standing)
+        groups += _left_over(connection, standing, groups)
     for group in groups:
         with files.reading() as connection:
             parts = [read_pack(connection, row.id) for row in group]
         if all(parts):  # otherwise somebody has removed one
             files.apply(_swap(user, group, parts))
+
+
+def _left_over(
+    connection: apsw.Connection, standing: list[PackRow], groups: list[list[PackRow]]
+) -> list[list[PackRow]]:
+    """The newest pack as a group of its own, if it has no neighbours to go with and is
+    compressed, but not as well as it can be."""
+    newest = standing[-1:]
+    if not newest or newest[0] in (group[-1] for group in groups):
+        return []
+    sql = "SELECT size, directory, body FROM packs WHERE id = ?"
+    rows: list[Any] = connection.execute(sql, (newest[0].id,)).fetchall()
+    made = [packs.Pack._make(row) for row in rows]
+    return [newest for pack in made if len(pack.body) < pack.size and not packs.is_dense(pack)]
 
 
 def _swap(user: int, group: list[PackRow], parts: list[dict[Hash, bytes]]) -> Change:

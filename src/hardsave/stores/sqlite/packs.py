@@ -6,7 +6,8 @@
 
 Small packs are not compressed: they are merged soon, and then they are. Packs that are put
 together for good are made dense: the addresses in the directory are known to the frame as
-what came before it, so those that objects refer to take no room a second time.
+what came before it, so those that objects refer to take no room a second time. And objects of
+one kind lie side by side: texts take less room without addresses in between.
 """
 
 import io
@@ -47,8 +48,9 @@ def pack(
 
 
 def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
-    """A single pack that takes long to make, and little room."""
-    batch = list(objects)
+    """A single pack that takes long to make, and little room: its objects by kind, and those of
+    one kind in order."""
+    batch = sorted(objects, key=lambda item: item[1][:1])
     plain = _put_in_order(batch)
     if plain.size < COMPRESSED_FROM:
         return plain
