@@ -163,6 +163,7 @@ def test_no_question_about_tasks_reads_all_of_them(statement: str, index: str) -
     connection = apsw.Connection(":memory:")
     for migration in schema.MIGRATIONS:
         connection.execute(migration)
+    schema.add_indexes(connection)
     count = max(int(each) for each in re.findall(r"\?(\d)", statement))
     plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", (0,) * count).fetchall()
     lines = [str(row[3]) for row in plan]

@@ -20,6 +20,7 @@ _ADDED = {  # by each migration: tables, then columns, with the indexes that are
     3: ((), ("checkpoints.snapshot", "checkpoints.workspace"), ("checkpoints_by_workspace",)),
     4: (("tasks", "ledger", "owners"), (), ()),
     5: ((), ("checkpoints.task", "checkpoints.generation", "checkpoints.attempt"), ()),
+    6: ((), (), ()),
 }
 
 

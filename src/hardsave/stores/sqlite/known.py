@@ -24,9 +24,10 @@ class Standing:
 
 
 class Known:
-    """Rows that stay for good once they are committed, and how the file stands."""
+    """What stays for good once it is committed, and how the file stands."""
 
     def __init__(self) -> None:
+        self.has_indexes = False  # for more than saves
         self.users: dict[str | None, int] = {None: 0}
         self.timelines: dict[tuple[int, str], int] = {}
         self.standing = Standing()

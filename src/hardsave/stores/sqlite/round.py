@@ -105,6 +105,7 @@ class Round:
         self._known = known
         self._users: dict[str | None, int] = {}  # met here
         self._timelines: dict[tuple[int, str], int] = {}  # met here
+        self._has_indexes = known.has_indexes
         self._made: list[tuple[int, int, bytes]] = []  # (user, pack, directory)
         self._numbers: list[int] = []  # given out
 
@@ -132,6 +133,7 @@ class Round:
         if all(are_known) and not any(map(_rearranges, self.items)):
             known.standing.version = self._connection.data_version()
         known.users |= self._users
+        known.has_indexes = self._has_indexes
         if self._timelines:
             known.timelines |= self._timelines
             if len(known.timelines) > MAX_TIMELINES:
@@ -162,7 +164,7 @@ class Round:
         connection = self._connection
         connection.execute("SAVEPOINT item")
         users, timelines = self._users.copy(), self._timelines.copy()
-        made, given = len(self._made), len(self._numbers)
+        made, given, has_indexes = len(self._made), len(self._numbers), self._has_indexes
         try:
             number = self._apply(item)
         except _OF_ONE as error:
@@ -170,7 +172,7 @@ class Round:
                 raise
             connection.execute("ROLLBACK TO item; RELEASE item")
             self._standing.forget()
-            self._users, self._timelines = users, timelines
+            self._users, self._timelines, self._has_indexes = users, timelines, has_indexes
             del self._made[made:], self._numbers[given:]
             if isinstance(error, apsw.Error):
                 return translated(error, connection.filename)
@@ -188,6 +190,9 @@ class Round:
 
     def _write(self, batch: Batch, made: list[packs.Pack]) -> int:
         user = self._user(batch.user)
+        if not self._has_indexes and not _only_saves(batch):
+            schema.add_indexes(self._connection)
+            self._has_indexes = True
         if ledger.is_step(batch):
             return self._add_step(user, batch)
         if not _moves_on(batch) and (done := self._number_of(user, batch)):
@@ -352,6 +357,13 @@ class Round:
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get
+
+
+def _only_saves(batch: Batch) -> bool:
+    """Whether a batch adds nothing to the log, the ledger or the tombstones."""
+    if batch.work is not NO_WORK or batch.changes is not NO_CHANGES:
+        return False
+    return isinstance(batch.event, CheckpointRecord)
 
 
 def _rearranges(item: Item) -> bool:

@@ -53,6 +53,7 @@ class Salvage:
         self._lacking: dict[str, set[str]] = {}  # tables, by source
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
         schema.migrate(self.connection)
+        schema.add_indexes(self.connection)
         self.connection.execute("DELETE FROM users")
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""The tables, and how older files become newer ones.
+"""The tables and indexes, which of these come later, and how older files become newer ones.
 
 `user_version` counts the migrations that a file has been through. They run inside one
 transaction, under the writer's lock. A file from a newer version is refused untouched.
@@ -53,7 +53,6 @@ MIGRATIONS = (
         created_at INTEGER NOT NULL,
         data       BLOB NOT NULL
     );
-    CREATE UNIQUE INDEX log_by_id ON log (user, id);
     CREATE TABLE packs (
         id         INTEGER PRIMARY KEY,          -- user * 2^40 + a rising number
         size       INTEGER NOT NULL,             -- of its objects, uncompressed
@@ -75,7 +74,6 @@ MIGRATIONS = (
     CREATE INDEX checkpoints_hidden ON checkpoints (hidden) WHERE hidden != 0;
     ALTER TABLE users ADD COLUMN swept INTEGER NOT NULL DEFAULT 0;
         -- rises when objects are removed: what a process has in mind of them is void
-    CREATE INDEX log_by_user ON log (user, number);
     CREATE TABLE tombstones (                    -- of checkpoints that were dropped
         number     INTEGER PRIMARY KEY,          -- as the checkpoint's was
         user       INTEGER NOT NULL,
@@ -84,8 +82,6 @@ MIGRATIONS = (
         seq        INTEGER NOT NULL,
         parent     BLOB
     );
-    CREATE UNIQUE INDEX tombstones_by_id ON tombstones (user, id);
-    CREATE INDEX tombstones_by_seq ON tombstones (timeline, seq);
     CREATE TABLE pins (
         pin        BLOB PRIMARY KEY,
         user       INTEGER NOT NULL REFERENCES users (id),
@@ -118,17 +114,11 @@ MIGRATIONS = (
         not_before INTEGER NOT NULL, due INTEGER, after TEXT NOT NULL, waits_for TEXT,
         owner BLOB, started_at INTEGER, ended_at INTEGER, done INTEGER NOT NULL,
         total INTEGER NOT NULL, error TEXT, result BLOB, question BLOB, metadata BLOB NOT NULL);
-    CREATE UNIQUE INDEX tasks_by_name ON tasks (user, name);
-    CREATE UNIQUE INDEX tasks_by_key ON tasks (user, key);
-    CREATE INDEX tasks_by_state ON tasks (user, state, id);
     CREATE INDEX tasks_due ON tasks (user, due, priority DESC, id)
         WHERE state = 'pending' AND due IS NOT NULL;
-    CREATE INDEX tasks_waiting ON tasks (user, waits_for) WHERE waits_for IS NOT NULL;
     CREATE TABLE ledger (number INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
         id BLOB NOT NULL, task INTEGER NOT NULL, kind TEXT NOT NULL, generation INTEGER NOT NULL,
         epoch INTEGER NOT NULL, created_at INTEGER NOT NULL, step TEXT, data BLOB NOT NULL);
-    CREATE UNIQUE INDEX ledger_by_task ON ledger (task, user, id);
-    CREATE INDEX ledger_itself ON ledger (user, kind, number) WHERE task = 0;
     CREATE TABLE owners (id BLOB NOT NULL, user INTEGER NOT NULL REFERENCES users (id),
         session TEXT NOT NULL, host TEXT NOT NULL, boot BLOB NOT NULL, space INTEGER NOT NULL,
         pid INTEGER NOT NULL, pid_started INTEGER NOT NULL, since INTEGER NOT NULL,
@@ -140,9 +130,27 @@ MIGRATIONS = (
     ALTER TABLE checkpoints ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE checkpoints ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
     """,
+    # Indexes may be missing from here on; see below. Earlier files have them all.
+    "",
 )
 
 VERSION = len(MIGRATIONS)
+
+# Of tables that a store which only saves has no rows for: an empty index takes a page, as an empty
+# table does. They are made in the transaction that may add the first row to any of these.
+_LATER = """
+    CREATE UNIQUE INDEX IF NOT EXISTS log_by_id ON log (user, id);
+    CREATE INDEX IF NOT EXISTS log_by_user ON log (user, number);
+    CREATE UNIQUE INDEX IF NOT EXISTS tombstones_by_id ON tombstones (user, id);
+    CREATE INDEX IF NOT EXISTS tombstones_by_seq ON tombstones (timeline, seq);
+    CREATE UNIQUE INDEX IF NOT EXISTS tasks_by_name ON tasks (user, name);
+    CREATE UNIQUE INDEX IF NOT EXISTS tasks_by_key ON tasks (user, key);
+    CREATE INDEX IF NOT EXISTS tasks_by_state ON tasks (user, state, id);
+    CREATE INDEX IF NOT EXISTS tasks_waiting ON tasks (user, waits_for)
+        WHERE waits_for IS NOT NULL;
+    CREATE UNIQUE INDEX IF NOT EXISTS ledger_by_task ON ledger (task, user, id);
+    CREATE INDEX IF NOT EXISTS ledger_itself ON ledger (user, kind, number) WHERE task = 0;
+"""
 
 LAST_NUMBER = """
     SELECT max((SELECT coalesce(max(number), 0) FROM {0}.checkpoints),
@@ -178,6 +186,11 @@ def is_older(connection: apsw.Connection) -> bool:
     return int(connection.pragma("user_version")) < VERSION
 
 
+def add_indexes(connection: apsw.Connection) -> None:
+    """Make what is missing for more than saves. To be called inside a transaction that writes."""
+    connection.execute(_LATER)
+
+
 def migrate(connection: apsw.Connection) -> None:
     """Bring the file up to this version. The caller holds the writer's lock, and nobody else has
     it open: an older Hardsave would go on writing as if nothing had been added."""
@@ -185,8 +198,11 @@ def migrate(connection: apsw.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(int(connection.pragma("user_version")), VERSION):
+        before = int(connection.pragma("user_version"))
+        for number in range(before, VERSION):
             connection.execute(MIGRATIONS[number])
+        if before > 0:  # it may have rows of all kinds
+            add_indexes(connection)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", VERSION)
         connection.execute("COMMIT")
