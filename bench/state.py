@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench import agent, crowd, hooks, reading, start, tasks, workspace, writing
+from bench import agent, backups, crowd, hooks, reading, start, tasks, workspace, writing
 from bench.report import Row
 from bench.setting import Setting
 
@@ -19,6 +19,7 @@ SECTIONS: dict[str, Section] = {
     "page": reading.page,
     "threads": crowd.threads,
     "processes": crowd.processes,
+    "backup": backups.cost,
     "start": start.start,
     "steps": tasks.steps,
     "restart": tasks.restart,
