@@ -219,8 +219,11 @@ class Store(LedgerStore, Protocol):
     def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
         """Log entries in the order of their commits, those after commit `after`."""
 
-    def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
-        """Log entries newest first, those before commit `before`."""
+    def log_before(
+        self, user: str | None, before: int | None, limit: int, timeline: str | None = None
+    ) -> list[LogRecord]:
+        """Log entries newest first, those before commit `before`; with a `timeline` only its own
+        and those that name none, which may be about any."""
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float

@@ -4,6 +4,7 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
@@ -167,11 +168,17 @@ class MemoryStore:
             entries = list(self._tenant(user).log.values())
         return [entry for entry in entries if entry.number > after][:limit]
 
-    def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
+    def log_before(
+        self, user: str | None, before: int | None, limit: int, timeline: str | None = None
+    ) -> list[LogRecord]:
         with self._lock:
-            entries = list(self._tenant(user).log.values())
-        found = [entry for entry in entries if before is None or entry.number < before]
-        return found[::-1][:limit]
+            found = (
+                entry
+                for entry in reversed(self._tenant(user).log.values())
+                if (before is None or entry.number < before)
+                and (timeline is None or entry.timeline in (None, timeline))
+            )
+            return list(islice(found, limit))
 
     # The ledger
 

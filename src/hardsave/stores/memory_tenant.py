@@ -85,8 +85,9 @@ class Tenant:
         for stone in changes.tombstones:
             if stone.id not in self.checkpoints:
                 self.tombstones.setdefault(stone.id, stone)
-        for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
-            del self.log[entry.id]
+        if changes.forget_log:
+            for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
+                del self.log[entry.id]
 
     def number_of(self, batch: Batch) -> int | None:
         """The number of a batch that was committed before."""
@@ -99,9 +100,8 @@ class Tenant:
         """Raise what keeps a batch from being written."""
         changes = batch.changes
         self.ledger.check(batch.work)
-        if changes.latest is not None and any(
-            entry.number > changes.latest for entry in self.log.values()
-        ):
+        newest = next(reversed(self.log.values()), None)
+        if changes.latest is not None and newest is not None and newest.number > changes.latest:
             raise Conflict("another operation has been logged meanwhile")
         self._check_moves(moves_of(batch), changes.drop)
         for id in changes.keeps:

@@ -278,6 +278,15 @@ class Operating:
         assert list(found) == store.log(None, 0, 10)[::-1]
         assert store.log_before("ada", None, 10) == []
 
+    def test_the_log_of_one_timeline_is_read_without_that_of_others(self, store: Store) -> None:
+        for name in ("a", "b", None, "a", "b", "b"):
+            note = an_entry(f"note {len(store.log(None, 0, 10))}")
+            store.commit(Batch(None, note._replace(timeline=name)))
+        own = [e for e in store.log(None, 0, 10)[::-1] if e.timeline in ("a", None)]
+        found = walk(lambda at: store.log_before(None, at, 2, "a"), lambda e: int(e.number))
+        assert list(found) == own
+        assert [entry.timeline for entry in own] == ["a", None, "a"]
+
     def test_old_log_entries_are_forgotten(self, store: Store) -> None:
         store.commit(a_note("theirs", user="ada"))
         numbers = [store.commit(a_note(f"note {at}")) for at in range(4)]

@@ -54,6 +54,8 @@ class Effects(NamedTuple):
     hidden_again: tuple[int, ...] = ()
     added: int = 0  # so many numbers right before the entry's are checkpoints that it added
     subject: Id | None = None  # of undo and redo: the operation that they speak of
+    turned: int = 0  # and the number of the entry that they turn around
+    on_any: bool = False  # which was the latest to stand on any timeline, not just on its own
     files: FilesMove | None = None
     tasks: tuple[TaskMark, ...] = ()  # rolled back; of an undo: brought back
     about: Mapping[str, Any] = {}  # for people  # never changed
@@ -79,6 +81,12 @@ class Entry(NamedTuple):
         own = () if self.timeline is None else (self.timeline,)
         return {*own, *(move.become.name for move in self.effects.moves)}
 
+    def settles_from(self, timeline: str | None) -> int:
+        """From here on up to this entry nothing is left of a timeline to undo or redo. An undo
+        takes back the latest that stands: what came after that was taken back before."""
+        turned = self.effects.turned
+        return turned if turned and (timeline is not None or self.effects.on_any) else self.number
+
     def touches(self, timeline: str | None) -> bool:
         """Whether it did something to a timeline; None stands for any."""
         return timeline is None or timeline in self.timelines
@@ -92,7 +100,7 @@ def encode(effects: Effects) -> bytes:
     data: dict[str, Any] = {
         "moves": [[m.become.name, _where(m.expect), _where(m.become)] for m in effects.moves]
     }
-    for name in ("hid", "shown", "hidden_again", "added", "subject"):
+    for name in ("hid", "shown", "hidden_again", "added", "subject", "turned", "on_any"):
         if value := getattr(effects, name):
             data[name] = list(value) if isinstance(value, tuple) else value
     if effects.files is not None:
@@ -117,6 +125,8 @@ def decode(record: LogRecord) -> Entry | None:
         hidden_again=tuple(data.pop("hidden_again", ())),
         added=data.pop("added", 0),
         subject=data.pop("subject", None),
+        turned=data.pop("turned", 0),
+        on_any=data.pop("on_any", False),
         files=_files_move(data.pop("files", None)),
         tasks=tuple(TaskMark(*mark) for mark in data.pop("tasks", ())),
         about=data,
@@ -212,8 +222,17 @@ def turn(
         keeps=[move.become.head for move in moves if move.become.head is not None],
         latest=latest,
     )
-    turned = Effects(moves, bool(hide), shown, effects.shown, 0, entry.subject, files)
-    return Turn(changes, turned._replace(tasks=effects.tasks))
+    turned = Effects(
+        moves=moves,
+        hid=bool(hide),
+        shown=shown,
+        hidden_again=effects.shown,
+        subject=entry.subject,
+        turned=entry.number,
+        files=files,
+        tasks=effects.tasks,
+    )
+    return Turn(changes, turned)
 
 
 def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:

@@ -18,6 +18,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
 
 _PAGE = 50
+_FIRST_PAGE = 2  # mostly the newest is the one: nobody looks for fifty among those of others
 _ATTEMPTS = 100  # each time, somebody else has got an operation through
 
 
@@ -54,16 +55,16 @@ def redo(context: Context, timeline: str | None) -> Operation:
 def history(context: Context, timeline: str | None) -> Iterator[Operation]:
     """Operations, newest first."""
     settled: dict[Id, bool] = {}
-    for entry in entries(context):
+    for entry in entries(context, timeline):
         if entry.touches(timeline):
             undone = settled.setdefault(entry.subject, entry.kind == "undo")
             yield _public(entry, is_undone=undone and entry.kind != "undo")
 
 
-def entries(context: Context) -> Iterator[Entry]:
-    """All operations in the log, newest first."""
+def entries(context: Context, timeline: str | None = None) -> Iterator[Entry]:
+    """Operations in the log, newest first: all, or those that may be about a timeline."""
     before: int | None = None
-    while rows := context.store.log_before(context.user, before, _PAGE):
+    while rows := context.store.log_before(context.user, before, _PAGE, timeline):
         for row in rows:
             entry = operations.decode(row)
             if entry is not None:
@@ -71,17 +72,34 @@ def entries(context: Context) -> Iterator[Entry]:
         before = rows[-1].number
 
 
+def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
+    """What touched a timeline, newest first, less what undos and redos among it have settled: a
+    chain of undos costs what one does."""
+    before: int | None = None
+    size = _FIRST_PAGE
+    while rows := context.store.log_before(context.user, before, size, timeline):
+        for row in rows:
+            if before is not None and row.number >= before:
+                continue
+            before = row.number
+            entry = operations.decode(row)
+            if entry is not None and entry.touches(timeline):
+                yield entry
+                before = entry.settles_from(timeline)
+        size = min(size * 5, _PAGE)
+
+
 def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> Operation:
     id = context.new_id()
     for _ in range(_ATTEMPTS):
         latest = _latest(context)
-        entry = choose(entries(context), timeline)
+        entry = choose(unsettled(context, timeline), timeline)
         if entry is None:
             where = "" if timeline is None else f" on timeline {timeline!r}"
             raise NotFound(f"there is nothing to {kind}{where}; see operations()")
-        _check_it_stands(context, entry, choose)
+        _check_it_stands(context, entry, choose, timeline)
         try:
-            return _take(context, entry, kind, id, latest)
+            return _take(context, entry, _Step(kind, id, latest, timeline is None))
         except _Moved:
             continue
         except CheckpointGone as error:
@@ -89,25 +107,37 @@ def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> 
     raise Conflict(f"other operations came first {_ATTEMPTS} times; try {kind} again")
 
 
+class _Step(NamedTuple):
+    """An undo or a redo that is to be committed."""
+
+    kind: str
+    id: Id
+    latest: int  # the number of the last entry when it was decided
+    on_any: bool  # it was not asked about one timeline
+
+
 class _Moved(Conflict):
     """Somebody was faster: look again."""
 
 
-def _check_it_stands(context: Context, entry: Entry, choose: Choose) -> None:
-    """No timeline that it touched may have had an operation since."""
-    for name, later in _since(context, entry).items():
+def _check_it_stands(context: Context, entry: Entry, choose: Choose, timeline: str | None) -> None:
+    """No timeline that it touched may have had an operation since. On the one that was asked for,
+    and among all of them, it is the latest: so it was chosen."""
+    others = {move.become.name for move in entry.effects.moves} - {timeline}
+    if timeline is None or not others:
+        return
+    for name, later in _since(context, entry, others).items():
         other = choose(iter((*later, entry)), None)  # all of these are about it
         if other is None or other.id != entry.id:
             what = "another operation" if other is None else f"a later {other.kind}"
             raise Conflict(f"timeline {name!r} has had {what}; take that back first")
 
 
-def _since(context: Context, entry: Entry) -> dict[str, list[Entry]]:
+def _since(context: Context, entry: Entry, moved: set[str]) -> dict[str, list[Entry]]:
     """What came after an operation, newest first, by those of its timelines that it touched.
 
     One walk for all of them: an import may have brought thousands.
     """
-    moved = {move.become.name for move in entry.effects.moves}
     found: dict[str, list[Entry]] = {}
     for later in entries(context):
         if later.number <= entry.number:
@@ -117,50 +147,46 @@ def _since(context: Context, entry: Entry) -> dict[str, list[Entry]]:
     return found
 
 
-def _take(context: Context, entry: Entry, kind: str, id: Id, latest: int) -> Operation:
+def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     if entry.effects.files is None:
-        return _turned(context, entry, kind, id, latest)
+        return _turned(context, entry, step)
     from hardsave.vault.choosing import turned  # with all that files need
     from hardsave.vault.restoring import restore
 
     done: list[Operation] = []
 
     def commit(id: Id, files: FilesMove) -> None:
-        done.append(_turned(context, entry, kind, id, latest, files))
+        done.append(_turned(context, entry, step._replace(id=id), files))
 
-    place = context.places.still_at(entry.effects.files.workspace, f"then {kind} again")
-    wanted = turned(context, entry, entry.effects.files, kind)
+    place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
+    wanted = turned(context, entry, entry.effects.files, step.kind)
     restore(context, place, wanted, commit)
-    return done[0] if done else _turned(context, entry, kind, id, latest)
+    return done[0] if done else _turned(context, entry, step)
 
 
 def _turned(
-    context: Context,
-    entry: Entry,
-    kind: str,
-    id: Id,
-    latest: int,
-    files: FilesMove | None = None,
+    context: Context, entry: Entry, step: _Step, files: FilesMove | None = None
 ) -> Operation:
     """Commit the turning around of an entry."""
     moved = [move.become.name for move in entry.effects.moves]
     standing = {name: _stands(context, name) for name in moved}
     added = _added(context, entry)
-    turn = operations.turn(entry, standing, added=added, latest=latest, files=files)
+    turn = operations.turn(entry, standing, added=added, latest=step.latest, files=files)
+    effects = turn.effects._replace(on_any=step.on_any)
     timeline = entry.timeline
-    data = operations.encode(turn.effects)
-    record = LogRecord(0, id, timeline, kind, context.clock(), data)
+    data = operations.encode(effects)
+    record = LogRecord(0, step.id, timeline, step.kind, context.clock(), data)
     move = None if timeline is None or moved else _aside(context, timeline, files)
     try:
         batch = Batch(context.user, record, move, changes=turn.changes)
-        number = _committed(context, batch, entry, kind)
+        number = _committed(context, batch, entry, step.kind)
     except CheckpointGone:
         raise
     except Conflict as error:
         if isinstance(error, LeaseLost) and fencing.is_lost(context):
             raise
         raise _Moved from error
-    done = Entry(number, id, kind, timeline, record.created_at, turn.effects)
+    done = Entry(number, step.id, step.kind, timeline, record.created_at, effects)
     return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
 
 

@@ -1,11 +1,14 @@
 """Rewind, delete, clear, and taking them back."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects.codec import Codec
@@ -14,7 +17,7 @@ from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
-from hardsave.vault import operations
+from hardsave.vault import operations, undo
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import Clock
@@ -190,6 +193,81 @@ def test_undo_minds_only_its_own_timeline_and_the_vault_all_of_them(
     assert turns(other)[0] == 1
     vault.redo()
     assert turns(line)[0] == 4
+
+
+class _Counting(MemoryStore):
+    """How many log entries were read in one go over the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_entries = 0
+
+    def log_before(
+        self, user: str | None, before: int | None, limit: int, timeline: str | None = None
+    ) -> list[LogRecord]:
+        found = super().log_before(user, before, limit, timeline)
+        self.read_entries += len(found)
+        return found
+
+
+def test_an_undo_costs_the_same_however_many_undos_came_before_it() -> None:
+    with Vault(store := _Counting(), clock=Clock()) as vault:
+        line = vault.timeline("main")
+        line.save({"turn": 1})
+        line.save({"turn": 2})
+        for turn in range(40):
+            line.rewind(f"main:{turn % 2 + 1}")
+        for step in (line.undo, line.redo, vault.undo, vault.redo):
+            read = []
+            for _ in range(40):
+                store.read_entries = 0
+                step()
+                read.append(store.read_entries)
+            assert max(read) <= 20, step
+
+
+def test_an_undo_reads_nothing_of_what_was_done_on_other_timelines() -> None:
+    with Vault(store := _Counting(), clock=Clock()) as vault:
+        for name in ("main", "other"):
+            vault.timeline(name).save({"turn": 1})
+            vault.timeline(name).save({"turn": 2})
+        vault.timeline("main").rewind("@~1")
+        for turn in range(100):
+            vault.timeline("other").rewind(f"other:{turn % 2 + 1}")
+        store.read_entries = 0
+        assert [each.kind for each in vault.operations("main")] == ["rewind"]
+        assert vault.timeline("main").undo().timeline == "main"
+        assert store.read_entries < 10
+
+
+_TIMELINES = ("a", "b", "c")
+_DOINGS = st.tuples(
+    st.sampled_from(("rewind", "undo", "redo")), st.sampled_from((*_TIMELINES, None))
+)
+
+
+@given(st.lists(_DOINGS, max_size=40))
+@example([("rewind", "a"), ("rewind", "b"), ("undo", "a"), ("undo", None), ("redo", "a")])
+def test_what_is_undone_next_is_what_the_whole_log_would_say(doings: list[Any]) -> None:
+    with Vault(MemoryStore(), clock=Clock()) as vault:
+        for name in _TIMELINES:
+            vault.timeline(name).save({})
+            vault.timeline(name).save({})
+        for turn, (doing, name) in enumerate(doings):
+            if doing == "rewind" and name is not None:
+                vault.timeline(name).rewind(f"{name}:{turn % 2 + 1}")
+            elif doing != "rewind":
+                line = vault if name is None else vault.timeline(name)
+                with suppress(NotFound):
+                    line.undo() if doing == "undo" else line.redo()
+            _check_next(vault)
+
+
+def _check_next(vault: Vault) -> None:
+    for name in (*_TIMELINES, None):
+        for choose in (operations.next_undo, operations.next_redo):
+            expected = choose(undo.entries(vault._context), name)
+            assert choose(undo.unsettled(vault._context, name), name) == expected
 
 
 def test_undo_survives_a_restart(tmp_path: Path) -> None:

@@ -140,9 +140,14 @@ class Questions:
         sql = f"{_LOG} WHERE user = ? AND number > ? ORDER BY number LIMIT ?"
         return [LogRecord(*row) for row in self._rows(sql, user, after, limit)]
 
-    def log_before(self, user: str | None, before: int | None, limit: int) -> list[LogRecord]:
-        sql = f"{_LOG} WHERE user = ? AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3"
-        return [LogRecord(*row) for row in self._rows(sql, user, before, limit)]
+    def log_before(
+        self, user: str | None, before: int | None, limit: int, timeline: str | None = None
+    ) -> list[LogRecord]:
+        sql = (
+            f"{_LOG} WHERE user = ? AND (?2 IS NULL OR number < ?2) "
+            "AND (?3 IS NULL OR timeline IS NULL OR timeline = ?3) ORDER BY number DESC LIMIT ?4"
+        )
+        return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
 
     # Of the ledger
 
