@@ -35,6 +35,7 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_BIG_INT
 )
 _ATOMS = frozenset({str, bool, float, bytes, type(None)})  # as they are, whatever their value
+_LEAVES = _ATOMS | {int, bytearray, memoryview}
 _MOST_INT = 1 << 63  # of ints that are surely plain
 _BUFFERS = frozenset({bytearray, memoryview})
 # A float64 whose exponent is all ones: infinity or NaN. 0xcb never precedes 0x7f or 0xff
@@ -68,7 +69,7 @@ class Codec:
 
     def encode(self, value: object, path: str = "state") -> bytes:
         """The canonical bytes of `value`. `Unstorable` names the path to what has none."""
-        data = self._quick(value)
+        data = self._quick(value) if _is_plain(value) else self._converted(value)
         if data is None or not self.is_canonical(data):
             return slow.encode(value, self._parts, path, self.redaction)
         return data
@@ -79,7 +80,7 @@ class Codec:
         What is nested deeply is not written to its end to find that out: whoever splits it
         asks again on every level.
         """
-        data = self._quick(value)
+        data = self._quick(value) if _is_plain(value) else self._converted(value)
         if data is None or not self.is_canonical(data):
             return slow.encode_upto(limit, value, self._parts, path, self.redaction)
         return data if len(data) <= limit else None
@@ -104,10 +105,16 @@ class Codec:
         return self.redaction.keys(keys)
 
     def sketch(self, value: object) -> bytes:
-        """Bytes to compare with an earlier sketch: as fast as can be, perhaps not canonical.
+        """Bytes to compare with a later look: as fast as can be, perhaps not canonical.
 
         Equal sketches mean equal values; unequal ones may still encode to the same bytes.
         """
+        data = self._quick(value) if _is_plain(value) else self._converted(value)
+        return slow.encode(value, self._parts, "state") if data is None else data
+
+    def look(self, value: object) -> bytes:
+        """The sketch of a value, to compare with one and not to be stored: what may not be stored
+        is not looked for."""
         data = self._quick(value)
         return slow.encode(value, self._parts, "state") if data is None else data
 
@@ -128,7 +135,11 @@ class Codec:
         try:
             return ormsgpack.packb(value, None, _OPTIONS)
         except TypeError:
-            pass  # something in it is not plain: make it so, in a copy
+            return self._converted(value)
+
+    def _converted(self, value: object) -> bytes | None:
+        """The same for a value with something in it that is not plain: a copy has it as it is
+        stored."""
         try:
             return self._packed(value)
         except Exception:  # noqa: BLE001 # `slow` meets it again, and knows the path to it
@@ -220,6 +231,26 @@ class Codec:
                 raise Corrupt(f"a stored value of extension type {code} is malformed") from error
 
         return build
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether ormsgpack may be given a value as it is. It also writes objects of its own, an `Ext`
+    as it stands and a `Fragment` without looking at its bytes, which nobody could read again."""
+    try:
+        return type(value) in _LEAVES or _are_plain(value)
+    except RuntimeError:  # another thread is changing it, or it is nested deeply
+        return False
+
+
+def _are_plain(values: Any) -> bool:
+    if type(values) is dict:
+        values = values.values()
+    elif type(values) is not list:
+        return False
+    for value in values:  # noqa: SIM110 # a generator takes twice the time
+        if type(value) not in _LEAVES and not _are_plain(value):
+            return False
+    return True
 
 
 def _plain(value: object) -> object:

@@ -295,7 +295,7 @@ class Shadow:
 
     def _is_sketch(self, looked: bytes, items: list[Any]) -> bool:
         """Whether these are the sketches of items, which stand so in that of a list."""
-        sketch = self._builder.codec.sketch(items)
+        sketch = self._builder.codec.look(items)
         header = len(wire.array_header(len(items)))
         return len(sketch) == header + len(looked) and sketch.endswith(looked)
 

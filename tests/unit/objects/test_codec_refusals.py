@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ormsgpack
 import pytest
 
 from hardsave.errors import HardsaveError, Misuse, Unstorable
-from hardsave.objects import slow
+from hardsave.objects import slow, wire
 from hardsave.objects.codec import Codec
 from tests.unit.objects import models
 
@@ -94,10 +95,13 @@ def test_the_path_begins_where_the_caller_says() -> None:
         ValueError("a"),
         models.Point,
         models.Colour,
+        ormsgpack.Ext(5, b"x"),  # the encoder would write these two as they stand
+        ormsgpack.Ext(wire.REF, b""),
+        ormsgpack.Fragment(b"\xcc\x01"),
     ],
 )
 def test_what_is_not_data_is_refused(value: object) -> None:
-    for around in (value, [value], {"a": (value,)}):
+    for around in (value, [value], {"a": (value,)}, {"a": [0, {"b": value}]}, (0, [value])):
         with pytest.raises(Unstorable, match="has no stored form; pass plain data instead"):
             CODEC.encode(around)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import ormsgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -290,6 +291,16 @@ def test_equal_items_behind_a_head_that_moves_stay_in_their_places(new: int) -> 
         saved.save()
         del saved.state[: new // 2]
         saved.save()
+
+
+@pytest.mark.parametrize("theirs", [ormsgpack.Ext(5, b"x"), ormsgpack.Fragment(b"\x01")])
+def test_what_only_the_encoder_understands_is_refused_in_a_later_save(theirs: object) -> None:
+    state: State = {"messages": [{"text": "word " * 100} for _ in range(500)]}
+    shadow = Shadow(shelf().builder)
+    shadow.save(state)
+    state["messages"].append({"text": theirs})
+    with pytest.raises(Unstorable, match=r"state\.messages\[500\]\.text"):
+        shadow.save(state)
 
 
 def test_a_state_may_become_anything_else() -> None:
