@@ -5,6 +5,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
@@ -28,7 +29,7 @@ from hardsave.stores.base import (
 )
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment, TaskQuery
-from hardsave.stores.memory_tenant import Tenant, moves_of
+from hardsave.stores.memory_tenant import Tenant
 
 
 class MemoryStore:
@@ -39,15 +40,17 @@ class MemoryStore:
         self._is_committing = False
         self._tenants: dict[str | None, Tenant] = {}
         self._number = 0
+        self._decided: _Decided | None = None
         self._closed = False
 
     def commit(self, batch: Batch) -> int:
         with self._lock:
             if self._is_committing:
                 raise Misuse(NESTED)
-            self._is_committing = True
+            tenant = self._tenant(batch.user)
             try:
-                return self._commit(self._tenant(batch.user), batch)
+                self._is_committing = True
+                return self._commit(tenant, batch)
             finally:
                 self._is_committing = False
 
@@ -56,22 +59,21 @@ class MemoryStore:
         if done is not None:
             return done
         tenant.check(batch)
-        for address, data in batch.objects.items():
-            tenant.objects.setdefault(address, data)
-        tenant.move(moves_of(batch))
-        self._number = tenant.ledger.apply(batch.work, self._number)
-        for record in batch.changes.checkpoints:
-            self._number += 1
-            tenant.add(record._replace(number=self._number, hidden=0))
-        self._number += len(batch.changes.tombstones) + 1
-        tenant.change(batch.changes, self._number)
-        event = batch.event._replace(number=self._number)
-        if isinstance(event, LogRecord):
-            tenant.log[event.id] = event
-        elif isinstance(event, EntryRecord):
-            tenant.ledger.add(event)
-        else:
-            tenant.add(event)
+        self._decided = _Decided(tenant, batch, self._number)
+        return self._finish(self._decided)
+
+    def _settle(self) -> None:
+        """Finish what was interrupted; not what is under way, and reads in a signal's handler."""
+        with self._lock:
+            decided = self._decided
+            if decided is not None and not self._is_committing:
+                self._finish(decided)
+
+    def _finish(self, decided: "_Decided") -> int:
+        """Do what was decided. A signal may end this anywhere: the next to come does all of it
+        again, which leads to the same."""
+        self._number = decided.tenant.apply(decided.batch, decided.number)
+        self._decided = None
         return self._number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
@@ -321,7 +323,17 @@ class MemoryStore:
     def _tenant(self, user: str | None) -> Tenant:
         if self._closed:
             raise Misuse("this store is closed; open it again")
+        if self._decided is not None:
+            self._settle()
         return self._tenants.setdefault(user, Tenant())
+
+
+class _Decided(NamedTuple):
+    """A batch that is as good as written, and the number of the commit before it."""
+
+    tenant: Tenant
+    batch: Batch
+    number: int
 
 
 def _matches(record: CheckpointRecord, query: Query) -> bool:

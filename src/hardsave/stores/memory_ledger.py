@@ -15,7 +15,8 @@ from hardsave.stores.ledger import (
 
 
 class MemoryLedger:
-    """Tasks, entries and owners. Its store holds the lock."""
+    """Tasks, entries and owners. Its store holds the lock. `apply` may be interrupted anywhere,
+    and done again from the start."""
 
     def __init__(self) -> None:
         self.owners: dict[Id, OwnerRecord] = {}
@@ -67,11 +68,12 @@ class MemoryLedger:
         for owner in work.bury:
             self.owners.pop(owner.id, None)
         for name in work.forget:
-            task = self._tasks.pop(name, None)
-            self._entries.pop(name, None)
+            task = self._tasks.get(name)
             if task is not None:
-                del self._by_key[task.key]
-                self._release(name)
+                self._by_key.pop(task.key, None)
+            self._entries.pop(name, None)
+            self._tasks.pop(name, None)
+            self._release(name)
         if work.keep_itself is not None:
             self._trim(work.keep_itself)
         return number
@@ -87,12 +89,12 @@ class MemoryLedger:
         self._entries.setdefault(entry.task, {})[entry.id] = entry
 
     def _move(self, move: TaskMove) -> None:
-        if move.expect is None:
-            self._added += 1
-        place = self._added if move.expect is None else self._tasks[move.become.name].place
+        standing = self._tasks.get(move.become.name)
+        place = self._added + 1 if standing is None else standing.place
         task = self._waiting(move.become)._replace(place=place)
         self._tasks[task.name] = task
         self._by_key[task.key] = task.name
+        self._added = max(self._added, place)
         if task.state == "completed":
             self._release(task.name)
         elif task.state == "rolled_back":

@@ -1,7 +1,7 @@
 """One user's part of a store in memory."""
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Collection
 
 from hardsave.errors import Conflict, Corrupt
 from hardsave.objects.hashing import Hash, digest
@@ -26,7 +26,11 @@ from hardsave.stores.memory_ledger import MemoryLedger
 
 
 class Tenant:
-    """What a store in memory keeps for one user. Whoever calls holds the store's lock."""
+    """What a store in memory keeps for one user. Whoever calls holds the store's lock.
+
+    What changes it may be interrupted anywhere and done again from the start: it comes to the same.
+    So each part looks whether it was done, and what it goes by is changed last.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[Hash, bytes] = {}
@@ -39,15 +43,38 @@ class Tenant:
         self.ledger = MemoryLedger()
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
-    def move(self, moves: Iterable[Move]) -> None:
-        for move in moves:
+    def apply(self, batch: Batch, number: int) -> int:
+        """Do what was checked, after commit `number`; the number of this one."""
+        for address, data in batch.objects.items():
+            self.objects.setdefault(address, data)
+        for move in moves_of(batch):
             self.timelines[move.become.name] = move.become
+        number = self.ledger.apply(batch.work, number)
+        for record in batch.changes.checkpoints:
+            number += 1
+            self.add(record._replace(number=number, hidden=0))
+        number += len(batch.changes.tombstones) + 1
+        self.change(batch.changes, number)
+        self.note(batch.event, number)
+        return number
+
+    def note(self, event: CheckpointRecord | LogRecord | EntryRecord, number: int) -> None:
+        if isinstance(event, LogRecord):
+            self.log[event.id] = event._replace(number=number)
+        elif isinstance(event, EntryRecord):
+            self.ledger.add(event._replace(number=number))
+        else:
+            self.add(event._replace(number=number))
 
     def add(self, record: CheckpointRecord) -> None:
         self.checkpoints[record.id] = record
         self.tombstones.pop(record.id, None)
-        insort(self.ids, record.id)
-        insort(self.lines.setdefault(record.timeline, []), record, key=_seq)
+        at = bisect_left(self.ids, record.id)
+        if self.ids[at : at + 1] != [record.id]:
+            self.ids.insert(at, record.id)
+        line = self.lines.setdefault(record.timeline, [])
+        at = bisect_left(line, record.seq, key=_seq)
+        line[at : at + _is_at(line, at, record)] = [record]
 
     def put(self, record: CheckpointRecord) -> None:
         """In the place of the one with this id."""
@@ -57,12 +84,15 @@ class Tenant:
 
     def drop(self, record: CheckpointRecord) -> None:
         line = self.lines[record.timeline]
-        del line[bisect_left(line, record.seq, key=_seq)]
-        del self.ids[bisect_left(self.ids, record.id)]
-        del self.checkpoints[record.id]
+        at = bisect_left(line, record.seq, key=_seq)
+        del line[at : at + _is_at(line, at, record)]
+        at = bisect_left(self.ids, record.id)
+        if self.ids[at : at + 1] == [record.id]:
+            del self.ids[at]
         self.tombstones[record.id] = Tombstone(
             record.id, record.timeline, record.seq, record.parent
         )
+        del self.checkpoints[record.id]
 
     def change(self, changes: Changes, by: int) -> None:
         """Hide, show, drop and replace, as commit `by`."""
@@ -143,6 +173,10 @@ class Tenant:
 def moves_of(batch: Batch) -> list[Move]:
     """Its own and those of other timelines."""
     return [*([] if batch.move is None else [batch.move]), *batch.changes.moves]
+
+
+def _is_at(line: list[CheckpointRecord], at: int, record: CheckpointRecord) -> bool:
+    return at < len(line) and line[at].id == record.id
 
 
 def _seq(record: CheckpointRecord) -> int:
