@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ import pytest
 import hardsave
 from hardsave.adapters import install, spool
 from hardsave.adapters.agents import CLAUDE_CODE
-from tests.integration.test_run import LIMIT, Stage
+from tests.integration.test_run import LIMIT, Stage, stage
+
+__all__ = ["stage"]  # a fixture
 
 AGENT = 'echo "$HARDSAVE_SOCKET" > ../socket; while [ ! -e ../end ]; do sleep 0.05; done'
 
@@ -201,3 +204,62 @@ def test_two_residents_serve_their_own_agents(beside: Beside) -> None:
     with hardsave.open(f"sqlite:///{beside.store}") as vault:
         hooks = [cp.metadata.get("hook") for cp in vault.timeline("u").checkpoints()]
     assert hooks.count("Stop") == 1
+
+
+def _script(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(("#!/bin/bash", *lines, "true")))
+    path.chmod(0o755)
+    return path
+
+
+def _called(session: str) -> str:
+    told = json.dumps({"session_id": session, "hook_event_name": "Stop"})
+    return f"{install.command(CLAUDE_CODE)} <<< '{told}'"
+
+
+def test_the_conversation_of_an_agent_that_an_agent_has_started_is_its_own(stage: Stage) -> None:
+    """By a tool, without a `hardsave run` of its own. What a plain script starts is the run's."""
+    inner = _script(stage.work / "codex", _called("inner"))
+    outer = _script(stage.work / "claude", _called("outer"), f"sh -c '{inner}; true'")
+    for script in (f"exec {outer}", f"{outer}; true"):
+        assert stage.run(script, "--timeline", "t").returncode == 0
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        sessions = {
+            line.name: {each.metadata.get("session") for each in line.checkpoints()} - {None}
+            for line in vault.timelines()
+        }
+    assert sessions.pop("t") == {"outer"}
+    assert list(sessions.values()) == [{"inner"}]
+
+
+def test_a_run_inside_of_another_has_a_timeline_of_its_own(stage: Stage) -> None:
+    run = f"{sys.executable} -m hardsave run"
+    script = f"{run} -- true; HARDSAVE_TIMELINE=other {run} -- true; {run} --timeline t -- true"
+    assert stage.run(script, "--timeline", "t").returncode == 0
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        names = {line.name for line in vault.timelines()}
+    assert {"t", "other"} < names
+    assert [name.partition("-")[0] for name in names - {"t", "other"}] == ["true"]
+
+
+def test_a_run_inside_of_another_saves_another_project_where_that_is_looked_for(
+    stage: Stage,
+) -> None:
+    other = stage.work.parent / "other"
+    other.mkdir()
+    command = [sys.executable, "-m", "hardsave", "run", "--", "bash", "-c"]
+    run = f"{sys.executable} -m hardsave run"
+    script = f"cd ../other; {run} -- true; {run} --store ../chosen.db -- true"
+    around = {k: v for k, v in stage.surroundings.items() if k != "HARDSAVE_STORE"}
+    subprocess.run([*command, script], cwd=stage.work, env=around, check=True, timeout=LIMIT)
+    for directory, program in ((stage.work, "bash"), (other, "true")):
+        names = subprocess.run(
+            [sys.executable, "-m", "hardsave", "timelines", "--json"],
+            cwd=directory,
+            env=around,
+            check=True,
+            capture_output=True,
+            timeout=LIMIT,
+        ).stdout
+        assert [each["name"].partition("-")[0] for each in json.loads(names)] == [program]
+    assert (stage.work.parent / "chosen.db").exists()

@@ -37,7 +37,7 @@ def work(
     """
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
-    agent, called = hook.agent_of(words), hook.Called(Path(here()), at, id)
+    agent, called = hook.agent_of(words), hook.Called(Path(here()), at, id, origin[0])
 
     def afterwards(done: Outcome) -> None:
         if done.event.status == "ended":

@@ -64,7 +64,7 @@ class HookDesk:
             request.data,
             request.environment,
             hook.agent_of(request.words),
-            hook.Called(request.directory, request.at, request.id),
+            hook.Called(request.directory, request.at, request.id, request.caller),
             lambda _: nullcontext(self._vault),
             afterwards=afterwards,
         )

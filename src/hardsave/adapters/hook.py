@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import hardsave
 from hardsave import config
-from hardsave.adapters import agents, events, lines, spool, telling
+from hardsave.adapters import agents, events, lines, nesting, spool, telling
 from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.telling import Source, Unreadable
@@ -52,6 +52,7 @@ class Called(NamedTuple):
     directory: Path
     at: int  # in nanoseconds since 1970
     id: str  # of the checkpoint to be made
+    caller: int = 0  # the hook's process or the one above it; 0: unknown
 
     @classmethod
     def now(cls) -> "Called":
@@ -96,8 +97,9 @@ def work(
 
     def save_it() -> None:
         nonlocal is_made
+        told = _own(environment, called)
         with opened(project) as vault:
-            is_made = save(vault, agent, event, project, place, environment, called.id)
+            is_made = save(vault, agent, event, project, place, told, called.id)
 
     why = tried(save_it)
     late = time.time() - called.at / 1e9
@@ -110,6 +112,13 @@ def work(
             said = warning(event, why, spool.count(spool.missed(place)))
         afterwards(Outcome(event, project, why is None, said))
     return why is None
+
+
+def _own(environment: Mapping[str, str], called: Called) -> Mapping[str, str]:
+    """What an agent is told; less the timeline, if that was told to the one that has started it."""
+    if not nesting.is_inner(environment, called.caller):
+        return environment
+    return {name: value for name, value in environment.items() if name != "HARDSAVE_TIMELINE"}
 
 
 def project_of(agent: Agent, event: Event, environment: Mapping[str, str], directory: Path) -> Path:

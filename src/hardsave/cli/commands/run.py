@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from hardsave import config
 from hardsave.cli import words
@@ -33,7 +34,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     The files are saved after every burst of changes, whoever makes them; of Claude Code and
     Codex the conversation is saved, too. The agent runs as without us: its terminal, its signals
     and its exit code are its own. Each run has a timeline of its own, called after the command,
-    unless one is named.
+    unless one is named; so does a run inside of another.
     """
     if session.settings.as_json:
         raise Misuse("'run' becomes the agent and has nothing to answer; leave --json out")
@@ -42,14 +43,16 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
             f"there is no command {cmd[0]!r} here; if it is an alias or a function of your shell, "
             "write what it stands for"
         )
+    _leave_theirs(session)
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
+    from hardsave.adapters import nesting
     from hardsave.runtime import handover, launch, listening, reception
     from hardsave.runtime.resident import Task
 
     session.may_save_here()
-    timeline = session.settings.timeline or named_after(cmd[0], session.now, os.getpid())
+    timeline = _named(session) or named_after(cmd[0], session.now, os.getpid())
     url, directory = session.url, session.directory
     session.close()
     config.make_folder(path.parent)
@@ -72,8 +75,34 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     for advice in (*_company(beside, directory), *_advice(cmd[0], directory)):
         session.out.say(advice)
     told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
+    told[nesting.VARIABLE] = nesting.Run(os.getpid(), timeline).told()
     environment = {**os.environ, **told}
     launch.become(cmd, environment)
+
+
+def _leave_theirs(session: Session) -> None:
+    """In another project than that of a run around us, its store is not ours, though it was told:
+    nobody would look for this project's saves there."""
+    from hardsave.adapters import nesting
+    from hardsave.vault import projects
+
+    path = session.store_path
+    if session.settings.store or path is None or nesting.around(os.environ) is None:
+        return
+    theirs = projects.read(path.parent)
+    if theirs is not None and not Path.cwd().resolve().is_relative_to(theirs.root):
+        os.environ.pop(config.STORE_VARIABLE, None)
+
+
+def _named(session: Session) -> str | None:
+    """The timeline that was named; not the one that was told to the agent of a run around us."""
+    from hardsave.adapters import nesting
+
+    given = session.settings.timeline
+    around = nesting.around(os.environ)
+    source = click.get_current_context().get_parameter_source("timeline")
+    is_handed_on = around is not None and given == around.timeline
+    return None if is_handed_on and source is ParameterSource.ENVIRONMENT else given
 
 
 def _company(beside: Path, directory: Path) -> Iterator[str]:

@@ -1,0 +1,60 @@
+"""An agent under `hardsave run` that starts another one: whose conversation is whose.
+
+What the outer one is told it hands on to whatever it starts, the inner one too. So a run says whom
+it tells, and the processes between a hook and that one tell the rest. Where nobody tells about
+other processes, all is taken for the outer one's, as it was told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from hardsave.adapters.agents import AGENTS
+from hardsave.adapters.company import is_called
+from hardsave.stores import processes
+
+VARIABLE = "HARDSAVE_RUN"
+_MOST = 64  # processes between a hook and the agent of the run
+
+
+class Run(NamedTuple):
+    """A `hardsave run` that this process is part of."""
+
+    agent: int  # its process
+    timeline: str
+
+    def told(self) -> str:
+        """As its agent is told."""
+        return f"{self.agent}:{self.timeline}"
+
+
+def around(environment: Mapping[str, str]) -> Run | None:
+    """The innermost; None outside of any."""
+    agent, _, timeline = environment.get(VARIABLE, "").partition(":")
+    return Run(int(agent), timeline) if agent.isdecimal() else None
+
+
+def is_inner(environment: Mapping[str, str], caller: int) -> bool:
+    """Whether a hook was called by an agent that the agent of its run has started. `caller` is the
+    hook's process, or the one above it."""
+    run = around(environment)
+    if run is None:
+        return False
+    above: list[Sequence[str]] = []
+    pid = caller
+    while len(above) < _MOST and (found := processes.look(pid)) is not None:
+        above.append(found.words)
+        if pid == run.agent:
+            return agents_among(above) > 1
+        pid = found.parent
+    return False
+
+
+def agents_among(commands: Iterable[Sequence[str]]) -> int:
+    """How many agents there are among processes that have started each other. What an agent's
+    program starts under the same name, next to itself, belongs to it."""
+    return sum(name is not None for name, _ in groupby(map(_program, commands)))
+
+
+def _program(words: Sequence[str]) -> str | None:
+    return next((agent.program for agent in AGENTS if is_called(words, agent.program)), None)
