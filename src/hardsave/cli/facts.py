@@ -8,6 +8,7 @@ from hardsave.cli import changes, messages, words
 from hardsave.errors import NotFound
 from hardsave.vault.files import difference
 
+_CARRIED = 1_000  # checkpoints in a row that have added files alone
 NAMED = 5  # of the files that have changed; a line has no room for more
 
 
@@ -43,6 +44,17 @@ class Known:
             return next(self._vault.timeline(one.timeline).ancestors(one.id), None)
         except NotFound:
             return None
+
+    def speaker(self, one: Checkpoint) -> Checkpoint:
+        """The checkpoint that the state of this one was saved with, which may have added files
+        alone: then they are newer than what was said, perhaps from the middle of a tool."""
+        found = one
+        for _ in range(_CARRIED):
+            parent = self.parent(found)
+            if parent is None or parent.record.root != one.record.root:
+                break
+            found = parent
+        return found
 
     def facts(self, one: Checkpoint) -> Facts:
         parent = self.parent(one)

@@ -102,6 +102,18 @@ def test_show_has_the_last_messages_and_changed_lines(run: Run, session_1: Path)
     assert "the last 1" in run("show", "@", "-n", "1").out
 
 
+def test_show_says_that_files_are_newer_than_what_was_said(run: Run, session_1: Path) -> None:
+    said = run("show", "@", "--json").data
+    assert said["state_of"] == said["id"]
+    assert "the files are newer" not in run("show", "@").out
+    for content in ("in the middle", "still"):
+        (session_1 / "midst").write_text(content)
+        with hardsave.open() as vault:
+            vault.timeline("session-1").snapshot(".")
+    assert "as in session-1:3; the files are newer" in run("show", "@").out
+    assert run("show", "@", "--json").data["state_of"] == said["id"]
+
+
 def test_show_writes_a_file_byte_for_byte(
     session_1: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
