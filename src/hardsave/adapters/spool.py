@@ -7,11 +7,13 @@ them there would look like a store. Where no note can be written, as on a full d
 is counted at least (`adapters.reserve`).
 """
 
+import fcntl
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ RUN = "run"  # in the place of a hook's name: the process beside an agent
 _SUFFIX = ".json"
 _LARGEST = 64 * 1024
 _MANY = 20  # missed saves that one checkpoint names
+_CROWD = 60  # notes that are too many to be read by every hook of an outage
 
 
 class Note(NamedTuple):
@@ -79,6 +82,7 @@ def fail(note: Note, why: str) -> None:
     """Say why it could not be done."""
     try:
         _write(note._replace(about={**note.about, "why": why}))
+        _gather(note.path.parent)
     except OSError:
         if reserve.count(note.path.parent, note.about.get("at", 0.0), why):
             with suppress(OSError):
@@ -95,12 +99,8 @@ def end(note: Note) -> None:
 
 def missed(place: Path) -> list[Note]:
     """What nobody works at any more, oldest first; at the end what could only be counted."""
-    try:
-        here = [path for path in place.iterdir() if path.suffix == _SUFFIX]
-        paths = sorted(path for path in here if path.is_file())
-    except FileNotFoundError:
-        paths = []
-    found = [note for note in map(_read, paths) if note is not None and not note.is_under_way]
+    notes = map(_read, _paths(place))
+    found = [note for note in notes if note is not None and not note.is_under_way]
     counted = reserve.missed(place)
     return found if counted is None else [*found, Note(place, counted)]
 
@@ -125,6 +125,55 @@ def listed(notes: Sequence[Note]) -> dict[str, Any]:
 def count(notes: Sequence[Note]) -> int:
     """How many saves they are about. A run has one note for all that it has tried in vain."""
     return sum(_tries(note.about) for note in notes)
+
+
+def _paths(place: Path) -> list[Path]:
+    """All notes, oldest first."""
+    try:
+        here = [path for path in place.iterdir() if path.suffix == _SUFFIX]
+        return sorted(path for path in here if path.is_file())
+    except FileNotFoundError:
+        return []
+
+
+def _gather(place: Path) -> None:
+    """One note in the place of many that nobody will name, however long nothing can be saved.
+
+    It is a new file each time, and there before the others go: whoever has just told some of them
+    and removes them takes none along that was not told. At worst they are told twice.
+    """
+    with suppress(OSError), _alone_at(place):
+        paths = _paths(place)
+        if len(paths) <= _CROWD:
+            return
+        notes = [note for note in map(_read, paths[:-_MANY]) if note and _is_one_of_many(note)]
+        if not notes:
+            return
+        first, last = notes[0], notes[-1]
+        since = first.about.get("since", first.about.get("at"))
+        about = {key: last.about[key] for key in ("hook", "at", "why") if key in last.about}
+        about |= {"count": count(notes), "since": since}
+        stem = first.path.stem.partition("-")[0]
+        _write(Note(place / f"{stem}-{time.time_ns()}{_SUFFIX}", about))
+        for note in notes:
+            end(note)
+
+
+def _is_one_of_many(note: Note) -> bool:
+    """Whether it says only that a hook has failed. One of a run is written again and again; and
+    whether one that was killed had saved is to be looked up by its checkpoint."""
+    return note.about.get("hook") != RUN and note.about.get("why") is not None
+
+
+@contextmanager
+def _alone_at(place: Path) -> Iterator[None]:
+    """Not if somebody else is: hooks come in crowds."""
+    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _lives(pid: object, began: object) -> bool:

@@ -187,6 +187,54 @@ def test_work_that_goes_on_is_not_missed(project: Path) -> None:
     assert [note.path.name for note in spool.missed(folder)] == ["2.json"]
 
 
+def test_a_long_outage_leaves_few_notes_and_all_of_them_are_counted(project: Path) -> None:
+    folder = place(project)
+    run = spool.begin(folder, f"{0:06}-run", {"hook": spool.RUN, "at": 0.0})
+    for call in range(1, 500):
+        about = {"hook": "Stop", "at": float(call), "tool_use_id": str(call)}
+        spool.fail(spool.begin(folder, f"{call:06}-call", about), f"why {call}")
+        assert len(list(folder.iterdir())) <= 70
+    notes = spool.missed(folder)
+    assert spool.count(notes) == 499
+    assert [note.why for note in notes[-20:]] == [f"why {call}" for call in range(480, 500)]
+    assert notes[0].about["since"] == 1.0
+    told = spool.listed(notes)
+    assert (told["missed_count"], len(told["missed"])) == (499, 20)
+    for note in [*notes, run]:
+        spool.end(note)
+    assert spool.missed(folder) == []
+
+
+def test_notes_that_a_checkpoint_is_just_telling_take_no_other_along(project: Path) -> None:
+    """Those that are gathered meanwhile are told once more, and none is lost."""
+    folder = place(project)
+
+    def fail(calls: range) -> None:
+        for call in calls:
+            spool.fail(spool.begin(folder, f"{call:06}-call", {"at": float(call)}), str(call))
+
+    fail(range(100))
+    telling = spool.to_tell(folder)
+    assert spool.count(telling) == 100
+    fail(range(100, 200))
+    for note in telling:
+        spool.end(note)
+    assert 100 <= spool.count(spool.missed(folder)) <= 200
+
+
+def test_hooks_that_fail_at_once_are_all_counted(project: Path) -> None:
+    folder = place(project)
+    script = (
+        "import sys; from pathlib import Path; from hardsave.adapters import spool\n"
+        "for call in range(80):\n"
+        "    name = f'{call:06}-{sys.argv[2]}'\n"
+        "    spool.fail(spool.begin(Path(sys.argv[1]), name, {'at': 1.0}), 'why')"
+    )
+    hooks = [subprocess.Popen([sys.executable, "-c", script, folder, str(n)]) for n in range(4)]
+    assert [hook.wait(60) for hook in hooks] == [0] * 4
+    assert spool.count(spool.missed(folder)) == 320
+
+
 def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
     done = tmp_path / "done"
 
