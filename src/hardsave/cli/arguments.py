@@ -1,5 +1,7 @@
-"""Refs and timelines as arguments: what a shell offers when somebody presses Tab."""
+"""What is typed: the options that every command has, and what a shell offers for refs and timelines
+when somebody presses Tab."""
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -9,10 +11,31 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from hardsave.cli.session import Session
+    from hardsave.cli.session import Session, Settings
 
+EVERYWHERE = ("as_json", "store", "timeline")
+_TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
 _OFFERED = 200
 _ACTS = frozenset("$`;&|<>(){}[]*?!#~\"'\\\n")  # in a shell
+
+
+def typed(ctx: click.Context) -> dict[str, Any]:
+    """What every command can be told, before its name or behind it: the nearest counts."""
+    found: dict[str, Any] = dict.fromkeys(EVERYWHERE)
+    at: click.Context | None = ctx
+    while at is not None:
+        found = {key: value or at.params.get(key) for key, value in found.items()}
+        at = at.parent
+    return found
+
+
+def settings(ctx: click.Context) -> "Settings":
+    """The same; what nobody has typed, the environment may say."""
+    from hardsave.cli.session import Settings
+
+    told = typed(ctx)
+    timeline = told["timeline"] or os.environ.get(_TIMELINE_VARIABLE)
+    return Settings(told["store"], timeline or None, bool(told["as_json"]))
 
 
 class Offered(click.ParamType[str]):
@@ -29,13 +52,11 @@ class Offered(click.ParamType[str]):
     ) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
 
-        from hardsave.cli.session import Session, Settings
+        from hardsave.cli.session import Session
         from hardsave.errors import HardsaveError
 
-        told: dict[str, Any] = {**(ctx.obj or {}), **{k: v for k, v in ctx.params.items() if v}}
-        settings = Settings(told.get("store"), told.get("timeline"))
         try:
-            with Session(settings) as session:
+            with Session(settings(ctx)) as session:
                 found = islice(self._offers(session, incomplete), _OFFERED)
                 return [CompletionItem(value, help=why) for value, why in found if _is_safe(value)]
         except (HardsaveError, OSError):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hardsave.cli.arguments import TIMELINE
+from hardsave.cli.arguments import EVERYWHERE, TIMELINE, settings
 from hardsave.cli.errors import Exit
 from hardsave.errors import NotFound
 
@@ -44,7 +44,6 @@ _GLOBAL = (
         "--timeline",
         metavar="T",
         type=TIMELINE,
-        envvar="HARDSAVE_TIMELINE",
         help="The timeline. Else the one that last saved here.",
     ),
     click.option(
@@ -109,9 +108,7 @@ def group(name: str, help: str, commands: dict[str, click.Command], *, default: 
     """A group of commands, each of which can be told what every command can be told."""
 
     @click.pass_context
-    def run(ctx: click.Context, /, **given: Any) -> Any:
-        above: dict[str, Any] = ctx.obj or {}
-        ctx.obj = {**above, **{key: value for key, value in given.items() if value}}
+    def run(ctx: click.Context, /, **_given: Any) -> Any:
         if ctx.invoked_subcommand is None:
             chosen = made.commands[default]
             with chosen.make_context(default, [], parent=ctx) as below:
@@ -131,14 +128,12 @@ def group(name: str, help: str, commands: dict[str, click.Command], *, default: 
 
 
 def _run(body: Body, given: dict[str, Any]) -> Exit | None:
-    from hardsave.cli.session import Session, Settings  # with the library; --help needs none of it
+    from hardsave.cli.session import Session  # with the library; --help needs none of it
 
     _check_where_we_are()
-    above: dict[str, Any] = click.get_current_context().obj or {}
-    told = {key: given.pop(key) or above.get(key) for key in ("as_json", "store", "timeline")}
-    settings = Settings(told["store"], told["timeline"], bool(told["as_json"]))
-    with Session(settings) as session:
-        return body(session, **given)
+    own = {key: value for key, value in given.items() if key not in EVERYWHERE}
+    with Session(settings(click.get_current_context())) as session:
+        return body(session, **own)
 
 
 def _check_where_we_are() -> None:

@@ -132,14 +132,12 @@ def _unknown(name: str) -> str:
 @click.group(PROGRAM, cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @global_options
 @click.version_option(package_name="hardsave", message="%(prog)s %(version)s")
-@click.pass_context
-def cli(ctx: click.Context, /, **given: Any) -> None:
+def cli(**_given: Any) -> None:
     """Checkpoints, undo and time travel for AI agents and their files.
 
     REF names a checkpoint: @ is the head, @~2 two before it, main:7 by number, or its name, or
     the beginning of its id. 'hardsave COMMAND --help' shows examples.
     """
-    ctx.obj = given
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

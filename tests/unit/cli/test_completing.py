@@ -37,6 +37,26 @@ def test_refs_are_those_of_the_directory_that_is_named(
     assert "plan-ready" in offered(*(each.format(session_1) for each in words))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--timeline", "t", "show"), ("show", "--timeline", "t"), ("--timeline=t", "rewind")],
+)
+def test_refs_are_those_of_the_timeline_that_is_named(
+    session_1: Path, offered: Offered, words: tuple[str, ...]
+) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("t").save({}, name="on-t")
+    assert [each for each in offered(*words) if not each.startswith("@")] == ["on-t", "t:1"]
+
+
+def test_refs_are_those_of_the_store_that_is_named(session_1: Path, offered: Offered) -> None:
+    other = session_1.parent / "other.db"
+    with hardsave.open(f"sqlite:///{other}") as vault:
+        vault.timeline("t").save({}, name="on-t")
+    assert "on-t" in offered("--store", str(other), "show")
+    assert "plan-ready" not in offered("--store", str(other), "show")
+
+
 def test_nothing_is_offered_and_nothing_said_where_there_is_no_directory(
     session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -240,6 +240,8 @@ def test_the_timeline_may_come_from_the_environment(
     monkeypatch.setenv("HARDSAVE_TIMELINE", "other")
     assert run("log", "--json").data == []
     assert len(run("log", "--timeline", "session-1", "--json").data) == 3
+    assert len(run("--timeline", "session-1", "log", "--json").data) == 3
+    assert run("--timeline", "other", "log", "--timeline", "session-1", "--json").data
 
 
 def test_search_finds_and_says_where(run: Run, session_1: Path) -> None:

@@ -70,6 +70,7 @@ def test_checkpoints_are_found_by_id_name_and_time(manager: CheckpointManager) -
     assert [found.id for found in manager.get_since(moment(2))] == ["s:3", "s:4"]
     assert [found.id for found in manager.get_between(moment(2), moment(3))] == ["s:2", "s:3"]
     latest, latest_a = manager.get_latest(), manager.get_latest("a")
+    assert manager.get_latest("") == latest
     assert latest is not None
     assert latest_a is not None
     assert (latest.id, latest_a.id) == ("s:4", "s:3")

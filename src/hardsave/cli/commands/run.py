@@ -8,10 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from hardsave import config
-from hardsave.cli import words
+from hardsave.cli import arguments, words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
@@ -98,11 +97,10 @@ def _named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
     from hardsave.adapters import nesting
 
+    typed = arguments.typed(click.get_current_context())["timeline"]
     given = session.settings.timeline
     around = nesting.around(os.environ)
-    source = click.get_current_context().get_parameter_source("timeline")
-    is_handed_on = around is not None and given == around.timeline
-    return None if is_handed_on and source is ParameterSource.ENVIRONMENT else given
+    return typed or (None if around is not None and given == around.timeline else given)
 
 
 def _company(beside: Path, directory: Path) -> Iterator[str]:

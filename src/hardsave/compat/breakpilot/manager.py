@@ -153,9 +153,9 @@ class CheckpointManager:
         return [entry.whole() for entry in reversed(self._entries()) if entry.name == name]
 
     def get_latest(self, name: str | None = None) -> Checkpoint | None:
-        """The latest of a name, or of all."""
+        """The latest of a name, or of all; an empty one is none."""
         entries = reversed(self._entries())
-        return next((e.whole() for e in entries if name is None or e.name == name), None)
+        return next((e.whole() for e in entries if not name or e.name == name), None)
 
     def get_all(self) -> list[Checkpoint]:
         return [entry.whole() for entry in self._entries()]
