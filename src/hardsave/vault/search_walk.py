@@ -84,11 +84,16 @@ def _settle(context: Context, index: "apsw.Connection", upto: int) -> None:
     for page in _listed(context, upto) if changed else ():
         _walk_all(context, index, [record for record in page if record.timeline in changed])
     if changed:
-        index.execute(
-            "INSERT INTO words (words, rowid, text) SELECT 'delete', id, text FROM readable "
-            "WHERE id NOT IN (SELECT text FROM places)"
-        )
-        index.execute("DELETE FROM texts WHERE id NOT IN (SELECT text FROM places)")
+        _forget_texts(index)
+
+
+def _forget_texts(index: "apsw.Connection") -> None:
+    """Those that stand nowhere any more."""
+    index.execute(
+        "INSERT INTO words (words, rowid, text) SELECT 'delete', id, text FROM readable "
+        "WHERE id NOT IN (SELECT text FROM places)"
+    )
+    index.execute("DELETE FROM texts WHERE id NOT IN (SELECT text FROM places)")
 
 
 def _changed(context: Context, index: "apsw.Connection", upto: int) -> set[str]:
@@ -123,13 +128,21 @@ def _listed(context: Context, upto: int) -> Iterator[list[CheckpointRecord]]:
 
 
 def _name_forks(context: Context, index: "apsw.Connection") -> None:
-    """A fork on which nothing was saved yet is found by its name, at where it begins."""
+    """A fork on which nothing was saved yet is found by its name, at where it begins; not one that
+    was taken back."""
+    index.execute(
+        "DELETE FROM places WHERE field = 'timeline' "
+        "AND timeline NOT IN (SELECT timeline FROM checkpoints)"
+    )
+    gone = index.changes()
     for line in context.history.timelines():
         if line.last_seq or line.head is None:
             continue
         record = context.store.checkpoint(context.user, line.head)
         if record is not None:
             _Walk(context, index, line.name).put("timeline", "", line.name, record.number)
+    if gone:
+        _forget_texts(index)
 
 
 # Walking

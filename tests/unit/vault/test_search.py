@@ -5,6 +5,7 @@ import enum
 import random
 import re
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hardsave.errors import Misuse
 from hardsave.stores.base import Changes
 from hardsave.stores.memory import MemoryStore
+from hardsave.vault import search, search_walk
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
 from hardsave.vault.search import Hit
@@ -342,6 +344,23 @@ def test_an_operation_that_is_not_logged_yet_is_noticed_in_the_hits(
     hide(store, one)
     monkeypatch.setattr(store, "log_before", lambda *_: quiet)
     assert where(vault, "precious") == [("main", 2, "note")]
+
+
+def test_the_name_of_a_fork_that_was_taken_back_is_forgotten(
+    vault: Vault, line: Timeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line.save({"note": "precious"})
+    line.fork(name="precious-fork")
+    assert where(vault, "precious") == [("main", 1, "note"), ("precious-fork", 1, "timeline")]
+    vault.undo()
+    assert where(vault, "precious") == [("main", 1, "note")]
+    assert vault.search("precious", limit=1).next is None
+    looked = mock.Mock(wraps=search_walk.catch_up)
+    monkeypatch.setattr(search, "catch_up", looked)
+    assert where(vault, "precious") == [("main", 1, "note")]
+    looked.assert_called_once()  # nothing was found that had to be looked for again
+    vault.redo()
+    assert where(vault, "precious") == [("main", 1, "note"), ("precious-fork", 1, "timeline")]
 
 
 def test_a_checkpoint_that_was_replaced_is_read_anew(
