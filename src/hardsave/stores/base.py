@@ -208,6 +208,10 @@ class Store(LedgerStore, Protocol):
         """Checkpoints with files of a workspace, the newest commit first, those before commit
         `before`; hidden ones too."""
 
+    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
+        """Directories that checkpoints have files of, hidden ones too, in the order of their
+        bytes; those after the path `after`."""
+
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         """What is left of a checkpoint that was dropped."""
 

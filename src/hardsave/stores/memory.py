@@ -149,6 +149,12 @@ class MemoryStore:
             ]
         return sorted(found, reverse=True)[:limit]
 
+    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
+        with self._lock:
+            records = list(self._tenant(user).checkpoints.values())
+        found = {record.workspace for record in records if record.workspace is not None}
+        return sorted(path for path in found if path > after)[:limit]
+
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         with self._lock:
             return self._tenant(user).tombstones.get(id)

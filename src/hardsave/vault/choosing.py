@@ -3,11 +3,12 @@
 An undo touches what its operation has changed, and, if the head goes back with it, what was
 saved on the timeline since; nothing else. What was edited elsewhere in the meantime, and never
 saved, is not its business. A timeline that shares its workspace takes back what is its own,
-everything, or refuses; what others have changed too is kept and told.
+everything, or refuses; what others have changed too is kept and told. Sessions share what their
+workspaces have in common, also if one of these lies in the other.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -22,13 +23,17 @@ from hardsave.vault.operations import Entry, FilesMove
 from hardsave.vault.sessions import Brought, Saved, Shares
 from hardsave.workspace import capture, compare
 from hardsave.workspace.content import Fetch
-from hardsave.workspace.entries import above, lies_in
+from hardsave.workspace.directory import read_snapshot
+from hardsave.workspace.entries import DIRECTORY, above, joined, lies_in
 
 Scope = Literal["mine", "everyone"]
 
 _PAGE = 1_000
 _SHOWN = 20
 _NOBODYS = "it was changed since, and no timeline has saved that yet"
+
+Sees = Callable[[bytes], bool]
+"""Whether the present or the target of a restore has this path of its workspace."""
 
 _Move = tuple[int, str, FilesMove]
 """The number of an operation's commit, its timeline, and what it did to files."""
@@ -75,11 +80,11 @@ class Chosen(NamedTuple):
         ]
 
 
-def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash) -> Chosen:
+def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash, sees: Sees) -> Chosen:
     """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
     base = _base(context, root, wanted.target)
     after = _number(base) if wanted.since is None else wanted.since - 1
-    found = _shares(context, root, wanted.timeline, base, after)
+    found = _shares(context, _around(context, root, sees), wanted.timeline, base, after)
     if wanted.only is not None:  # paths have been seen to
         others = {} if found is None else found.others
         return Chosen(None, wanted.only - others.keys(), others)
@@ -122,7 +127,7 @@ def _saved_since(context: Context, entry: Entry, move: FilesMove) -> frozenset[b
     after = context.store.checkpoint(context.user, move.after)
     if not entry.effects.moves or after is None:
         return frozenset()
-    safety = _safety(_moves(context, move.workspace, entry.number))
+    safety = _safety(_moves(context, [move.workspace], entry.number))
     saved = [
         row
         for row in _captures(context, move.workspace, entry.number)
@@ -169,25 +174,82 @@ def _number(base: CheckpointRecord | None) -> int:
     return 0 if base is None else base.number
 
 
+def _around(context: Context, root: bytes, sees: Sees) -> list[bytes]:
+    """A workspace, and those that have something in common with it: they lie in each other."""
+    store, user = context.store, context.user
+    found = [root, *(path for path in above(root) if store.captured(user, path, None, 1))]
+    inside = root + b"/"
+    after = inside
+    while rows := store.workspaces(user, after, _PAGE):
+        inner = [path for path in rows if path.startswith(inside)]
+        found += [path for path in inner if sees(path[len(inside) :])]
+        if len(inner) < len(rows):
+            break
+        after = rows[-1]
+    return found
+
+
 def _shares(
-    context: Context, root: bytes, timeline: str, base: CheckpointRecord | None, after: int
+    context: Context,
+    roots: Sequence[bytes],
+    timeline: str,
+    base: CheckpointRecord | None,
+    after: int,
 ) -> Shares | None:
-    """Who has changed what in a workspace, after some commit before which it was as a checkpoint
-    has it, or as its first capture; None if nobody else was there."""
-    saved = _captures(context, root, after)
-    moves = list(_moves(context, root, after))
+    """Who has changed what in a workspace, the first of `roots`, after some commit before which it
+    was as a checkpoint has it, or as its first capture; None if nobody else was there."""
+    captures = [_captures(context, root, after) for root in roots]
+    saved = sorted(row for rows in captures for row in rows)  # by number
+    moves = list(_moves(context, roots, after))
     if all(name == timeline for name in (*(s.timeline for s in saved), *(n for _, n, _ in moves))):
         return None
-    since = base or next(iter(saved), None)
+    since = base or next(iter([*captures[0], *saved]), None)
     if since is None:
         return None
+    happened = _happened(context, saved, moves)
     fetch = context.objects.fetch
-    return sessions.shares(
-        snapshot_of(context, since),
-        _happened(context, saved, moves),
-        timeline,
-        lambda old, new: changed(fetch, old, new),
+    found = sessions.shares(
+        _saved(context, since), happened, timeline, lambda old, new: _between(old, new, fetch)
     )
+    return _inside(found, roots[0])
+
+
+def _inside(found: Shares, root: bytes) -> Shares:
+    """The paths of one workspace, as they are seen from it."""
+    own = len(root) + 1
+    return Shares(
+        frozenset(path[own:] for path in found.mine if path.startswith(root + b"/")),
+        {path[own:]: who for path, who in found.others.items() if path.startswith(root + b"/")},
+    )
+
+
+def _between(old: Saved | Brought | None, new: Saved, fetch: Fetch) -> list[bytes] | None:
+    """What `sessions.Changed` asks for."""
+    if old is None:
+        everything = compare.differences(None, _tree_at(new, new.root, fetch), fetch)
+        return [joined(new.root, each.path) for each in everything]
+    if old.root == new.root:
+        if old.snapshot == new.snapshot:
+            return []
+        return [joined(new.root, path) for path in changed(fetch, old.snapshot, new.snapshot)]
+    inner = max(old.root, new.root, key=len)
+    before, after = (_tree_at(each, inner, fetch) for each in (old, new))
+    if before is None or after is None:
+        return None
+    return [joined(inner, each.path) for each in compare.differences(before, after, fetch)]
+
+
+def _tree_at(seen: Saved | Brought, path: bytes, fetch: Fetch) -> Hash | None:
+    """A directory, as a capture has it; None if it does not."""
+    top = read_snapshot(seen.snapshot, fetch).top
+    if path == seen.root:
+        return top
+    entry = compare.find(top, path[len(seen.root) + 1 :], fetch)
+    return entry.hash if entry is not None and entry.type == DIRECTORY else None
+
+
+def _saved(context: Context, row: CheckpointRecord) -> Saved:
+    return Saved(row.timeline, snapshot_of(context, row), row.workspace or b"")
 
 
 def _happened(
@@ -196,15 +258,15 @@ def _happened(
     """Saves and operations, in the order of their commits."""
     safety = _safety(moves)
     happened: list[tuple[int, Saved | Brought]] = [
-        (row.number, Saved(row.timeline, snapshot_of(context, row)))
-        for row in saved
-        if row.id not in safety
+        (row.number, _saved(context, row)) for row in saved if row.id not in safety
     ]
     for number, name, move in moves:
         after_it = context.store.checkpoint(context.user, move.after)
         paths = _brought(context, move)
         if after_it is not None and paths is not None:
-            happened.append((number, Brought(name, paths, snapshot_of(context, after_it))))
+            root, snapshot = move.workspace, snapshot_of(context, after_it)
+            there = frozenset(joined(root, path) for path in paths)
+            happened.append((number, Brought(name, there, snapshot, root)))
     return [each for _, each in sorted(happened, key=lambda each: each[0])]
 
 
@@ -226,13 +288,13 @@ def _captures(context: Context, root: bytes, after: int) -> list[CheckpointRecor
     return saved[::-1]
 
 
-def _moves(context: Context, root: bytes, after: int) -> Iterator[_Move]:
+def _moves(context: Context, roots: Sequence[bytes], after: int) -> Iterator[_Move]:
     """Operations that have changed files here, after some commit."""
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:
             entry = operations.decode(row)
             files = None if entry is None else entry.effects.files
-            if files is not None and files.workspace == root and row.timeline is not None:
+            if files is not None and files.workspace in roots and row.timeline is not None:
                 yield row.number, row.timeline, files
         after = rows[-1].number
 

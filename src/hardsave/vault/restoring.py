@@ -85,8 +85,14 @@ def restore(
     with taking(context, place) as files:
         recover(context, place)
         goal = capture_of(context, wanted.target)
-        chosen = choose(context, place.root, wanted, goal.snapshot)
         position = _position(context, wanted, goal, files)
+        chosen = choose(
+            context,
+            place.root,
+            wanted,
+            goal.snapshot,
+            lambda path: _has(context, files.take(), goal, path),
+        )
         taken = files.take()
         _check_paths(context, wanted, taken, goal)
         way = None if position is None else _way(context, place, taken, position, goal.snapshot)
@@ -101,6 +107,13 @@ def restore(
         move = _move(place, wanted, chosen, safety, plan)
         kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
         return Done(safety.record, _changes(place, plan, [*left, *kept], git))
+
+
+def _has(context: Context, taken: Taken, goal: capture.Capture, path: bytes) -> bool:
+    """Whether the present or the target has a path: nobody restores what is ignored in both."""
+    fetch = overlay(taken.objects, context.objects.fetch)
+    tops = [directory.read_snapshot(each.snapshot, fetch).top for each in (taken, goal)]
+    return any(compare.find(top, path, fetch) is not None for top in tops)
 
 
 # Git, if it is asked for

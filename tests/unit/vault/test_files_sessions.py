@@ -1,7 +1,6 @@
 """Two sessions in one workspace: what one takes back is its own."""
 
 import random
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hardsave.stores.sqlite.lock import FileLock
 from hardsave.vault import place, sessions
 from hardsave.vault.line import Timeline
 from hardsave.vault.sessions import Brought, Saved
-from tests.unit.vault.desk import Desk, refusal
+from tests.unit.vault.desk import Desk, put, refusal
 
 
 @pytest.fixture
@@ -247,29 +246,150 @@ def test_another_workspace_is_nobodys_business(desk: Desk, other: Timeline) -> N
     assert desk.read("a") == "0"
 
 
+# Workspaces that lie in each other
+
+
+def nested(desk: Desk, other: Timeline) -> str:
+    """One session works in all of it, another in a directory of it alone."""
+    desk.write(mine="0", sub__theirs="0", sub__mine="0")
+    start = desk.save(0)
+    save_inside(desk, other, 0)
+    desk.write(mine="1", sub__mine="1")
+    desk.save(1)
+    desk.write(sub__theirs="1", sub__new="n")
+    save_inside(desk, other, 1)
+    return start
+
+
+def save_inside(desk: Desk, line: Timeline, turn: int) -> str:
+    return line.save({"turn": turn}, workspace=desk.work / "sub").id
+
+
+def test_what_a_session_saved_in_a_directory_of_the_workspace_is_its_own(
+    desk: Desk, other: Timeline
+) -> None:
+    start = nested(desk, other)
+    before = desk.seen()
+    error = refusal(desk.line.rewind, start)
+    assert isinstance(error, Conflict)
+    assert "sub/new (other), sub/theirs (other);" in str(error)
+    assert "mine (" not in str(error)
+    assert desk.seen() == before
+    done = desk.line.rewind(start, scope="mine")
+    assert (desk.read("mine"), desk.read("sub/mine"), desk.read("sub/theirs")) == ("0", "0", "1")
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["sub/new", "sub/theirs"]
+    desk.line.undo()
+    assert desk.seen() == before
+    desk.line.rewind(start, scope="everyone")
+    assert desk.read("sub/theirs") == "0"
+
+
+def test_what_a_session_saved_in_a_directory_around_the_workspace_is_its_own(
+    desk: Desk, other: Timeline
+) -> None:
+    desk.write(sub__theirs="0", sub__mine="0", outside="0")
+    start = save_inside(desk, desk.line, 0)
+    desk.save(0, other)
+    desk.write(sub__theirs="1", outside="1")
+    desk.save(1, other)
+    desk.write(sub__mine="1")
+    save_inside(desk, desk.line, 1)
+    error = refusal(desk.line.rewind, start)
+    assert isinstance(error, Conflict)
+    assert "since: theirs (other);" in str(error)
+    desk.line.rewind(start, scope="mine")
+    assert (desk.read("sub/mine"), desk.read("sub/theirs")) == ("0", "1")
+    assert desk.read("outside") == "1"
+
+
+def test_whoever_saves_it_first_has_made_it_in_whichever_workspace(
+    desk: Desk, other: Timeline
+) -> None:
+    desk.write(sub__one="0", sub__two="0")
+    start = desk.save(0)
+    save_inside(desk, other, 0)
+    desk.write(sub__one="1")
+    desk.save(1)
+    save_inside(desk, other, 1)  # sees it, and has not done it
+    desk.line.rewind(start)
+    assert desk.read("sub/one") == "0"
+    save_inside(desk, other, 2)  # sees what a rewind has brought
+    desk.line.undo()
+    assert desk.read("sub/one") == "1"
+
+
+def test_a_directory_that_is_ignored_is_not_shared(desk: Desk, other: Timeline) -> None:
+    desk.write(_hardsaveignore="sub/\n", mine="0", sub__theirs="0")
+    start = desk.save(0)
+    save_inside(desk, other, 0)
+    desk.write(mine="1", sub__theirs="1")
+    desk.save(1)
+    save_inside(desk, other, 1)
+    desk.line.rewind(start)
+    assert (desk.read("mine"), desk.read("sub/theirs")) == ("0", "1")
+
+
+def test_a_directory_that_came_later_does_not_go_with_a_rewind(desk: Desk, other: Timeline) -> None:
+    desk.write(mine="0")
+    start = desk.save(0)
+    desk.write(sub__theirs="1")
+    save_inside(desk, other, 1)
+    assert isinstance(refusal(desk.line.rewind, start), Conflict)
+    desk.line.rewind(start, scope="mine")
+    assert desk.read("sub/theirs") == "1"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_sessions_in_workspaces_around_each_other_take_back_their_own(
+    desk: Desk, seed: int
+) -> None:
+    """Each changes files of its own, in its workspace, which lies around or in those of others."""
+    play = random.Random(seed)
+    roots = {"a": desk.work, "b": desk.work / "sub", "c": desk.work / "sub/deep", "d": desk.work}
+    for who, root in roots.items():
+        desk.write(**{f"{'sub__' * (d > 0)}{'deep__' * (d > 1)}{who}{d}": "0" for d in range(3)})
+        desk.vault.timeline(who).save({}, workspace=root)
+    start = desk.seen()
+    marks = {who: desk.vault.timeline(who).save({}, workspace=at).id for who, at in roots.items()}
+    for turn in range(play.randrange(2, 12)):
+        who = play.choice("abcd")
+        path = play.choice([f"{who}0", f"sub/{who}1", f"sub/deep/{who}2"])
+        if (desk.work / path).is_relative_to(roots[who]):
+            put(desk.work, path, f"{turn}")
+            desk.vault.timeline(who).save({}, workspace=roots[who])
+    who = play.choice("abcd")
+    now = desk.seen()
+    desk.vault.timeline(who).rewind(marks[who], scope="mine")
+    own = {path: was for path, was in start.items() if path[-2:-1] == who.encode()}
+    assert desk.seen() == {**now, **own}
+
+
 # Decided over plain data
 
 
-def changes(old: bytes, new: bytes) -> Iterable[bytes]:
+def changes(old: Saved | Brought | None, new: Saved) -> list[bytes]:
     """Snapshots are texts here, one letter a path."""
-    return [b"%d" % at for at in range(len(old)) if old[at] != new[at]]
+    assert old is not None
+    pairs = zip(old.snapshot, new.snapshot, strict=True)
+    return [b"%d" % at for at, (one, other) in enumerate(pairs) if one != other]
 
 
 def test_random_sessions_are_told_apart() -> None:
     for seed in range(300):
         play = random.Random(seed)
         tree = bytearray(b"0" * 8)
-        since = bytes(tree)
+        since = Saved("", bytes(tree))
         happened: list[Saved | Brought] = []
         truth: dict[str, set[bytes]] = {"me": set(), "you": set()}
         for _ in range(play.randrange(1, 8)):
             who = play.choice(("me", "you"))
-            saved = bytes(tree)
+            saved = Saved("", bytes(tree))
             for at in play.sample(range(8), play.randrange(1, 4)):
                 tree[at] = (tree[at] - 48 + 1) % 10 + 48
                 truth[who].add(b"%d" % at)
             if play.random() < 0.3:
-                brought = frozenset(changes(saved, bytes(tree)))
+                brought = frozenset(changes(saved, Saved("", bytes(tree))))
                 happened.append(Brought(who, brought, bytes(tree)))
                 who = play.choice(("me", "you"))  # whoever saves it has not done it
             happened.append(Saved(who, bytes(tree)))

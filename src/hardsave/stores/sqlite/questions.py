@@ -34,6 +34,16 @@ _TOMBSTONE = """
     SELECT s.id, t.name, s.seq, s.parent
     FROM tombstones AS s JOIN timelines AS t ON t.id = s.timeline
 """
+# From one path to the next by the index: there may be a hundred thousand captures of each.
+_WORKSPACES = """
+    WITH RECURSIVE found (path) AS (
+        SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > ?2
+        UNION ALL
+        SELECT (SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > path)
+        FROM found WHERE path IS NOT NULL
+    )
+    SELECT path FROM found WHERE path IS NOT NULL LIMIT ?3
+"""
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
 _OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
@@ -122,6 +132,9 @@ class Questions:
             "AND (?3 IS NULL OR c.number < ?3) ORDER BY c.number DESC LIMIT ?4"
         )
         return [CheckpointRecord(*row) for row in self._rows(sql, user, workspace, before, limit)]
+
+    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
+        return [path for (path,) in self._rows(_WORKSPACES, user, after, limit)]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)
