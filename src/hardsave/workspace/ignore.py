@@ -19,6 +19,8 @@ from hardsave.workspace.lookup import NO_MATCH, Matcher, Table, matcher
 
 _MEANING = b"ignore 1\0"  # raised when a key of today would not mean what it meant
 _BOM = b"\xef\xbb\xbf"
+_SHORT = 4  # steps of a trail that are compared as they are
+_Key = tuple[tuple[int, bool, bytes], ...]
 
 
 class Pattern(NamedTuple):
@@ -109,18 +111,41 @@ def _own(contents: Sequence[bytes]) -> "Iterator[_State]":
         yield state
 
 
+class _Way:
+    """A trail, and what is left of it after each of its steps as bytes, for sorting and hashing.
+    Those of a long one are hashed, each from the next: a line may have a thousand steps, and as
+    many directories of a deep tree may be as many steps along it."""
+
+    __slots__ = ("steps", "texts")
+
+    def __init__(self, steps: Trail) -> None:
+        self.steps = steps
+        texts: list[bytes] = []
+        for step in reversed(steps):
+            text = b"**" if step is DEEP else b"=" + step.source
+            if texts:
+                text += b"\0" + texts[-1]
+            texts.append(text if len(texts) < _SHORT else b"#" + digest(text))
+        self.texts = texts[::-1]
+
+
 class _Line(NamedTuple):
-    """What is left of a pattern in some directory. Sorts by precedence: the last one wins."""
+    """What is left of a pattern in some directory."""
 
     rank: int  # twice the place of its pattern, plus one if a match is ignored
     dir_only: bool
-    text: bytes  # the same as the rest, for sorting and hashing
-    rest: Trail
+    way: _Way
+    at: int = 0  # how many of its steps are done
 
+    @property
+    def rest(self) -> Trail:
+        """What one directory has to know: a name, perhaps anywhere, and whether more follow."""
+        return self.way.steps[self.at : self.at + 3]
 
-def _line(rank: int, dir_only: bool, rest: Trail) -> _Line:
-    parts = (b"**" if step is DEEP else b"=" + step.source for step in rest)
-    return _Line(rank, dir_only, b"\0".join(parts), rest)
+    @property
+    def text(self) -> tuple[int, bool, bytes]:
+        """What it means. Sorts by precedence: the last one wins."""
+        return self.rank, self.dir_only, self.way.texts[self.at]
 
 
 class _Layer:
@@ -128,7 +153,7 @@ class _Layer:
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         lines = [
-            _line(2 * place + (not pattern.negated), pattern.dir_only, trail)
+            _Line(2 * place + (not pattern.negated), pattern.dir_only, _Way(trail))
             for place, pattern in enumerate(patterns)
             for trail in pattern.trails
         ]
@@ -136,16 +161,29 @@ class _Layer:
         self.everywhere = tuple(line for line in lines if _is_everywhere(line.rest))
         self.everywhere_files, self.everywhere_dirs = _tables(self.everywhere)
         self._lines = [line for line in lines if not _is_everywhere(line.rest)]
-        self._states: dict[tuple[_Line, ...], _State] = {}
+        self._states: dict[_Key, _State] = {}
 
     def opening(self) -> "_State":
         return self.state(self._lines)
 
     def state(self, lines: Iterable[_Line]) -> "_State":
         """The state with these lines beside those for everywhere: always the same object."""
-        key = tuple(sorted(set(lines)))
+        found = {line.text: line for line in _furthest(list(lines))}
+        key = tuple(sorted(found))
         known = self._states.get(key)
-        return known or self._states.setdefault(key, _State(self, key))
+        if known is None:
+            known = _State(self, tuple(found[text] for text in key))
+        return self._states.setdefault(key, known)
+
+
+def _furthest(lines: Sequence[_Line]) -> Iterable[_Line]:
+    """Without those that matter no more. Where any number of directories may follow, whatever comes
+    earlier on the same way finds nothing that is not found from here."""
+    furthest: dict[_Way, int] = {}
+    for line in lines:
+        if line.at and line.way.steps[line.at] is DEEP:
+            furthest[line.way] = max(line.at, furthest.get(line.way, 0))
+    return (line for line in lines if line.at >= furthest.get(line.way, 0))
 
 
 @lru_cache(maxsize=128)  # the next walk of a resident process finds its patterns compiled
@@ -167,7 +205,7 @@ class _State:
         self._stays = [line for line in lines if line.rest[0] is DEEP]
         self._literal_steps, self._glob_steps = _steps(lines)
         self.matters = bool(lines or layer.everywhere)
-        self.digest = _digest_of(sorted((*layer.everywhere, *lines)))
+        self.digest = _digest_of((*layer.everywhere, *lines))
 
     def find(self, name: bytes, is_dir: bool) -> int:
         """The rank of the line that decides about a name."""
@@ -210,10 +248,11 @@ def _steps(lines: Iterable[_Line]) -> Steps:
     literal: dict[bytes, list[_Line]] = {}
     globs: list[tuple[Matcher, _Line]] = []
     for line in lines:
-        first, *others = line.rest[1:] if line.rest[0] is DEEP else line.rest
+        rest = line.rest
+        first, *others = rest[1:] if rest[0] is DEEP else rest[:2]
         if not others or first is DEEP:
             continue
-        left = _line(line.rank, line.dir_only, tuple(others))
+        left = line._replace(at=line.at + 1 + (rest[0] is DEEP))
         if first.literal is not None:
             literal.setdefault(first.literal, []).append(left)
         else:
@@ -222,8 +261,8 @@ def _steps(lines: Iterable[_Line]) -> Steps:
 
 
 def _digest_of(lines: Iterable[_Line]) -> bytes:
-    flags = (b"%d%d\0" % (line.rank & 1, line.dir_only) + line.text for line in lines)
-    return digest(b"\0\0".join(flags))
+    texts = sorted(line.text for line in lines)
+    return digest(b"\0\0".join(b"%d%d\0" % (rank & 1, dirs) + rest for rank, dirs, rest in texts))
 
 
 # The user's own excludes file

@@ -131,6 +131,24 @@ def test_a_long_line_takes_as_much_longer_as_it_is(pattern: bytes) -> None:
     assert time.process_time() - began < 2  # four seconds and more, if it grew with its square
 
 
+def test_a_pattern_with_many_stars_takes_no_longer_in_a_deep_tree() -> None:
+    """Only the last place where any number of directories may follow counts."""
+    here = rules(b"**/a/" * 800 + b"b")
+    began = time.process_time()
+    for depth in range(1_000):
+        assert here.match(b"b", False) == (depth >= 800)
+        here = here.enter(b"a", ())
+    assert time.process_time() - began < 5  # minutes, if each directory had all that are behind
+
+
+def test_what_is_further_along_says_all_that_what_is_behind_it_says() -> None:
+    deep = rules(b"**/a/**/b/c").enter(b"a", ()).enter(b"b", ())
+    assert deep.key == rules(b"**/a/**/b/c").enter(b"a", ()).enter(b"a", ()).enter(b"b", ()).key
+    assert deep.match(b"c", False)
+    assert deep.enter(b"a", ()).enter(b"b", ()).match(b"c", False)
+    assert not deep.enter(b"a", ()).match(b"c", False)
+
+
 def test_what_is_left_of_a_hostile_pattern_does_not_grow_with_depth() -> None:
     here = rules(b"**/a/" * 30 + b"b\n")
     for _ in range(100):
