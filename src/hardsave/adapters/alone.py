@@ -1,13 +1,12 @@
 """A hook that finds no resident does its work by itself, in a child; and may leave one behind.
 
-The hook waits for the child no longer than its budget. Then, or as soon as it is let go, the child
-belongs to nobody.
+The hook waits for the child no longer than its budget, and is let go as soon as its checkpoint is
+there: to close the store takes as long as to open it. Then the child belongs to nobody.
 """
 
 import os
 import signal
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -15,9 +14,10 @@ from hardsave.adapters import hook, leaving
 from hardsave.adapters.hook import Outcome
 from hardsave.errors import Unavailable
 from hardsave.logs import log
-from hardsave.runtime import parentage
+from hardsave.runtime import handover, parentage
 from hardsave.runtime.handover import here
 from hardsave.runtime.parentage import Origin
+from hardsave.stores.processes import Process
 
 LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 
@@ -38,20 +38,25 @@ def work(
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
     agent, called = hook.agent_of(words), hook.Called(Path(here()), at, id, origin[0])
+    caller: Process | None = None
+
+    def at_once() -> None:
+        nonlocal caller
+        if handover.meeting(os.environ, here()) is not None:
+            # The shell that runs the hook ends with it, and nobody could be found behind it.
+            caller = parentage.agent_of(os.getpid(), agent.program, Origin(*origin))
+        let_go(b"")
 
     def afterwards(done: Outcome) -> None:
-        if done.event.status == "ended":
+        if not done.is_saved:
             let_go(done.warning)
+        if done.event.status == "ended":
             _keep_up(done.project)
         elif done.is_saved:
             signal.alarm(0)
-            caller = parentage.agent_of(os.getpid(), agent.program, Origin(*origin))
-            alone = partial(let_go, b"")
-            leaving.leave(done.event.session, called.directory, done.project, caller, alone)
-        else:
-            let_go(done.warning)
+            leaving.leave(done.event.session, called.directory, done.project, caller)
 
-    hook.work(data, os.environ, agent, called, afterwards=afterwards)
+    hook.work(data, os.environ, agent, called, at_once=at_once, afterwards=afterwards)
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:

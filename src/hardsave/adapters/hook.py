@@ -79,9 +79,14 @@ def work(
     called: Called | None = None,
     opened: Opened = own_vault,
     *,
+    at_once: Callable[[], None] | None = None,
     afterwards: Afterwards | None = None,
 ) -> bool:
-    """Save what a hook was called for, or leave a note that says why not; whether it is saved."""
+    """Save what a hook was called for, or leave a note that says why not; whether it is saved.
+
+    `at_once` is called when a checkpoint is there and its note gone, before the vault is closed:
+    that feeds the backup, for which nobody has to wait.
+    """
     called = called or Called.now()
     try:
         event = events.parse(data)
@@ -93,19 +98,22 @@ def work(
     place = spool.folder(environment, project)
     note = _begun(place, called, event.metadata(agent.name))
 
-    is_made = False
+    is_made, late = False, None
 
     def save_it() -> None:
-        nonlocal is_made
+        nonlocal is_made, late
         told = _own(environment, called)
         with opened(project) as vault:
             is_made = save(vault, agent, event, project, place, told, called.id)
+            late = _lateness(called) if is_made else None
+            _ended(note, late)
+            if at_once is not None:
+                at_once()
 
-    why = tried(save_it)
-    late = time.time() - called.at / 1e9
-    if is_made and late > BUDGET_SECONDS:
-        why = f"saved {late:.0f} s late: its files may be of a later moment"
-    _ended(note, why)
+    failure = tried(save_it)
+    if failure is not None:
+        _ended(note, failure)
+    why = failure or late
     if afterwards is not None:
         said = b""
         if why is not None and not is_made:
@@ -119,6 +127,14 @@ def _own(environment: Mapping[str, str], called: Called) -> Mapping[str, str]:
     if not nesting.is_inner(environment, called.caller):
         return environment
     return {name: value for name, value in environment.items() if name != "HARDSAVE_TIMELINE"}
+
+
+def _lateness(called: Called) -> str | None:
+    """What to tell of a checkpoint that was made after its hook had to return."""
+    late = time.time() - called.at / 1e9
+    if late <= BUDGET_SECONDS:
+        return None
+    return f"saved {late:.0f} s late: its files may be of a later moment"
 
 
 def project_of(agent: Agent, event: Event, environment: Mapping[str, str], directory: Path) -> Path:

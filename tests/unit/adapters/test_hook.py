@@ -313,6 +313,30 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
     assert "why" not in note.about
 
 
+def test_a_hook_is_let_go_as_soon_as_its_checkpoint_is_there(
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+    close = hardsave.Vault.close
+
+    def closed(vault: hardsave.Vault) -> None:
+        happened.append("closed")
+        close(vault)
+
+    def let_go(said: bytes) -> None:
+        assert list(place(project).iterdir()) == []  # nothing is left to tell
+        with monkeypatch.context() as looking:
+            looking.setattr(hardsave.Vault, "close", close)
+            with hardsave.open() as vault:
+                assert vault.timeline(SESSION).head is not None
+        happened.append(f"let go, with {said!r}")
+
+    monkeypatch.setattr(hardsave.Vault, "close", closed)
+    alone.work(told(transcript), [], handover.new_id(), time.time_ns(), (0, 0), let_go)
+    signal.alarm(0)
+    assert happened == ["let go, with b''", "closed"]
+
+
 @pytest.mark.parametrize("data", [b"", b"nonsense"])
 def test_the_program_is_silent_and_ends_with_0(project: Path, data: bytes) -> None:
     command = shlex.split(install.command(CLAUDE_CODE))
@@ -431,7 +455,7 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
         alone.work(data, [], handover.new_id(), at, (os.getppid(), os.getsid(0)), let_go)
     signal.alarm(0)
     assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
-    assert happened == ["let go, with b''", "kept up after SessionEnd"]
+    assert happened == ["let go, with b''"] * 3 + ["kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []
 
 
