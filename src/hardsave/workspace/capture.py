@@ -6,7 +6,6 @@ address says nothing but what the files are: two captures of the same files shar
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -42,8 +41,7 @@ class Stored(NamedTuple):
     address: Hash
 
 
-@dataclass(frozen=True)
-class Git:
+class Git(NamedTuple):
     """Where a repository stood. Contents are read when they are asked for."""
 
     head: bytes
@@ -52,7 +50,7 @@ class Git:
     hash_name: str
     gitfile: bytes
     index_hash: bytes
-    index: Stored | None
+    own_index: Stored | None
     shared_index: Stored | None
     files: tuple[Stored, ...]
     refs: tuple[tuple[str, str | None], ...]  # other branches that are part of it
@@ -91,7 +89,7 @@ class Capture(NamedTuple):
 def write(capture: Capture, put: Put) -> Hash:
     """Store a capture; what it refers to is stored already."""
     git = capture.git
-    files = [] if git is None else [git.index, git.shared_index, *git.files]
+    files = [] if git is None else [git.own_index, git.shared_index, *git.files]
     refs = [capture.snapshot, *[each.address for each in files if each is not None]]
     body = [[list(each) for each in capture.not_captured], None if git is None else _plain(git)]
     around = capture.around
@@ -115,7 +113,7 @@ def write_git(at: GitPosition, put: Put) -> Git:
     shared = at.shared_index
     return Git(
         *(at.head, at.ref, at.commit, at.hash_name, at.gitfile, at.index_hash),
-        index=None if at.index is None else stored("index", at.index),
+        own_index=None if at.own_index is None else stored("index", at.own_index),
         shared_index=None if shared is None else stored(shared.path, shared.data),
         files=tuple(stored(file.path, file.data) for file in at.files),
         refs=at.refs,
@@ -141,7 +139,7 @@ def _plain(git: Git) -> list[Any]:
 
     return [
         *(git.head, git.ref, git.commit, git.hash_name, git.gitfile, git.index_hash),
-        named(git.index),
+        named(git.own_index),
         named(git.shared_index),
         [named(file) for file in git.files],
         [list(each) for each in git.refs],
@@ -271,7 +269,7 @@ def position(git: Git, fetch: Fetch) -> GitPosition:
         commit=git.commit,
         hash_name=git.hash_name,
         gitfile=git.gitfile,
-        index=None if git.index is None else data(git.index),
+        own_index=None if git.own_index is None else data(git.own_index),
         index_hash=git.index_hash,
         shared_index=None
         if git.shared_index is None
@@ -284,10 +282,10 @@ def position(git: Git, fetch: Fetch) -> GitPosition:
 
 def tracked(git: Git | None, fetch: Fetch) -> frozenset[bytes]:
     """The paths that git tracked then; none if that cannot be told."""
-    if git is None or git.index is None:
+    if git is None or git.own_index is None:
         return frozenset()
-    at = position(replace(git, files=()), fetch)
-    assert at.index is not None
+    at = position(git._replace(files=()), fetch)
+    assert at.own_index is not None
 
     def base(name: str) -> bytes:
         if at.shared_index is None:
@@ -295,6 +293,6 @@ def tracked(git: Git | None, fetch: Fetch) -> frozenset[bytes]:
         return at.shared_index.data
 
     try:
-        return gitindex.paths(at.index, hash_name=at.hash_name, base=base)
+        return gitindex.paths(at.own_index, hash_name=at.hash_name, base=base)
     except gitindex.BadIndex:
         return frozenset()

@@ -32,7 +32,7 @@ def dirty(root: Path, position: GitPosition, captured: Iterable[bytes]) -> list[
 
 def _entries(position: GitPosition) -> Iterator[IndexEntry]:
     """Those of the index, and of what it is split from."""
-    sources = [position.index]
+    sources = [position.own_index]
     if position.shared_index is not None:
         sources.append(position.shared_index.data)
     seen: set[bytes] = set()

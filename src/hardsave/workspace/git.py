@@ -7,7 +7,6 @@ are read as data, within bounds, and nothing is written. What could not be read 
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,8 +26,7 @@ _SHARED_INDEX = "sharedindex."
 REBASED = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
 
 
-@dataclass(frozen=True, kw_only=True)
-class GitPosition:
+class GitPosition(NamedTuple):
     """Where a repository stands: enough to take HEAD, index and unfinished work back there."""
 
     head: bytes = b""  # the content of HEAD
@@ -36,7 +34,7 @@ class GitPosition:
     commit: str | None = None  # None: the branch has no commit yet
     hash_name: str = "sha1"
     gitfile: bytes = b""  # the content of `.git`, in a linked worktree or a submodule
-    index: bytes | None = None
+    own_index: bytes | None = None
     index_hash: bytes = b""
     shared_index: GitFile | None = None  # what a split index is split from
     files: tuple[GitFile, ...] = ()  # of a merge, rebase, cherry-pick, revert or bisect
@@ -79,7 +77,7 @@ def position_in(directory: GitDirectory, *, also: Iterable[str] = ()) -> GitPosi
         commit=None if at.commit is None else at.commit.decode("ascii"),
         hash_name=directory.hash_name,
         gitfile=directory.gitfile,
-        index=index,
+        own_index=index,
         index_hash=b"" if index is None else digest(index),
         shared_index=_shared_index(directory, index, progress.names, missed),
         files=tuple(progress.files),

@@ -72,7 +72,7 @@ def look(
 def _tracked(
     directory: GitDirectory, position: GitPosition, known_index: bytes
 ) -> tuple[Callable[[], frozenset[bytes]], str]:
-    index = position.index
+    index = position.own_index
     if index and position.index_hash == known_index and position.shared_index is None:
         return partial(git.paths_in, index, directory.hash_name), ""
     found = git.tracked_in(directory, index)

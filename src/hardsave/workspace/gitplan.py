@@ -203,7 +203,7 @@ def _changes(present: GitPosition, target: GitPosition) -> Iterator[FileChange]:
 def own_files(position: GitPosition) -> dict[str, bytes]:
     """Every file of a position in the worktree's own git directory, but a shared index."""
     found = {file.path: file.data for file in position.files} | {"HEAD": position.head}
-    return found if position.index is None else found | {"index": position.index}
+    return found if position.own_index is None else found | {"index": position.own_index}
 
 
 # What must not be lost, and what must be there
@@ -263,7 +263,7 @@ def strangers(now: GitPosition, present: GitPosition, target: GitPosition) -> li
         found += [
             each for each in paths if here.get(each) not in (ours.get(each), theirs.get(each))
         ]
-    if now.index != target.index and not gitstaged.are_same(now, present):
+    if now.own_index != target.own_index and not gitstaged.are_same(now, present):
         found.append("index")
     return found
 

@@ -6,7 +6,7 @@ together; what goes beyond is listed, and the rest is still kept.
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hardsave.workspace.reading import failure, open_beneath, read_beneath
 
@@ -36,16 +36,14 @@ _MOST_FILES = 10_000
 _DEEPEST = 8
 
 
-@dataclass(frozen=True)
-class GitFile:
+class GitFile(NamedTuple):
     """A file below a git directory, as it was."""
 
     path: str
     data: bytes
 
 
-@dataclass(frozen=True)
-class NotCaptured:
+class NotCaptured(NamedTuple):
     """Something that should be in the record and is not."""
 
     path: str

@@ -29,7 +29,7 @@ def differing(
 
     `Corrupt` if the target's cannot be read, or leads to where git would not write.
     """
-    if (present.index, present.shared_index) == (target.index, target.shared_index):
+    if (present.own_index, present.shared_index) == (target.own_index, target.shared_index):
         return frozenset(), frozenset()
     held, wanted = _readable(present), list(_indexes(target))
     _judge(_names(wanted) - _names(held) - {b""})  # an empty one changes one of the other half
@@ -39,9 +39,9 @@ def differing(
 
 def are_same(one: GitPosition, other: GitPosition) -> bool:
     """Whether they stage the same. `git status` writes an index anew for its stat data alone."""
-    if one.index == other.index:
+    if one.own_index == other.own_index:
         return True
-    if one.index is None or other.index is None:
+    if one.own_index is None or other.own_index is None:
         return False
     try:
         return _entries(_indexes(one)) == _entries(_indexes(other))
@@ -64,7 +64,7 @@ class _Parsed(NamedTuple):
 def _indexes(position: GitPosition) -> Iterator[_Parsed]:
     """The index, and the one that it is split from."""
     shared = None if position.shared_index is None else position.shared_index.data
-    for data in (position.index, shared):
+    for data in (position.own_index, shared):
         if data is None:
             continue
         try:

@@ -10,7 +10,6 @@ text; and a hard link whose path has it across a slash, which becomes a file of 
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from hardsave.objects.hashing import Hash
 from hardsave.workspace import capture, compare, content, directory, gitindex
@@ -166,8 +165,7 @@ class Rewriting:
     # What goes with the files
 
     def _git(self, git: Git) -> Git:
-        now = replace(
-            git,
+        now = git._replace(
             head=self._bytes(git.head),
             ref=self._text_or_none(git.ref),
             commit=self._text_or_none(git.commit),
@@ -182,7 +180,7 @@ class Rewriting:
         if not self._is_in_index(git):
             return now
         missed = (*now.not_captured, _DROPPED)
-        return replace(now, index=None, shared_index=None, index_hash=b"", not_captured=missed)
+        return now._replace(own_index=None, shared_index=None, index_hash=b"", not_captured=missed)
 
     def _around(self, around: Around) -> Around:
         return Around(
@@ -201,7 +199,7 @@ class Rewriting:
 
     def _is_in_index(self, git: Git) -> bool:
         """As it lies there, or in one of its paths, which may be compressed."""
-        for stored in (git.index, git.shared_index):
+        for stored in (git.own_index, git.shared_index):
             if stored is None:
                 continue
             data = b"".join(content.read(stored.address, stored.size, self._fetch))

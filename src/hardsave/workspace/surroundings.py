@@ -48,7 +48,7 @@ class Surroundings(NamedTuple):
         """The same key, the same paths. None: that cannot be told from git's index."""
         if self.position is None:
             return b""
-        if self.position.index is None:
+        if self.position.own_index is None:
             return None
         return self.position.index_hash if not self.problem else b"!" + self.position.index_hash
 

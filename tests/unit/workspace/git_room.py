@@ -82,10 +82,10 @@ class GitRoom(Room):
 
 
 def tracked(position: GitPosition) -> frozenset[bytes]:
-    if position.index is None:
+    if position.own_index is None:
         return frozenset()
     shared = b"" if position.shared_index is None else position.shared_index.data
-    return gitindex.paths(position.index, hash_name=position.hash_name, base=lambda _: shared)
+    return gitindex.paths(position.own_index, hash_name=position.hash_name, base=lambda _: shared)
 
 
 def clean(root: Path) -> None:

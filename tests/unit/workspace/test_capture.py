@@ -39,7 +39,7 @@ def at(*, ref: str | None, index: bytes | None) -> GitPosition:
         commit=None,
         hash_name="sha1",
         gitfile=b"",
-        index=index,
+        own_index=index,
         index_hash=b"",
         shared_index=None,
         files=(),
@@ -62,7 +62,7 @@ POSITIONS = st.builds(
     commit=st.none() | TEXT,
     hash_name=st.sampled_from(["sha1", "sha256"]),
     gitfile=BYTES,
-    index=st.none() | BYTES,
+    own_index=st.none() | BYTES,
     index_hash=BYTES,
     shared_index=st.none() | FILES,
     files=st.lists(FILES, max_size=3).map(tuple),
@@ -108,9 +108,9 @@ def test_large_files_of_git_are_kept_in_parts(shelf: Shelf) -> None:
     root = directory.write_empty(shelf.put)
     git = capture.read(pieces.written(root, (), position, shelf.put), shelf.fetch).git
     assert git is not None
-    assert git.index is not None
-    assert git.index.size == len(data)
-    assert capture.position(git, shelf.fetch).index == data
+    assert git.own_index is not None
+    assert git.own_index.size == len(data)
+    assert capture.position(git, shelf.fetch).own_index == data
 
 
 def test_the_branch_is_called_by_its_short_name(shelf: Shelf) -> None:

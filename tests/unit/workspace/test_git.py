@@ -5,12 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
-from hardsave.objects.types import Types
 from hardsave.workspace import capture
 from hardsave.workspace.git import GitPosition, position
-from hardsave.workspace.gitprogress import GitFile, NotCaptured
 from tests.unit.workspace import pieces
 from tests.unit.workspace.pieces import info_exclude, tracked
 from tests.unit.workspace.repository import Repository
@@ -32,8 +29,8 @@ def stands(repository: Repository) -> GitPosition:
     assert found.ref == (asked(repository, "symbolic-ref", "-q", "HEAD") or None)
     assert found.branch == (asked(repository, "symbolic-ref", "-q", "--short", "HEAD") or None)
     where = repository.root / repository.line("rev-parse", "--git-path", "index")
-    assert found.index == (where.read_bytes() if where.exists() else None)
-    assert found.index_hash == (digest(found.index) if found.index is not None else b"")
+    assert found.own_index == (where.read_bytes() if where.exists() else None)
+    assert found.index_hash == (digest(found.own_index) if found.own_index is not None else b"")
     same_paths(repository)
     return found
 
@@ -61,7 +58,7 @@ def test_a_branch_with_a_commit(repository: Repository) -> None:
 
 def test_a_branch_without_a_commit(tmp_path: Path) -> None:
     found = stands(Repository(tmp_path / "new").init())
-    assert (found.branch, found.commit, found.index) == ("main", None, None)
+    assert (found.branch, found.commit, found.own_index) == ("main", None, None)
     assert tracked(tmp_path / "new") == frozenset()
 
 
@@ -209,15 +206,6 @@ def test_nothing_unfinished_leaves_nothing(repository: Repository) -> None:
 
 
 # The record
-
-
-def test_a_position_can_be_stored_and_comes_back(conflict: Repository) -> None:
-    conflict.git("merge", "side", codes=(1,))
-    types = Types()
-    for cls in (GitPosition, GitFile, NotCaptured):
-        types.register(cls)
-    found = stands(conflict)
-    assert Codec(types).decode(Codec(types).encode(found)) == found
 
 
 def test_a_position_does_not_change_by_looking(repository: Repository) -> None:

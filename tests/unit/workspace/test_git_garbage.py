@@ -199,7 +199,7 @@ def test_a_reftable_is_refused_with_a_clear_word(root: Path) -> None:
     found = position(root)
     assert found is not None
     assert "reftable" in missed(root)["refs"]
-    assert (found.ref, found.commit, found.index) == (None, None, b"kept")
+    assert (found.ref, found.commit, found.own_index) == (None, None, b"kept")
 
 
 # Large things, and many of them

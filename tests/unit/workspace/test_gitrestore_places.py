@@ -117,7 +117,7 @@ def test_a_sparse_checkout_with_a_sparse_index(repository: Repository) -> None:
     repository.write("in/a", "staged\n")
     repository.git("add", "in/a")
     target, _ = comes_back(repository, COMMIT, ("checkout", "-q", "side"))
-    assert b"sdir" in (target.git.index or b"")
+    assert b"sdir" in (target.git.own_index or b"")
 
 
 def test_a_split_index_whose_other_half_is_gone(repository: Repository) -> None:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +61,7 @@ def test_a_staged_content_that_git_has_collected(repository: Repository) -> None
 
 
 def test_a_branch_that_would_lead_to_no_commit(repository: Repository) -> None:
-    target = replace(stands(repository), commit=repository.line("rev-parse", "HEAD^{tree}"))
+    target = stands(repository)._replace(commit=repository.line("rev-parse", "HEAD^{tree}"))
     refused(repository, target, Corrupt, "'HEAD' cannot come back to [0-9a-f]{40}: it is a tree")
 
 
@@ -281,7 +280,7 @@ def test_an_index_that_only_looked_at_the_files_again_is_the_same(repository: Re
     assert before is not None
     os.utime(repository.root / "a", (1, 1))
     repository.git("status")
-    assert stands(repository).index != before.index
+    assert stands(repository).own_index != before.own_index
     restore_git(repository.root, before, target, id="chk_x", seconds=SECONDS)
     assert repository.line("rev-parse", "HEAD") == target.commit
 
@@ -290,10 +289,10 @@ def test_an_index_that_only_looked_at_the_files_again_is_the_same(repository: Re
 
 
 def hostile(target: GitPosition) -> dict[str, GitPosition]:
-    assert target.index is not None
+    assert target.own_index is not None
 
     def file(path: str) -> GitPosition:
-        return replace(target, files=(GitFile(path, b"x\n"),))
+        return target._replace(files=(GitFile(path, b"x\n"),))
 
     return {
         "a hook": file("hooks/post-checkout"),
@@ -302,21 +301,21 @@ def hostile(target: GitPosition) -> dict[str, GitPosition]:
         "a path from the root": file("/etc/passwd"),
         "an object": file("objects/11/11"),
         "HEAD as a note": file("HEAD"),
-        "a shared index": replace(target, shared_index=GitFile("sharedindex.x", target.index)),
-        "a HEAD that says something else": replace(target, head=b"ref: refs/heads/other\n"),
-        "a HEAD that leads out": replace(
-            target, head=b"ref: refs/../../x\n", ref="refs/../../x", commit=None
+        "a shared index": target._replace(shared_index=GitFile("sharedindex.x", target.own_index)),
+        "a HEAD that says something else": target._replace(head=b"ref: refs/heads/other\n"),
+        "a HEAD that leads out": target._replace(
+            head=b"ref: refs/../../x\n", ref="refs/../../x", commit=None
         ),
-        "a ref that is no branch": replace(target, refs=(("refs/tags/v1", target.commit),)),
-        "a branch at no commit": replace(target, refs=(("refs/heads/x", "../x"),)),
-        "an index that is none": replace(target, index=target.index[:-1] + b"x"),
-        "a rebase without its branch": replace(
-            target, files=(GitFile("rebase-merge/head-name", b"refs/heads/x\n"),)
+        "a ref that is no branch": target._replace(refs=(("refs/tags/v1", target.commit),)),
+        "a branch at no commit": target._replace(refs=(("refs/heads/x", "../x"),)),
+        "an index that is none": target._replace(own_index=target.own_index[:-1] + b"x"),
+        "a rebase without its branch": target._replace(
+            files=(GitFile("rebase-merge/head-name", b"refs/heads/x\n"),)
         ),
     }
 
 
-HOSTILE = list(hostile(GitPosition(index=b"x")))
+HOSTILE = list(hostile(GitPosition(own_index=b"x")))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -340,7 +339,7 @@ def test_an_index_that_leads_into_git(repository: Repository, path: bytes) -> No
     other.git("update-index", "--index-info", stdin=b"100644 %b\t%b\n" % (blob, placeholder))
     other.git("config", "index.skipHash", "true")
     data = (other.root / ".git/index").read_bytes().replace(placeholder, path)
-    target = replace(good, index=data[:-20] + bytes(20))
+    target = good._replace(own_index=data[:-20] + bytes(20))
     with pytest.raises(Corrupt, match="the stored index holds"):
         gitplan.plan_git(good, target)
 

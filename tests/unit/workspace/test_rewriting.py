@@ -171,7 +171,7 @@ def test_what_was_left_out_and_what_git_noted_lose_it(room: Room) -> None:
         commit="sesame",
         hash_name="sha1",
         gitfile=b"gitdir: /sesame",
-        index=b"no index, but sesame",
+        own_index=b"no index, but sesame",
         index_hash=bytes(20),
         shared_index=None,
         files=(GitFile("MERGE_MSG", b"merge sesame"), GitFile("BISECT_sesame", b"x")),
@@ -188,7 +188,7 @@ def test_what_was_left_out_and_what_git_noted_lose_it(room: Room) -> None:
         "[purged]",
         b"gitdir: /[purged]",
     )
-    assert (git.index, git.index_hash) == (None, b"")
+    assert (git.own_index, git.index_hash) == (None, b"")
     assert git.commit == "[purged]"
     assert git.refs == (("refs/heads/other-[purged]", "[purged]"), ("refs/heads/gone", None))
     whole = capture.position(git, shelf.fetch)
@@ -202,13 +202,13 @@ def test_what_was_left_out_and_what_git_noted_lose_it(room: Room) -> None:
 def test_an_index_that_does_not_have_it_stays(room: Room) -> None:
     shelf = Shelf(room)
     position = GitPosition(
-        head=b"x", ref=None, commit=None, hash_name="sha1", gitfile=b"", index=b"DIRC",
+        head=b"x", ref=None, commit=None, hash_name="sha1", gitfile=b"", own_index=b"DIRC",
         index_hash=bytes(20), shared_index=None,
         files=(GitFile("MERGE_MSG", b"sesame"),), not_captured=(),
     )  # fmt: skip
     git = shelf.without(shelf.captured(git=position)).git
     assert isinstance(git, Git)
-    assert isinstance(git.index, Stored)
+    assert isinstance(git.own_index, Stored)
 
 
 @settings(max_examples=30, deadline=None)
