@@ -93,9 +93,8 @@ def resume(
 
 def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
     """What a checkpoint says, which may come from anybody: it leads nowhere but to transcripts."""
-    session, path = told.get("session"), told.get("path")
-    offset, digest = told.get("offset"), told.get("sha256")
-    if not isinstance(session, str) or not isinstance(path, str) or not isinstance(offset, int):
+    session, path, mark = told.get("session"), told.get("path"), Mark.of(told)
+    if not isinstance(session, str) or not isinstance(path, str) or mark is None:
         raise Unknown("the checkpoint does not say where its transcript is")
     if not _SESSION.fullmatch(session):
         raise Unknown(f"{session!r} is no id of a session")
@@ -106,7 +105,7 @@ def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
         real = home.original(path, session, folder)
     except ValueError as error:  # a NUL, half an emoji
         raise Unknown(f"{path[:100]!r} cannot be a path: {error}") from error
-    return _Source(session, real, Mark(offset, str(digest)), moment)
+    return _Source(session, real, mark, moment)
 
 
 def _id(told: Mapping[str, Any], key: str) -> str | None:

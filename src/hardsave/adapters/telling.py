@@ -51,8 +51,7 @@ def _parts(source: Source, found: Iterator[Reading]) -> Iterator[dict[str, Any]]
                     "agent": source.agent.name,
                     "session": source.session,
                     "path": source.path,
-                    "offset": piece.mark.offset,
-                    "sha256": piece.mark.sha256,
+                    **piece.mark.told(),
                     **source.moment,
                 },
                 "messages": source.agent.lines.messages(piece.lines),
@@ -75,4 +74,4 @@ def known(head: hardsave.Checkpoint | None, session: str) -> Mark | None:
     found = head.state.get("transcript")
     if not isinstance(found, Mapping) or found.get("session") != session:
         return None
-    return Mark(found["offset"], found["sha256"])
+    return Mark.of(found)

@@ -2,16 +2,18 @@
 
 A transcript is JSON lines, written by somebody else while we read. Only whole lines count, and
 a mark names a beginning of the file by its length and its hash: whoever finds the same beginning
-later has found the same moment.
+later has found the same moment. All of it is hashed again each time, because a file that has grown
+may have been written anew: by the quickest hash that there is.
 """
 
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from hashlib import sha256
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from blake3 import blake3
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -24,10 +26,24 @@ class Mark(NamedTuple):
     """A beginning of a transcript that ends with a whole line."""
 
     offset: int
-    sha256: str
+    digest: str
+    hash_name: str = "blake3"  # or "sha256", as earlier versions have it
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Mark | None":
+        """As it stands in a state, which may come from anybody; None if there is none."""
+        offset = told.get("offset")
+        for name in ("blake3", "sha256"):
+            if isinstance(offset, int) and isinstance(told.get(name), str):
+                return cls(offset, told[name], name)
+        return None
+
+    def told(self) -> dict[str, Any]:
+        """For a state."""
+        return {"offset": self.offset, self.hash_name: self.digest}
 
 
-EMPTY = Mark(0, sha256(b"").hexdigest())
+EMPTY = Mark(0, blake3().hexdigest())
 
 
 class Reading(NamedTuple):
@@ -53,12 +69,12 @@ def pieces(path: Path, known: Mark = EMPTY) -> Iterator[Reading]:
     try:
         file = _opened(path)
     except FileNotFoundError:
-        yield Reading(EMPTY, [], goes_on=known == EMPTY)
+        yield Reading(EMPTY, [], goes_on=known.offset == 0)
         return
     with file:
         digest = _same_beginning(file, known)
         goes_on, offset = digest is not None, known.offset if digest is not None else 0
-        digest = digest or sha256()
+        digest = digest or blake3()
         file.seek(offset)
         for whole in _whole_lines(file):
             digest.update(whole)
@@ -66,13 +82,22 @@ def pieces(path: Path, known: Mark = EMPTY) -> Iterator[Reading]:
             yield Reading(Mark(offset, digest.hexdigest()), to_lines(whole), goes_on)
 
 
-def _same_beginning(file: BinaryIO, known: Mark) -> "_Hash | None":
+def _same_beginning(file: BinaryIO, known: Mark) -> "blake3 | None":
     """The hash of a file's beginning, if that is what was known."""
-    digest, left = sha256(), known.offset
+    ours, left = blake3(), known.offset
+    theirs = ours if known.hash_name == "blake3" else _earlier_hash()
     while left and (chunk := file.read(min(left, _CHUNK))):
-        digest.update(chunk)
+        ours.update(chunk)
+        if theirs is not ours:
+            theirs.update(chunk)
         left -= len(chunk)
-    return digest if left == 0 and digest.hexdigest() == known.sha256 else None
+    return ours if left == 0 and theirs.hexdigest() == known.digest else None
+
+
+def _earlier_hash() -> "_Hash":
+    from hashlib import sha256  # which loads OpenSSL, and is met once in a conversation
+
+    return sha256()
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -128,7 +153,9 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def is_at(data: bytes, mark: Mark) -> bool:
-    return len(data) == mark.offset and sha256(data).hexdigest() == mark.sha256
+    digest = blake3() if mark.hash_name == "blake3" else _earlier_hash()
+    digest.update(data)
+    return len(data) == mark.offset and digest.hexdigest() == mark.digest
 
 
 def to_lines(data: bytes) -> list[bytes]:

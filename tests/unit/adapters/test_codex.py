@@ -2,11 +2,11 @@
 
 import json
 import os
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from blake3 import blake3
 
 import hardsave
 from hardsave.adapters import conversations, hook
@@ -32,7 +32,7 @@ def written(path: Path, lines: list[str]) -> Path:
 def state(path: Path, lines: list[str], **more: Any) -> dict[str, Any]:
     data = "".join(line + "\n" for line in lines).encode()
     about = {"agent": "codex", "session": SESSION, "path": str(path), "offset": len(data)}
-    transcript = {**about, "sha256": sha256(data).hexdigest(), "pending": None, **more}
+    transcript = {**about, "blake3": blake3(data).hexdigest(), "pending": None, **more}
     return {"transcript": transcript, "lines": [line.encode() for line in lines]}
 
 

@@ -13,7 +13,7 @@ from hardsave.adapters.transcripts import EMPTY
 def test_a_transcript_elsewhere_is_not_written_and_that_is_said(
     tmp_path: Path, agent: str, path: str
 ) -> None:
-    told = {"session": "abc", "path": path, "offset": EMPTY.offset, "sha256": EMPTY.sha256}
+    told = {"session": "abc", "path": path, **EMPTY.told()}
     known = agents.named(agent)
     assert known is not None
     found = rewinding.resume(

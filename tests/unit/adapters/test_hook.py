@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,25 @@ def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) ->
         state = vault.timeline(SESSION).load()
     assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
     assert b"\n".join(state["lines"]) + b'\n{"half' == transcript.read_bytes()
+
+
+def test_a_conversation_that_an_earlier_version_has_saved_goes_on(
+    project: Path, transcript: Path
+) -> None:
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        line = vault.timeline(SESSION)
+        state = line.load()
+        del state["transcript"]["blake3"]
+        state["transcript"]["sha256"] = sha256(transcript.read_bytes()).hexdigest()
+        line.save(state)
+    with transcript.open("a") as file:
+        file.write(said("assistant", "hi") + "\n")
+    hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        now = vault.timeline(SESSION).load()
+    assert [message["content"] for message in now["messages"]] == ["hello", "hi"]
+    assert now["transcript"].keys() & {"blake3", "sha256"} == {"blake3"}
 
 
 def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcript: Path) -> None:

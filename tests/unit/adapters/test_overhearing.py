@@ -96,7 +96,7 @@ def test_what_was_said_is_saved_with_the_files(stage: Stage) -> None:
     told = dict(head.state["transcript"])
     data = (stage.place / f"{ONE}.jsonl").read_bytes()
     assert told["offset"] == len(data)
-    assert told.keys() == {"agent", "session", "path", "offset", "sha256", "pending"}
+    assert told.keys() == {"agent", "session", "path", "offset", "blake3", "pending"}
     stage.write(ONE, "three")
     resident._save("ended")
     assert stage.said() == ["one", "two", "three"]
