@@ -15,15 +15,17 @@ knows the path to what nobody can encode.
 import enum
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 
 from hardsave.errors import Corrupt
 from hardsave.objects import slow, wire
 from hardsave.objects.conversions import REVIVALS, conversions, exactly
-from hardsave.objects.redaction import Cleaning
 from hardsave.objects.types import DEFAULT_TYPES, Types, fields_of
+
+if TYPE_CHECKING:
+    from hardsave.objects.redaction import Cleaning
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
@@ -59,7 +61,7 @@ class Codec:
         types: Types = DEFAULT_TYPES,
         *,
         verbatim: bool = False,
-        redaction: Cleaning | None = None,
+        redaction: "Cleaning | None" = None,
     ) -> None:
         self.types = types
         self.redaction = redaction

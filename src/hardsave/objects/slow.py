@@ -7,11 +7,13 @@ copied into the one above it, so it costs no more than that.
 import reprlib
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import wire
-from hardsave.objects.redaction import Cleaning
+
+if TYPE_CHECKING:
+    from hardsave.objects.redaction import Cleaning
 
 MAX_DEPTH = 10_000
 MAX_OPEN = 4 * MAX_DEPTH  # reading also opens what a level is wrapped in
@@ -103,7 +105,7 @@ class _Output:
         return len(members)
 
 
-def encode(value: object, parts: Parts, path: str, redaction: Cleaning | None = None) -> bytes:
+def encode(value: object, parts: Parts, path: str, redaction: "Cleaning | None" = None) -> bytes:
     """The canonical bytes of `value`, or `Unstorable` with the path to what has none."""
     data = encode_upto(None, value, parts, path, redaction)
     assert data is not None
@@ -115,7 +117,7 @@ def encode_upto(
     value: object,
     parts: Parts,
     path: str,
-    redaction: Cleaning | None = None,
+    redaction: "Cleaning | None" = None,
 ) -> bytes | None:
     """The same; None as soon as it is clear that there are more bytes than `limit`."""
     out = _Output()
@@ -155,7 +157,7 @@ class _Written(bytes):
     __slots__ = ()
 
 
-def _begin(item: object, parts: Parts, step: str, redaction: Cleaning | None) -> bytes | _Frame:
+def _begin(item: object, parts: Parts, step: str, redaction: "Cleaning | None") -> bytes | _Frame:
     """A scalar's bytes, or the frame of a container."""
     if type(item) is _Written:
         return item

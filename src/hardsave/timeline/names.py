@@ -1,7 +1,5 @@
 """What may be called what. Pure checks, made before anything is written."""
 
-import re
-import unicodedata
 from functools import lru_cache
 
 from hardsave.errors import Misuse
@@ -9,8 +7,7 @@ from hardsave.errors import Misuse
 KINDS = ("automatic", "manual", "feature", "session")
 MAX_NAME = 200
 MAX_DESCRIPTION = 64 * 1024
-FULL_ID = re.compile(r"chk_[0-9a-f]{24}")
-NUMBERED = re.compile(r"(?P<timeline>[^:]*):(?P<seq>[0-9]+)")
+_ID_BEGINS, _ID_DIGITS = "chk_", 24
 
 
 def check_timeline(name: str) -> str:
@@ -25,9 +22,35 @@ def check_timeline(name: str) -> str:
 def check_checkpoint(name: str) -> str:
     """A checkpoint's name must not read as another kind of ref."""
     _check_line(name, "a checkpoint's name", MAX_NAME)
-    if name.startswith("@") or FULL_ID.fullmatch(name) or NUMBERED.fullmatch(name):
+    if name.startswith("@") or is_full_id(name) or numbered(name) is not None:
         raise Misuse(f"{name!r} reads as a ref of another kind; choose another name")
     return name
+
+
+def is_full_id(text: str) -> bool:
+    """Whether it is a whole id of a checkpoint."""
+    begin, digits = text[: len(_ID_BEGINS)], text[len(_ID_BEGINS) :]
+    return begin == _ID_BEGINS and len(digits) == _ID_DIGITS and are_hex(digits)
+
+
+def id_digits(text: str) -> str | None:
+    """The digits of an id, or of its beginning, with or without what it begins with."""
+    digits = text.removeprefix(_ID_BEGINS)
+    return digits if 1 <= len(digits) <= _ID_DIGITS and are_hex(digits) else None
+
+
+def are_hex(text: str) -> bool:
+    return not text.strip("0123456789abcdef")
+
+
+def numbered(text: str) -> tuple[str, str] | None:
+    """The timeline and the number of `TIMELINE:N`."""
+    timeline, colon, number = text.partition(":")
+    return (timeline, number) if colon and is_number(number) else None
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def check_kind(kind: str) -> str:
@@ -64,10 +87,16 @@ def _check_line(text: str, what: str, limit: int) -> None:
     _check_text(text, what)
     if not text or text != text.strip():
         raise Misuse(f"{what} is not empty and has no space around it ({text!r})")
-    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
+    if not text.isprintable() and _has_controls(text):
         raise Misuse(f"{what} is one line without control characters ({text!r})")
     if len(text) > limit:
         raise Misuse(f"{what} has at most {limit} characters, not {len(text)}")
+
+
+def _has_controls(text: str) -> bool:
+    from unicodedata import category  # most texts can be printed
+
+    return any(category(character) in ("Cc", "Zl", "Zp") for character in text)
 
 
 def _check_text(text: object, what: str) -> None:

@@ -9,15 +9,11 @@ In the order in which a text is understood:
     chk_… or digits     a unique beginning of an id
 """
 
-import re
 from typing import NamedTuple
 
 from hardsave.errors import Misuse
 from hardsave.objects.records import ID_BYTES, Id
-from hardsave.timeline.names import FULL_ID, NUMBERED
-
-_HEAD = re.compile(r"@(?:~(?P<back>[0-9]+))?")
-_PREFIX = re.compile(r"(?:chk_)?(?P<digits>[0-9a-f]{1,24})")
+from hardsave.timeline.names import id_digits, is_full_id, is_number, numbered
 
 
 class Back(NamedTuple):
@@ -48,14 +44,15 @@ def parse(ref: object) -> Back | Whole | Numbered | Named:
     if not isinstance(ref, str) or not ref:
         raise Misuse(f"a ref is a text such as '@', '@~2', 'chk_…' or a name, not {ref!r}")
     if ref.startswith("@"):
-        head = _HEAD.fullmatch(ref)
-        if head is None:
+        back = "0" if ref == "@" else ref.removeprefix("@~")
+        if not is_number(back):
             raise Misuse(f"{ref!r} is not a ref; the head is '@', its parents '@~1', '@~2' …")
-        return Back(_number(head["back"] or "0"))
-    if FULL_ID.fullmatch(ref):
+        return Back(_number(back))
+    if is_full_id(ref):
         return Whole(from_text(ref))
-    if numbered := NUMBERED.fullmatch(ref):
-        return Numbered(numbered["timeline"], _number(numbered["seq"]))
+    if (found := numbered(ref)) is not None:
+        timeline, number = found
+        return Numbered(timeline, _number(number))
     return Named(ref, *_bounds(ref))
 
 
@@ -65,10 +62,9 @@ def _number(digits: str) -> int:
 
 
 def _bounds(ref: str) -> tuple[Id | None, Id | None]:
-    match = _PREFIX.fullmatch(ref)
-    if match is None:
+    digits = id_digits(ref)
+    if digits is None:
         return None, None
-    digits = match["digits"]
     width = ID_BYTES * 2
     return bytes.fromhex(digits.ljust(width, "0")), bytes.fromhex(digits.ljust(width, "f"))
 

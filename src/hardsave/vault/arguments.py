@@ -1,20 +1,21 @@
 """What callers hand in, checked and made plain. Pure, and the errors name the argument."""
 
 import os
-import re
 import types
 import typing
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from hardsave.errors import Misuse
-from hardsave.objects.redaction import Pattern, Redaction
 from hardsave.objects.types import convert, is_one
 from hardsave.timeline import names
 from hardsave.timeline.refs import from_text
 
+if TYPE_CHECKING:
+    from hardsave.objects.redaction import Pattern, Redaction
+
 MAX_VALUE_BYTES = 256 * 1024 * 1024
-Redact = bool | tuple[Pattern, ...] | Redaction
+Redact = Union[bool, tuple["Pattern", ...], "Redaction"]
 
 
 def encoded(path: "str | bytes | os.PathLike[str]", what: str) -> bytes:
@@ -29,7 +30,7 @@ def encoded(path: "str | bytes | os.PathLike[str]", what: str) -> bytes:
 
 
 def whole_id(id: Any, what: str = "expect is a checkpoint, a whole id or ANY_HEAD") -> bytes:
-    if not isinstance(id, str) or not names.FULL_ID.fullmatch(id):
+    if not isinstance(id, str) or not names.is_full_id(id):
         raise Misuse(f"{what}, not {id!r}")
     return from_text(id)
 
@@ -66,7 +67,7 @@ def check_limit(limit: Any) -> None:
 def cursor(after: Any) -> int | None:
     if after is None:
         return None
-    if not isinstance(after, str) or not re.fullmatch("[0-9]{1,18}", after):
+    if not isinstance(after, str) or len(after) > 18 or not names.is_number(after):
         raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
     return int(after)
 
@@ -94,9 +95,13 @@ def check_cap(max_value_bytes: Any) -> None:
         raise Misuse(f"max_value_bytes is a number from 1 on, not {max_value_bytes!r}")
 
 
-def redaction_of(redact: Any) -> Redaction | None:
-    if redact is False or isinstance(redact, Redaction):
-        return redact or None
+def redaction_of(redact: Any) -> "Redaction | None":
+    if redact is False:
+        return None
+    from hardsave.objects.redaction import Redaction  # few want any
+
+    if isinstance(redact, Redaction):
+        return redact
     if redact is not True and not isinstance(redact, tuple):
         raise Misuse(f"redact is True, a tuple of patterns or a Redaction, not {redact!r}")
     from hardsave.objects.secrets import built_in  # its patterns take a while to compile

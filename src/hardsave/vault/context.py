@@ -2,7 +2,7 @@
 told; and clock and ids, so that a test decides about both."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Store
@@ -11,7 +11,9 @@ from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
 from hardsave.vault.places import Places
-from hardsave.vault.search_index import SearchIndex
+
+if TYPE_CHECKING:
+    from hardsave.vault.search_index import SearchIndex
 
 
 class Context(NamedTuple):
@@ -24,7 +26,7 @@ class Context(NamedTuple):
     events: Events
     clock: Callable[[], int]  # microseconds since 1970, UTC
     new_id: Callable[[], Id]
-    search_index: SearchIndex
+    search_index: "Callable[[], SearchIndex]"  # made by the first who asks
     places: Places
 
     def find(self, ref: Ref, timeline: str | None = None) -> CheckpointRecord:

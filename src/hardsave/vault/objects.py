@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Corrupt, NotFound
 from hardsave.logs import log
@@ -12,12 +12,14 @@ from hardsave.objects.envelope import check
 from hardsave.objects.hashing import Hash
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
-from hardsave.objects.redaction import Redaction
 from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
 from hardsave.stores.cache import ObjectCache
 from hardsave.timeline.refs import to_text
+
+if TYPE_CHECKING:
+    from hardsave.objects.redaction import Redaction
 
 _OURS = 0  # a vault has one user
 
@@ -31,7 +33,7 @@ class Objects:
         user: str | None,
         types: Types,
         max_value_bytes: int,
-        redaction: Redaction | None = None,
+        redaction: "Redaction | None" = None,
     ) -> None:
         self._store = store
         self._user = user

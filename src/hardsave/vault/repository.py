@@ -16,7 +16,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
-from hardsave.timeline.names import FULL_ID
+from hardsave.timeline.names import is_full_id
 from hardsave.timeline.refs import from_text, to_text
 from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, git_state
@@ -113,7 +113,7 @@ def go(context: Context, place: Place, way: GitWay, safety: CheckpointRecord) ->
 def _unpin_dropped(context: Context, place: Place) -> None:
     """Let go of what was pinned for checkpoints of this store that were dropped."""
     for text in gitpins.pinned(place.path):
-        if not FULL_ID.fullmatch(text):
+        if not is_full_id(text):
             continue  # somebody else's
         if context.store.tombstone(context.user, from_text(text)) is not None:
             try:

@@ -105,12 +105,12 @@ def search(
         names.check_timeline(timeline)
     _check_limit(limit)
     values = (wanted, timeline, *_position(after), limit + 1)
-    return context.search_index.use(lambda index: _found(context, index, values, limit))
+    return context.search_index().use(lambda index: _found(context, index, values, limit))
 
 
 def erase(context: Context) -> None:
     """Remove this user's index, with every text in it. The next search makes it anew."""
-    context.search_index.erase()
+    context.search_index().erase()
 
 
 def _check_limit(limit: Any) -> None:

@@ -33,7 +33,6 @@ from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
 from hardsave.vault.places import Places
-from hardsave.vault.search_index import SearchIndex, name_for
 
 if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
+    from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
     from hardsave.vault.upkeep import Upkept
@@ -82,7 +82,7 @@ class Vault:
             events=Events(),
             clock=clock,
             new_id=new_id,
-            search_index=SearchIndex(store.beside(name_for(user))),
+            search_index=_search_index(store, user),
             places=Places(store, user),
         )
         self._recover()
@@ -188,7 +188,7 @@ class Vault:
     def knows(self, id: str) -> bool:
         """Whether a checkpoint with this whole id is here or was, deleted and dropped ones too: for
         whoever keeps copies elsewhere, to tell their own from others'."""
-        if not names.FULL_ID.fullmatch(id):
+        if not names.is_full_id(id):
             return False
         store, plain = self._context.store, from_text(id)
         return (store.checkpoint(self.user, plain) or store.tombstone(self.user, plain)) is not None
@@ -400,3 +400,19 @@ class Vault:
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"
             )
         return given.record
+
+
+def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
+    """The one of a vault, loaded and made when somebody first searches."""
+    made: list[SearchIndex] = []
+    turn = threading.Lock()
+
+    def found() -> "SearchIndex":
+        from hardsave.vault.search_index import SearchIndex, name_for
+
+        with turn:
+            if not made:
+                made.append(SearchIndex(store.beside(name_for(user))))
+            return made[0]
+
+    return found

@@ -10,9 +10,6 @@ from collections.abc import Iterable
 from fnmatch import translate
 from functools import cache, cached_property
 
-from hardsave.workspace.globs import of_name
-from hardsave.workspace.lookup import Table
-
 TEMPORARY_PREFIX = b".hardsave-tmp-"
 """Files that a restore, or a tool of an agent, has not put in their place yet. Never captured."""
 
@@ -21,46 +18,54 @@ IGNORE_FILES = (b".gitignore", b".hardsaveignore")
 # Code points that HFS+ leaves out when it compares names: `.g<U+200C>it` is `.git` there.
 _UNSEEN = (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF)
 
-# As whole names; a star stands for anything.
-_SECRETS = (
-    *(".env", ".env.*", ".envrc", "*.env"),
-    *("id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx", "*.p8"),
-    *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".pypirc", ".npmrc", ".yarnrc.yml", ".htpasswd"),
-    *(".git-credentials", ".vault-token", ".dockercfg", ".boto", ".s3cfg"),
-    *("credentials", "credentials.*", "*_credentials.json", "*-credentials.json"),
-    *("client_secret*.json", "service-account*.json", "service_account*.json"),
-    *("secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", "kubeconfig"),
-    *("terraform.tfvars", "*.tfstate", "*.ovpn"),
+_SECRETS = frozenset(
+    b".env .envrc id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk .netrc _netrc .pgpass"
+    b" .my.cnf .pypirc .npmrc .yarnrc.yml .htpasswd .git-credentials .vault-token .dockercfg .boto"
+    b" .s3cfg credentials secrets.json secrets.toml secrets.yaml secrets.yml kubeconfig"
+    b" terraform.tfvars".split()
 )
+_SECRET_BEGINNINGS = (b".env.", b"credentials.")
+_SECRET_ENDINGS = tuple(
+    b".env .pem .key .p12 .pfx .jks .keystore .ppk .kdbx .p8 _credentials.json -credentials.json"
+    b" .tfstate .ovpn".split()
+)
+_SECRET_KEYS = (b"client_secret", b"service-account", b"service_account")  # at the front of .json
 # These show which settings there are, and are written to be shared.
-_TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", "*.env.example")
+_TEMPLATES = (b".env.example", b".env.sample", b".env.template", b".env.dist")
 
 
-@cache  # compiled by the first who asks: a capture that finds no change does not
+@cache  # compiled by the first who has such a name
 def _gits_own() -> re.Pattern[bytes]:
-    """NTFS leaves out spaces and dots at the end, calls `.git` also `git~1`, and takes what
-    follows a colon for a stream of the same file."""
     unseen = b"(?:%s)*" % b"|".join(chr(point).encode() for point in _UNSEEN)
     letters = unseen + unseen.join((rb"\.", b"g", b"i", b"t")) + unseen
     return re.compile(rb"(?:%b|git~[0-9]+)[ .]*(?::.*)?\Z" % letters, re.IGNORECASE | re.DOTALL)
 
 
-@cache
-def _secrets() -> Table:
-    """What looks secret by rank 0; by rank 1, what of it is not."""
-    ranked = [(rank, each) for rank, some in enumerate((_SECRETS, _TEMPLATES)) for each in some]
-    globs = [(rank, of_name(each.encode())) for rank, each in ranked]
-    return Table((rank, glob) for rank, glob in globs if glob is not None)
-
-
 def is_gits_own(name: bytes) -> bool:
-    """Whether git, on some system, would take this for its own directory."""
-    return _gits_own().match(name) is not None
+    """Whether git, on some system, would take this for its own directory.
+
+    NTFS leaves out spaces and dots at the end, calls `.git` also `git~1`, and takes what follows a
+    colon for a stream of the same file.
+    """
+    if not name.isascii():
+        return _gits_own().match(name) is not None
+    plain = name.lower()
+    if not plain.startswith((b".git", b"git~")):
+        return False
+    plain = plain.partition(b":")[0].rstrip(b" .")
+    return plain == b".git" or (plain.startswith(b"git~") and plain[4:].isdigit())
 
 
 def looks_secret(name: bytes) -> bool:
-    return _secrets().find(name.lower()) == 0
+    plain = name.lower()
+    if plain in _TEMPLATES or plain.endswith(_TEMPLATES[0]):
+        return False
+    return (
+        plain in _SECRETS
+        or plain.startswith(_SECRET_BEGINNINGS)
+        or plain.endswith(_SECRET_ENDINGS)
+        or (plain.startswith(_SECRET_KEYS) and plain.endswith(b".json"))
+    )
 
 
 def fault(name: bytes) -> str | None:

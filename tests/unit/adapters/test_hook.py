@@ -22,6 +22,7 @@ from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
 
 SESSION = "claude-s-1"
+NOT_FOR_HOOKS = ("objects.redaction", "vault.search_index")
 
 
 def told(transcript: Path, event: str = "Stop", **more: Any) -> bytes:
@@ -405,6 +406,28 @@ def test_who_waits_for_the_work_loads_nothing_of_it() -> None:
     theirs = [name for name in done.stdout.split() if not name.startswith("hardsave")]
     assert set(theirs) <= {"_socket", "gc", "select"}
     assert "hardsave.adapters.hook" not in done.stdout.split()
+
+
+def test_a_hook_that_is_alone_loads_nothing_that_it_could_do_without(
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them takes its time, and the agent waits."""
+    monkeypatch.setenv("HARDSAVE_RESIDENT", "off")
+    script = "import sys; from hardsave.adapters import alone; at = int(sys.argv[1])\n"
+    script += "alone.work(sys.stdin.buffer.read(), [], sys.argv[2], at, (0, 0),\n"
+    script += "    lambda _: print(*sys.modules))"
+    for number in range(2):  # the second finds out what has changed
+        (project / "a.txt").write_text(f"{number}\n")
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(time.time_ns()), handover.new_id()],
+            input=told(transcript, "PostToolUse", tool_use_id=f"t{number}"),
+            capture_output=True,
+            check=True,
+        )
+    found = set(done.stdout.decode().split())
+    assert {"apsw", "ormsgpack"} <= found
+    assert not found & {"asyncio", "decimal", "hashlib", "logging", "socket", "subprocess", "yaml"}
+    assert not found & {f"hardsave.{name}" for name in NOT_FOR_HOOKS}
 
 
 def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(

@@ -30,7 +30,7 @@ def where(vault: Vault, text: str, **options: Any) -> list[tuple[str, int, str]]
 
 
 def rows(vault: Vault, table: str) -> int:
-    index = vault._context.search_index
+    index = vault._context.search_index()
     sql = f"SELECT count(*) FROM {table}"  # noqa: S608 # a name from a test
     return int(index.use(lambda connection: connection.execute(sql).get))
 
