@@ -2,15 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hardsave.workspace import gitrefs
 from hardsave.workspace.gitdir import SMALL, GitDirectory, opened
-from hardsave.workspace.gitobjects import Objects
-from hardsave.workspace.gitpacks import Unreadable
 from hardsave.workspace.reading import read_beneath
 
+if TYPE_CHECKING:
+    from hardsave.workspace.gitobjects import Objects
+
 _MOST_COMMITS = 10_000  # in about a second; a longer history has no beginning for us
-_PARENT = re.compile(rb"^parent ([0-9a-f]+)$", re.MULTILINE)
+_PARENT = rb"(?m)^parent ([0-9a-f]+)$"
 
 
 def first_commit(root: Path) -> str | None:
@@ -25,6 +27,10 @@ def first_commit(root: Path) -> str | None:
         at = _head(directory)
         if at is None:
             return None
+        # Where there is no commit yet, this is asked each time that a store is opened.
+        from hardsave.workspace.gitobjects import Objects
+        from hardsave.workspace.gitpacks import Unreadable
+
         try:
             with Objects(directory) as objects:
                 return _beginning(objects, at)
@@ -40,10 +46,10 @@ def _head(directory: GitDirectory) -> str | None:
     return None if at.commit is None else at.commit.decode("ascii")
 
 
-def _beginning(objects: Objects, at: str) -> str:
+def _beginning(objects: "Objects", at: str) -> str:
     for _ in range(_MOST_COMMITS):
         header = objects.read(at).data.partition(b"\n\n")[0]
-        parent = _PARENT.search(header)
+        parent = re.search(_PARENT, header)
         if parent is None:
             return at
         at = parent[1].decode("ascii")

@@ -416,6 +416,7 @@ def test_a_hook_that_is_alone_loads_nothing_that_it_could_do_without(
     script = "import sys; from hardsave.adapters import alone; at = int(sys.argv[1])\n"
     script += "alone.work(sys.stdin.buffer.read(), [], sys.argv[2], at, (0, 0),\n"
     script += "    lambda _: print(*sys.modules))"
+    found: set[str] = set()
     for number in range(2):  # the second finds out what has changed
         (project / "a.txt").write_text(f"{number}\n")
         done = subprocess.run(
@@ -424,7 +425,7 @@ def test_a_hook_that_is_alone_loads_nothing_that_it_could_do_without(
             capture_output=True,
             check=True,
         )
-    found = set(done.stdout.decode().split())
+        found = set(done.stdout.decode().split())
     assert {"apsw", "ormsgpack"} <= found
     assert not found & {"asyncio", "decimal", "hashlib", "logging", "socket", "subprocess", "yaml"}
     assert not found & {f"hardsave.{name}" for name in NOT_FOR_HOOKS}
