@@ -13,8 +13,8 @@ from hardsave.workspace.changed import Changed, Names
 from hardsave.workspace.found import key_of, keys_of, stamp_of
 
 
-def glance(cache: Cache, root: bytes, top: os.stat_result, start_ns: int) -> Changed:
-    """What is not as the cache has it. `top` is the status of the root, which is open."""
+def glance(cache: Cache, root: int, top: os.stat_result, start_ns: int) -> Changed:
+    """What is not as the cache has it. `root` is open, and `top` is its status."""
     return Changed(
         None,
         None,
@@ -24,9 +24,9 @@ def glance(cache: Cache, root: bytes, top: os.stat_result, start_ns: int) -> Cha
 
 
 class _Glance:
-    def __init__(self, cache: Cache, root: bytes, top: os.stat_result, start_ns: int) -> None:
+    def __init__(self, cache: Cache, root: int, top: os.stat_result, start_ns: int) -> None:
         self._cache = cache
-        self._prefix = root.rstrip(b"/") + b"/"
+        self._root = root
         self._device = top.st_dev
         self._start_ns = start_ns
         self._stamps = {b"": self._stamp(top)}
@@ -42,18 +42,19 @@ class _Glance:
         return self._differing
 
     def _look(self, path: bytes, known: Glimpse) -> None:
-        prefix = self._prefix + path + b"/" if path else self._prefix
+        above = path + b"/" if path else b""
+        # From the root on: the kernel goes the way there once, and not once for every file.
+        root, lstat = self._root, os.lstat
         try:
             # A status is dropped before the next one is taken: that is a tenth of the time.
-            keys = [key_of(os.lstat(prefix + name)) for name in known.files]
-            below = [os.lstat(prefix + name) for name in known.directories]
+            keys = [key_of(lstat(above + name, dir_fd=root)) for name in known.files]
+            below = [lstat(above + name, dir_fd=root) for name in known.directories]
         except OSError:  # something is gone
             self._differing[path] = None
             return
         now = b"".join(keys)
         if below:
             now += keys_of((), below)
-            above = path + b"/" if path else b""
             for name, at in zip(known.directories, below, strict=True):
                 self._stamps[above + name] = self._stamp(at)
         if known.left_out:  # whether one of these is small enough by now, no stamp says

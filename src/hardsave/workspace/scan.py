@@ -96,7 +96,7 @@ def _glance(given: Given, top: os.stat_result) -> Changed | None:
     cache = given.cache
     if cache.memory is None:
         return None
-    changed = glance(cache, given.beneath.root, top, given.start_ns)
+    changed = glance(cache, given.beneath.fd, top, given.start_ns)
     count = len(cache.folders) + len(cache.packed)
     return changed if 4 * len(changed.directories) < count + _FEW else None
 
