@@ -17,11 +17,11 @@ def looks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     real = os.lstat
     looked: list[bytes] = []
 
-    def lstat(path: str | bytes) -> os.stat_result:
+    def lstat(path: str | bytes, *, dir_fd: int | None = None) -> os.stat_result:
         inside = os.fsencode(path).removeprefix(os.fsencode(desk.work) + b"/")
-        if inside not in (os.fsencode(path), b".git"):
+        if dir_fd is not None or inside not in (os.fsencode(path), b".git"):
             looked.append(inside)
-        return real(path)
+        return real(path, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "lstat", lstat)
     return looked

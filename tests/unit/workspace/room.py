@@ -116,8 +116,12 @@ class Room:
                     return status
             return real(path, dir_fd=dir_fd, **how)
 
+        def glance(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
+            whole = path if dir_fd is None else os.path.join(os.fsencode(self.root), path)
+            return frozen.get(whole) or lstat(path, dir_fd=dir_fd)
+
         with (
-            mock.patch.object(os, "lstat", lambda path: frozen.get(path) or lstat(path)),
+            mock.patch.object(os, "lstat", glance),
             mock.patch.object(os, "stat", look),
         ):
             yield

@@ -112,10 +112,11 @@ def looks(room: WatchedRoom, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     real = os.lstat
     looked: list[bytes] = []
 
-    def lstat(path: bytes) -> os.stat_result:
-        if path.startswith(os.fsencode(room.root) + b"/"):
-            looked.append(path)
-        return real(path)
+    def lstat(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
+        whole = path if dir_fd is None else os.path.join(os.fsencode(room.root), path)
+        if whole.startswith(os.fsencode(room.root) + b"/"):
+            looked.append(whole)
+        return real(path, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "lstat", lstat)
     return looked
