@@ -1,4 +1,5 @@
-"""Git's configuration files, as far as we need them: a list of settings in their order.
+"""Git's configuration files, as far as we need them: a list of settings in their order; and the
+excludes file that they name.
 
 Nothing of it is carried out. `[include]` is followed, because people keep some of their own
 settings apart that way; `[includeIf]` is not, because its conditions are about repositories.
@@ -7,7 +8,7 @@ A line that git would refuse is passed over.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,3 +124,24 @@ def content(path: Path) -> bytes:
     if problem:
         log(__name__).warning("%s is left out of the ignore rules: %s", path, problem)
     return data or b""
+
+
+# The user's own excludes file
+
+
+def global_excludes(environ: Mapping[str, str], home: Path, seen: list[Path]) -> bytes:
+    """The content of the excludes file that the user's git configuration names.
+
+    Without such a setting, of `git/ignore` in the user's configuration directory. Empty if
+    there is none. Only files are read: git is not asked. `seen` gets those that were asked for.
+    """
+    configured = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
+    chosen = environ.get("GIT_CONFIG_GLOBAL")
+    files = [configured / "config", home / ".gitconfig"] if chosen is None else [Path(chosen)]
+    settings = [pair for file in files for pair in read(file, home=home, seen=seen)]
+    named = last(settings, b"core.excludesfile")
+    path = configured / "ignore" if named is None else expanded(named, home=home)
+    if path is None:
+        return b""
+    seen.append(path)
+    return content(path)

@@ -25,14 +25,17 @@ class Outside(NamedTuple):
     def rules(self) -> RootRules | None:
         """Those of the workspace's top directory; None if they ignore the workspace itself."""
         if not self.above:
-            return lambda own: ignore.root_rules(exclude_files=self.excludes, patterns=own)
+            return self._at_top
         *names, last = self.inside.split(b"/")
-        rules: Rules = ignore.root_rules(exclude_files=self.excludes, patterns=self.above[0])
+        rules = self._at_top(self.above[0])
         for name, patterns in zip(names, self.above[1:], strict=True):
             if rules.match(name, True):
                 return None
             rules = rules.enter(name, patterns)
         return None if rules.match(last, True) else _entering(rules.enter, last)
+
+    def _at_top(self, patterns: Sequence[bytes]) -> Rules:
+        return ignore.root_rules(exclude_files=self.excludes, patterns=patterns)
 
     def below(self, tracked: frozenset[bytes]) -> frozenset[bytes]:
         """Of the paths that git tracks, those in the workspace, relative to it."""
@@ -44,7 +47,11 @@ class Outside(NamedTuple):
 
 def meant(content: bytes) -> bytes:
     """The content of an ignore file, if it says anything: git fills new ones with comments."""
-    return content if ignore.parse(content) else b""
+    if all(line.startswith(b"#") or not line.strip(b" \r") for line in content.split(b"\n")):
+        return b""
+    from hardsave.workspace.layers import parse  # which takes a while to load
+
+    return content if parse(content) else b""
 
 
 def _entering(enter: Callable[[bytes, Sequence[bytes]], Rules], name: bytes) -> RootRules:

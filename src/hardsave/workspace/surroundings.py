@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from hardsave import config
 from hardsave.errors import Unavailable
-from hardsave.workspace import gitlook, ignore, stamps
+from hardsave.workspace import gitconfig, gitlook, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitlook import Look
 from hardsave.workspace.names import IGNORE_FILES
@@ -107,7 +107,7 @@ def _excludes(last: Excludes | None) -> Excludes:
         return last
     start_ns = time.time_ns()
     seen: list[Path] = []
-    content = meant(ignore.global_excludes(os.environ, _home(), seen))
+    content = meant(gitconfig.global_excludes(os.environ, _home(), seen))
     taken = stamps.taken(map(os.fsencode, seen), start_ns, follows=True)
     return Excludes(environment, content, taken)
 

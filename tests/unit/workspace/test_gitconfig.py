@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace.gitconfig import Setting, parse, read
-from hardsave.workspace.ignore import global_excludes
+from hardsave.workspace.gitconfig import Setting, global_excludes, parse, read
 from tests.unit.workspace.repository import Repository
 
 TEXTS = (

@@ -6,7 +6,8 @@ import time
 import pytest
 
 from hardsave.workspace.globs import Glob, trails
-from hardsave.workspace.ignore import Rules, parse, root_rules
+from hardsave.workspace.ignore import Rules, root_rules
+from hardsave.workspace.layers import parse
 
 
 def rules(*patterns: bytes, exclude_files: tuple[bytes, ...] = ()) -> Rules:
