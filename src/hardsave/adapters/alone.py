@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from hardsave.adapters import hook, leaving
+from hardsave.adapters import hook
 from hardsave.adapters.hook import Outcome
 from hardsave.errors import Unavailable
 from hardsave.logs import log
-from hardsave.runtime import handover, parentage
+from hardsave.runtime import handover
 from hardsave.runtime.handover import here
-from hardsave.runtime.parentage import Origin
 from hardsave.stores.processes import Process
 
 LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
@@ -43,8 +42,11 @@ def work(
     def at_once() -> None:
         nonlocal caller
         if handover.meeting(os.environ, here()) is not None:
+            from hardsave.runtime import parentage  # for those who may stay
+
             # The shell that runs the hook ends with it, and nobody could be found behind it.
-            caller = parentage.agent_of(os.getpid(), agent.program, Origin(*origin))
+            began = parentage.Origin(*origin)
+            caller = parentage.agent_of(os.getpid(), agent.program, began)
         let_go(b"")
 
     def afterwards(done: Outcome) -> None:
@@ -54,6 +56,8 @@ def work(
             _keep_up(done.project)
         elif done.is_saved:
             signal.alarm(0)
+            from hardsave.adapters import leaving  # nobody waits for this any more
+
             leaving.leave(done.event.session, called.directory, done.project, caller)
 
     hook.work(data, os.environ, agent, called, at_once=at_once, afterwards=afterwards)

@@ -22,7 +22,16 @@ from hardsave.runtime import handover
 from tests.unit.adapters.conftest import said
 
 SESSION = "claude-s-1"
-NOT_FOR_HOOKS = ("objects.redaction", "vault.search_index")
+NOT_FOR_HOOKS = (  # as long as somebody waits
+    "adapters.leaving",
+    "objects.redaction",
+    "runtime.meetings",
+    "runtime.parentage",
+    "stores.sqlite.seats",
+    "vault.search_index",
+    "workspace.globs",
+    "workspace.gitobjects",
+)
 
 
 def told(transcript: Path, event: str = "Stop", **more: Any) -> bytes:
