@@ -17,8 +17,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
@@ -30,6 +30,9 @@ from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 FEW_PACKS = 8  # of single saves; more would make the file grow in leaps
 MANY_PACKS = 2 * FEW_PACKS  # do not wait for a quiet moment any more
@@ -87,13 +90,19 @@ class Merger:
         self._connect = read
         self._mutex = threading.RLock()  # a signal handler may save, too
         self._fresh: dict[int, int] = {}  # packs counted since the last merge, by user
-        self._due: SimpleQueue[int | None] = SimpleQueue()  # users; None: stop
         self._asked: set[int] = set()  # users that are in the queue
         self._waiting = 0  # packs counted since the last merge, of all users
         self._saved_at = 0.0  # the last of them
         self._hurry = threading.Event()  # the store is being closed
         self._thread: threading.Thread | None = None
         self._stopping = False
+
+    @cached_property
+    def _due(self) -> "SimpleQueue[int | None]":
+        """Users; None: stop. Most processes end before there is anything to merge."""
+        from queue import SimpleQueue
+
+        return SimpleQueue()
 
     def saw(self, user: int, made: int) -> None:
         """So many packs were committed. Cheap: it happens on every save."""
@@ -141,7 +150,8 @@ class Merger:
 
     def __del__(self) -> None:
         self._hurry.set()
-        self._due.put(None)  # a store that was forgotten and not closed
+        if "_due" in self.__dict__:
+            self._due.put(None)  # a store that was forgotten and not closed
 
     def turn(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
         """Merge what is due, in a quiet moment; the connection for the next time."""
