@@ -1,9 +1,11 @@
 """Opening beneath a root without ever following a symlink.
 
-On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path
-is walked name by name. Either way a directory that is swapped for a symlink at the worst
-moment is refused with ELOOP or ENOTDIR, and nothing outside is touched. A process that cannot
-open anything any more is told so (`Unavailable`): that is no fault of the path.
+On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path is
+walked name by name. So it is for the first few directories, too, because to load what makes that
+call takes longer; what is mounted beneath the root is not entered then either. In any case a
+directory that is swapped for a symlink at the worst moment is refused with ELOOP or ENOTDIR, and
+nothing outside is touched. A process that cannot open anything any more is told so (`Unavailable`):
+that is no fault of the path.
 """
 
 import errno
@@ -25,6 +27,8 @@ _EXCHANGE = 2  # on both
 # To look whether it can be opened: this takes no lock away, see `descriptors`.
 _NOTHING: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
+_STEP = _NOTHING | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # on the way to something
+_FEW = 8  # directories
 _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
 
@@ -41,6 +45,7 @@ class Beneath:
         status = os.fstat(self.fd)
         self.device = status.st_dev
         self.identity = (status.st_dev, status.st_ino)
+        self._few = _FEW if _SYSTEM == "linux" else 0
 
     def close(self) -> None:
         os.close(self.fd)
@@ -54,8 +59,11 @@ class Beneath:
     def open(self, path: bytes, flags: int = os.O_RDONLY, mode: int = 0) -> int:
         """A descriptor. The empty path is the root itself."""
         flags |= os.O_CLOEXEC | os.O_NOFOLLOW
-        kernel = _openat2()
         try:
+            if self._few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
+                self._few -= 1
+                return _walked_in(mount, self.fd, path, flags)
+            kernel = _openat2()
             if kernel is not None:
                 return kernel(self.fd, path or b".", flags, mode)
             return _walk(self.fd, path, flags, mode)
@@ -112,23 +120,45 @@ def gone(root: bytes) -> Unavailable:
 
 def _walk(root: int, path: bytes, flags: int, mode: int) -> int:
     """The same without the kernel's help: one name at a time."""
-    names = path.split(b"/") if path else []
+    names = path.split(b"/") if path else [b"."]
     if b".." in names or b"" in names:
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        raise _leads_out(path)
     device = os.fstat(root).st_dev
-    step = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    here = os.open(b".", step, dir_fd=root)
+    here = root
     for at, name in enumerate(names):
         last = at == len(names) - 1
         try:
-            following = os.open(name, flags if last else step, mode, dir_fd=here)
+            following = os.open(name, flags if last else _STEP, mode, dir_fd=here)
         finally:
-            os.close(here)
+            if here != root:
+                os.close(here)
         here = following
         if os.fstat(here).st_dev != device and not last:
             os.close(here)
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+            raise _leads_out(path)
     return here
+
+
+def _leads_out(path: bytes) -> OSError:
+    return OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+
+
+def _walked_in(mount: bytes, root: int, path: bytes, flags: int) -> int:
+    """A directory, if nothing was mounted on the way to it: no name leads back out of a mount."""
+    found = _walk(root, path, flags, 0)
+    if _mount(found) == mount:
+        return found
+    os.close(found)
+    raise _leads_out(path)
+
+
+def _mount(descriptor: int) -> bytes | None:
+    """Where something that is open is mounted, as Linux counts; None if it does not say so."""
+    try:
+        with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
+            return next((line for line in file if line.startswith(b"mnt_id:")), None)
+    except OSError:
+        return None
 
 
 @cache

@@ -10,10 +10,11 @@ from hardsave.workspace import beneath
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 
 
-@pytest.fixture(params=["kernel", "walk"])
+@pytest.fixture(params=["kernel", "few", "walk"])
 def root(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Beneath]:
+    monkeypatch.setattr(beneath, "_FEW", 100 if request.param == "few" else 0)
     if request.param == "walk":
         monkeypatch.setattr(beneath, "_openat2", lambda: None)
     elif beneath._openat2() is None:
@@ -57,6 +58,41 @@ def test_a_link_that_stays_inside_is_not_followed_either(root: Beneath) -> None:
     os.symlink(b"sub", b"link", dir_fd=root.fd)
     with pytest.raises(OSError, match=r"."):
         root.open(b"link/file")
+
+
+def test_no_directory_leads_outside(root: Beneath) -> None:
+    os.symlink(b"../outside", b"link", dir_fd=root.fd)
+    os.symlink(b"sub", b"inside", dir_fd=root.fd)
+    os.mkdir(b"sub/deep", dir_fd=root.fd)
+    os.symlink(b"deep", b"sub/link", dir_fd=root.fd)
+    for path in (b"..", b"sub/../../outside", b"/etc", b"link", b"inside", b"inside/deep"):
+        with pytest.raises(OSError, match=r"."), root.directory(path):
+            pass
+    for path in (b"sub/link", b"sub/file", b"none"):
+        with pytest.raises(OSError, match=r"."), root.directory(path):
+            pass
+    with root.directory(b"sub/deep") as deep:
+        assert os.listdir(deep) == []
+
+
+def test_a_few_directories_are_opened_without_what_takes_long_to_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if beneath._openat2() is None or beneath._mount(0) is None:
+        pytest.skip("this kernel has no openat2, or does not tell of mounts")
+    asked: list[bytes] = []
+    (tmp_path / "sub").mkdir()
+
+    def kernel(root: int, path: bytes, flags: int, mode: int) -> int:
+        asked.append(path)
+        return os.open(path, flags, mode, dir_fd=root)
+
+    monkeypatch.setattr(beneath, "_openat2", lambda: kernel)
+    with Beneath(os.fsencode(tmp_path)) as root:
+        for _ in range(beneath._FEW + 2):
+            with root.directory(b"sub"):
+                pass
+    assert asked == [b"sub"] * 2
 
 
 def test_no_descriptor_is_left_open(root: Beneath) -> None:

@@ -1,11 +1,15 @@
 """Real mounts in a workspace: what is mounted there is not captured, an overlay's own files are."""
 
+import errno
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from hardsave.workspace import beneath
+from hardsave.workspace.beneath import Beneath
 from tests.unit.workspace.room import Room, paths_of
 from tests.unit.workspace.test_scan import captured
 
@@ -65,3 +69,19 @@ def test_a_file_that_is_mounted_over_another_is_none_of_ours(tmp_path: Path, mou
     taken = room.snapshot()
     assert paths_of(taken) == [b"over"]
     assert captured(room, taken) == {b"own"}
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_a_directory_that_is_mounted_from_the_same_disk_is_not_entered(
+    tmp_path: Path, mount: Mount, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(beneath, "_FEW", few)
+    (made(tmp_path / "other") / "file").write_bytes(b"elsewhere")
+    made(tmp_path / "other" / "deep")
+    mount(made(tmp_path / "root" / "sub"), "--bind", str(tmp_path / "other"))
+    assert (tmp_path / "root" / "sub").stat().st_dev == (tmp_path / "root").stat().st_dev
+    with Beneath(os.fsencode(tmp_path / "root")) as root:
+        for path in (b"sub", b"sub/deep"):
+            with pytest.raises(OSError, match=r".") as caught, root.directory(path):
+                pass
+            assert caught.value.errno == errno.EXDEV
