@@ -146,10 +146,13 @@ def _leads_out(path: bytes) -> OSError:
 def _walked_in(mount: bytes, root: int, path: bytes, flags: int) -> int:
     """A directory, if nothing was mounted on the way to it: no name leads back out of a mount."""
     found = _walk(root, path, flags, 0)
-    if _mount(found) == mount:
-        return found
-    os.close(found)
-    raise _leads_out(path)
+    try:
+        if _mount(found) != mount:
+            raise _leads_out(path)
+    except BaseException:
+        os.close(found)
+        raise
+    return found
 
 
 def _mount(descriptor: int) -> bytes | None:
@@ -157,7 +160,7 @@ def _mount(descriptor: int) -> bytes | None:
     try:
         with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
             return next((line for line in file if line.startswith(b"mnt_id:")), None)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
 
 

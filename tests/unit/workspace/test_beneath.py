@@ -1,11 +1,13 @@
 """Nothing is opened outside of a root, with the kernel's help and without."""
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hardsave.errors import Unavailable
 from hardsave.workspace import beneath
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 
@@ -93,6 +95,20 @@ def test_a_few_directories_are_opened_without_what_takes_long_to_load(
             with root.directory(b"sub"):
                 pass
     assert asked == [b"sub"] * 2
+
+
+def test_who_cannot_open_more_is_told_so_and_nothing_else(root: Beneath) -> None:
+    with root.directory(b"sub") as free:
+        pass
+    for most in (free - 1, free, free + 1):
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, limits[1]))
+        try:
+            os.close(root.open(b"sub", os.O_RDONLY | os.O_DIRECTORY))
+        except Unavailable:
+            continue
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_no_descriptor_is_left_open(root: Beneath) -> None:
