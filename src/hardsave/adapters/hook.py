@@ -19,7 +19,6 @@ from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.telling import Source, Unreadable
 from hardsave.adapters.transcripts import EMPTY, Mark, tail
-from hardsave.adapters.warning import warning
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
@@ -117,6 +116,8 @@ def work(
     if afterwards is not None:
         said = b""
         if why is not None and not is_made:
+            from hardsave.adapters.warning import warning  # for those who cannot save
+
             said = warning(event, why, spool.count(spool.missed(place)))
         afterwards(Outcome(event, project, why is None, said))
     return why is None

@@ -9,12 +9,11 @@ caller holds the place's lock from before the capture until after the commit.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.vault.ahead import Ahead
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
@@ -28,6 +27,9 @@ from hardsave.workspace.found import Scan
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import snapshot
 from hardsave.workspace.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from hardsave.vault.ahead import Ahead
 
 
 class Taken(NamedTuple):
@@ -161,6 +163,8 @@ class _Gathered:
     def put(self, objects: Mapping[Hash, bytes]) -> None:
         self._settle()
         if self._last:
+            from hardsave.vault.ahead import Ahead  # most captures are one batch
+
             self._ahead = Ahead(partial(self._store, self._last))
         self._last = objects
 

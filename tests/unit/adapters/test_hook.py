@@ -24,10 +24,12 @@ from tests.unit.adapters.conftest import said
 SESSION = "claude-s-1"
 NOT_FOR_HOOKS = (  # as long as somebody waits
     "adapters.leaving",
+    "adapters.warning",
     "objects.redaction",
     "runtime.meetings",
     "runtime.parentage",
     "stores.sqlite.seats",
+    "vault.ahead",
     "vault.search_index",
     "workspace.globs",
     "workspace.gitobjects",
