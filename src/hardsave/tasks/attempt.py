@@ -6,12 +6,11 @@ its body still does.
 """
 
 import contextlib
-import inspect
 import os
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from hardsave.errors import Conflict, LeaseLost, Misuse
@@ -65,6 +64,7 @@ class Attempt(Listener):
         self._calls = Calls(desk, record, journal, _Holder(self), unknown)
         self._retry = retry
         self._claimed_at = record.epoch
+        self._fenced = Work(fences=(Fence(record.name, record.epoch),))  # what each step relies on
         self._pid = os.getpid()
         self._mutex = threading.Lock()
         self._is_over = False
@@ -123,9 +123,10 @@ class Attempt(Listener):
         `fail` fails the task, `ask` waits for `tasks.answer`. All but `retry` cost a second commit,
         which records the start.
         """
-        enclosing = self._calls.enclosing
-        call = begin_step(
-            self, name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+        self._check()
+        calls = self._calls
+        call = calls.begin(
+            name, args, enclosing=calls.enclosing, key=key, unknown=unknown, retry=retry
         )
         if call.is_recorded:
             return call.value  # type: ignore[no-any-return] # it was a T when it was stored
@@ -311,7 +312,7 @@ class _Holder:
 
     def write(self, entry: EntryRecord) -> None:
         attempt = self._attempt
-        attempt._commit(entry, Work(fences=(Fence(attempt.id, attempt._claimed_at),)))
+        attempt._commit(entry, attempt._fenced)
 
     def paused(self, question: str, call: Call) -> Paused:
         return self._attempt._paused(question, call)
@@ -408,7 +409,7 @@ def _is_so_many(number: Any) -> bool:
 
 def _called(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     result = fn(*args)
-    if inspect.iscoroutine(result):
+    if isinstance(result, CoroutineType):
         result.close()
         raise Misuse("a step of the synchronous vault is a plain function; see hardsave.aio")
     return result

@@ -91,7 +91,9 @@ class Calls:
         policy = self._unknown if unknown is None else unknown
         check_policy(policy)
         with self._mutex:
-            scope = self._scopes.setdefault(enclosing, Scope())
+            scope = self._scopes.get(enclosing)
+            if scope is None:
+                scope = self._scopes[enclosing] = Scope()
             asked = scope.enter(enclosing, name, key)
         call = Call(self, scope, asked, steps.arguments_hash(self.desk.codec, args), policy, retry)
         try:
@@ -177,9 +179,8 @@ class Call:
 
     def look(self) -> None:
         """Find out what the record says, and record the start if the policy wants it."""
-        journal, path = self._calls.journal, self.asked.path
-        journal.check(path, self.asked.place, self.arguments)
-        known = journal.get(path)
+        path, place = self.asked
+        known = self._calls.journal.checked(path, place, self.arguments)
         if known is not None and known.state in ("done", "answered", "skipped"):
             self._recorded(self._calls.desk.codec.decode(known.body.value))
         elif known is not None and known.state == "unknown":

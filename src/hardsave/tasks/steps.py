@@ -127,8 +127,8 @@ class Journal:
         called = ("done", "failed", "unknown")
         return [path for path, known in self._steps.items() if known.state in called]
 
-    def check(self, path: str, place: int, arguments: bytes) -> None:
-        """Raise `StepsChanged` if this is not what was recorded."""
+    def checked(self, path: str, place: int, arguments: bytes) -> Recorded | None:
+        """What is recorded of a step, if anything; `StepsChanged` if that is another one."""
         known = self._steps.get(path)
         # One that has overlapped others is free, also if the start of the first of them was
         # recorded while it was alone, and its end never was.
@@ -147,6 +147,7 @@ class Journal:
                 "Restore them, give the step a key=, or start the task over: "
                 "tasks.roll_back(), then tasks.retry()"
             )
+        return known
 
 
 _STATES: dict[str, StepState] = {

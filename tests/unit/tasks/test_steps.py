@@ -71,33 +71,33 @@ def test_the_last_entry_of_a_step_decides() -> None:
 
 def test_another_step_in_a_recorded_place_is_a_changed_program() -> None:
     journal = Journal([entry("a#1", 1), entry("b#1", 2), entry("b#1/inner#1", 1)])
-    journal.check("a#1", 1, b"argument")
-    journal.check("c#1", 3, b"argument")
-    journal.check("a#1/other#1", 1, b"argument")
+    journal.checked("a#1", 1, b"argument")
+    journal.checked("c#1", 3, b"argument")
+    journal.checked("a#1/other#1", 1, b"argument")
     with pytest.raises(StepsChanged, match=r"'c#1' is asked for where 'b#1' was recorded"):
-        journal.check("c#1", 2, b"argument")
+        journal.checked("c#1", 2, b"argument")
     with pytest.raises(StepsChanged):
-        journal.check("b#1/changed#1", 1, b"argument")
+        journal.checked("b#1/changed#1", 1, b"argument")
 
 
 def test_other_arguments_are_a_changed_program() -> None:
     journal = Journal([entry("a#1", 1), entry("k[x]")])
     for path, place in (("a#1", 1), ("k[x]", NO_PLACE)):
         with pytest.raises(StepsChanged, match="other arguments"):
-            journal.check(path, place, b"another.")
+            journal.checked(path, place, b"another.")
 
 
 def test_a_step_that_others_joined_has_no_place() -> None:
     journal = Journal([entry("a#1", 1, "step_started"), entry("a#1", NO_PLACE)])
-    journal.check("b#1", 1, b"argument")
+    journal.checked("b#1", 1, b"argument")
 
 
 def test_a_step_that_has_overlapped_one_of_unknown_end_is_free() -> None:
     """The start of the first was recorded while it was alone."""
     journal = Journal([entry("a#1", 1, "step_started"), entry("b#1", NO_PLACE)])
-    journal.check("b#1", 1, b"argument")
+    journal.checked("b#1", 1, b"argument")
     with pytest.raises(StepsChanged):
-        journal.check("c#1", 1, b"argument")
+        journal.checked("c#1", 1, b"argument")
 
 
 # What is asked for

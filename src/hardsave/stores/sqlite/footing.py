@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.sqlite.connection import check_wal, is_failing, wal_bytes
+from hardsave.stores.sqlite.connection import check_wal, is_failing
 from hardsave.stores.sqlite.wal import is_cut, use_of
 
 
@@ -37,12 +37,13 @@ class Footing:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._wal_path, self._index_path = path + "-wal", path + "-shm"
         found = status_of(path)
         self._file = _identity(found)
         self._bytes = 0 if found is None else found.st_size  # when this process last looked
         self._written: int | None = None  # when it was, by the file system, as far as we know why
         self._moved: Moved | None = None  # how far its WAL had been moved by then
-        self._index = _identity(status_of(path + "-shm"))
+        self._index = _identity(status_of(self._index_path))
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
         self.wal_bytes = 0  # how long it was at least, when this process last looked
 
@@ -51,22 +52,26 @@ class Footing:
         return _identity(status_of(self._path)) == self._file
 
     def check(self) -> None:
-        """To be called inside the transaction that is to be committed."""
+        """To be called inside the transaction that is to be committed.
+
+        Every commit does this. So it is written out, and calls few functions.
+        """
         file = status_of(self._path)
-        if file is None or _identity(file) != self._file:
+        if file is None or (file.st_dev, file.st_ino) != self._file:
             raise Unavailable(
                 f"{self._path} was removed or replaced while it was open; nothing was saved. "
                 "Put it back, or open the store again"
             )
-        found = status_of(self._path + "-wal")
-        wal = _identity(found)
+        found = status_of(self._wal_path)
+        wal = None if found is None else (found.st_dev, found.st_ino)
         if found is None or wal != (self._wal or wal):
             raise WalGone(
                 f"{self._path}-wal was removed or replaced while it was open; nothing was saved. "
                 "What was saved before has been moved into the store: close it everywhere, and "
                 "open it again"
             )
-        index = _identity(status_of(self._path + "-shm"))
+        memory = status_of(self._index_path)
+        index = None if memory is None else (memory.st_dev, memory.st_ino)
         if index is None or index != (self._index or index):
             raise IndexGone(
                 f"{self._path}-shm was removed or replaced while it was open; nothing was saved. "
@@ -84,13 +89,15 @@ class Footing:
         """As long as they are now, but not shorter than they were before: who has cut them in this
         very moment is found out at the next look. So is who has written to the file, unless the
         commit itself has, or another one that has moved the WAL."""
-        file = status_of(self._path)
+        file, wal = status_of(self._path), status_of(self._wal_path)
         if file is not None:
-            self._bytes = max(self._bytes, file.st_size)
+            if file.st_size > self._bytes:
+                self._bytes = file.st_size
             if file.st_mtime_ns != self._written:
                 with contextlib.suppress(apsw.Error):  # the commit stands, whatever this says
                     self._has_moved(connection)
-        self.wal_bytes = max(self.wal_bytes, wal_bytes(self._path))
+        if wal is not None and wal.st_size > self.wal_bytes:
+            self.wal_bytes = wal.st_size
 
     def changed(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
         """Accept what is as it should be; a file that was cut or written over is `Corrupt`.
@@ -98,7 +105,8 @@ class Footing:
         To be called outside of a transaction, under the writer's lock.
         """
         check_wal(connection, self._path)
-        size = _bytes(self._path)
+        found = status_of(self._path)
+        size = 0 if found is None else found.st_size
         if size < self._bytes and is_cut(connection, self._path):
             raise Corrupt(_DAMAGED.format(self._path, "cut"))
         if not self._has_moved(connection) and not _is_sound(reopen()):
@@ -160,11 +168,6 @@ def _is_sound(connection: apsw.Connection) -> bool:
 
 def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
     return None if found is None else (found.st_dev, found.st_ino)
-
-
-def _bytes(path: str) -> int:
-    found = status_of(path)
-    return 0 if found is None else found.st_size
 
 
 def _written(path: str) -> int | None:

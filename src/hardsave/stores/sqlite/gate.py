@@ -6,6 +6,7 @@ for a fork, waits until nobody is inside, and lets nobody in meanwhile.
 
 import threading
 from collections.abc import Callable
+from threading import get_ident
 
 from hardsave.errors import Misuse
 from hardsave.stores.sqlite.connection import BUSY_SECONDS
@@ -36,15 +37,15 @@ class Gate:
         with self._lock:
             if self._is_pausing:
                 self._condition.wait_for(lambda: not self._is_pausing)
-            self.check()
-            if self.is_shut:
+            if self.is_closed or self.is_shut:
+                self.check()
                 self._reopen()
                 self.is_shut = False
-            self._inside.add(threading.get_ident())
+            self._inside.add(get_ident())
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside.discard(threading.get_ident())
+            self._inside.discard(get_ident())
             if self._is_pausing:
                 self._condition.notify_all()
 
@@ -57,7 +58,7 @@ class Gate:
         if not self.is_open:
             return
         self._is_pausing = True
-        own = {threading.get_ident()}  # left behind by a Ctrl-C: this thread is here
+        own = {get_ident()}  # left behind by a Ctrl-C: this thread is here
         self._condition.wait_for(lambda: self._inside <= own, BUSY_SECONDS)
         self._is_pausing = False
         self._condition.notify_all()

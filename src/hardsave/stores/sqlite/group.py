@@ -9,6 +9,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Generic, TypeVar
 
 from hardsave.errors import Misuse
@@ -69,7 +70,7 @@ class Group(Generic[Item, Result]):
         cannot go on before it has returned: one that submits there would wait for itself, or
         for a leader who waits for a mutex that its own thread holds.
         """
-        thread = threading.get_ident()
+        thread = get_ident()
         if thread in self._inside:
             raise Misuse(NESTED)
         try:
@@ -109,7 +110,8 @@ class Group(Generic[Item, Result]):
         return ticket.result
 
     def _lead(self) -> None:
-        self._linger()
+        if self._company > 2:  # two are no crowd: one of them is often the merger
+            self._linger()
         with self._mutex:
             self._round, self._waiting = self._waiting, []
         tickets = self._round.copy()
@@ -118,8 +120,6 @@ class Group(Generic[Item, Result]):
 
     def _linger(self) -> None:
         """Others came along last time: give them a moment, or each would pay its own fsync."""
-        if self._company < 3:  # two are no crowd: one of them is often the merger
-            return
         deadline = time.monotonic() + LINGER_SECONDS
         while len(self._waiting) < self._company and time.monotonic() < deadline:
             time.sleep(0.00005)
@@ -128,7 +128,8 @@ class Group(Generic[Item, Result]):
         """Wake the round, and let whoever waits longest lead the next. May be repeated."""
         if self._leader is ticket:
             while self._round:
-                self._round[-1].wake()
+                if self._round[-1] is not ticket:
+                    self._round[-1].wake()
                 self._round.pop()
         with self._mutex:
             if ticket in self._waiting:

@@ -13,6 +13,7 @@ from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import (
     BURIED,
+    NO_WORK,
     OVERTAKEN,
     Fence,
     Latest,
@@ -164,7 +165,7 @@ def is_step(batch: Batch) -> bool:
     fences = work.fences
     if len(fences) != 1 or fences[0].task != event.task or batch.requires:
         return False
-    return work == Work(fences=fences)
+    return work[1:] == NO_WORK[1:]
 
 
 def add_step(connection: apsw.Connection, user: int, batch: Batch, number: int) -> int:

@@ -17,6 +17,7 @@ from functools import partial
 from hardsave.errors import Unavailable
 
 _POLL_SECONDS = 0.01
+_AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 class FileLock:
@@ -33,7 +34,9 @@ class FileLock:
 
     def acquire(self, timeout_seconds: float) -> None:
         """Take the lock, or raise `Unavailable` when the time is up."""
-        file = self._open()
+        file = self._file
+        if file is None:
+            file = self._open()
         try:
             if not _take(file):
                 self._wait(file, timeout_seconds)
@@ -54,9 +57,8 @@ class FileLock:
             self._file = None
 
     def _open(self) -> int:
-        if self._file is None:
-            self._file = _opened(self.path)
-        return self._file
+        self._file = file = _opened(self.path)
+        return file
 
     def _wait(self, file: int, timeout_seconds: float) -> None:
         # The thread has a description of its own: if nobody waits for it any more, it takes
@@ -98,7 +100,7 @@ def _opened(path: str) -> int:
 
 def _take(file: int) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, _AT_ONCE)
     except BlockingIOError:
         return False
     return True

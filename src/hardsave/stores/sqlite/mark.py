@@ -37,6 +37,7 @@ class Mark:
         self.path = path
         self._file: int | None = None  # first: whatever fails, this is closed
         self._boot = boot_id()
+        self._hasher = blake3()
 
     def read(self) -> MarkRecord | None:
         """What the mark says; None if there is none, or it is itself damaged."""
@@ -57,7 +58,10 @@ class Mark:
         body = _LAYOUT.pack(b"HSMK", 1, relaxed, number, self._boot)
         if self._file is None:
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.pwrite(self._file, body + blake3(body).digest(_CHECK_BYTES), 0)
+        hasher = self._hasher  # a new one takes as long as all the rest
+        hasher.reset()
+        hasher.update(body)
+        os.pwrite(self._file, body + hasher.digest(_CHECK_BYTES), 0)
 
     def is_from_this_boot(self, record: MarkRecord) -> bool:
         return record.boot == self._boot

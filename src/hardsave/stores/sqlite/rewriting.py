@@ -9,11 +9,12 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from hardsave.errors import Unavailable
 from hardsave.stores.sqlite.lock import FileLock
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 600.0
@@ -58,12 +59,12 @@ def is_under_way(path: str) -> bool:
     return False
 
 
-def past(path: str, attempt: Callable[[], T]) -> T:
+def past(path: str, attempt: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What an attempt comes to. One that has `NotBegun` because the file was being written anew
     is repeated afterwards."""
     while True:
         try:
-            return attempt()
+            return attempt(*args, **kwargs)
         except NotBegun:
             if not waited_for(path):
                 raise

@@ -18,7 +18,6 @@ from hardsave.stores.base import (
     Move,
     ObjectsGone,
     conflict_message,
-    position,
 )
 from hardsave.stores.ledger import NO_WORK
 from hardsave.stores.sqlite import changes, ledger, packs, pins, schema
@@ -108,6 +107,7 @@ class Round:
         self._has_indexes = known.has_indexes
         self._made: list[tuple[int, int, bytes]] = []  # (user, pack, directory)
         self._numbers: list[int] = []  # given out
+        self._rearranges = False  # may have changed more than was added
 
     def run(self) -> None:
         """Do what the items ask for, and answer each: its number, or its own error.
@@ -129,25 +129,30 @@ class Round:
         To be called while nobody else can write.
         """
         known = self._known
-        are_known = [self._index.learn(*made) for made in self._made]
-        if all(are_known) and not any(map(_rearranges, self.items)):
+        is_known = True
+        for made in self._made:
+            is_known &= self._index.learn(*made)
+        if is_known and not self._rearranges:
             known.standing.version = self._connection.data_version()
-        known.users |= self._users
+        if self._users:
+            known.users |= self._users
         known.has_indexes = self._has_indexes
         if self._timelines:
             known.timelines |= self._timelines
             if len(known.timelines) > MAX_TIMELINES:
                 known.timelines.clear()
-        return max(self._numbers, default=None)
+        numbers = self._numbers
+        return max(numbers) if numbers else None
 
     def _refresh(self) -> None:
         """Know what is stored before anything of this round is: that may be taken back."""
-        if self._connection.data_version() != self._known.standing.version:
-            self._known.standing = Standing()
-        self._standing = self._known.standing
-        self._standing.version = -1
+        standing = self._known.standing
+        if self._connection.data_version() != standing.version:
+            standing = self._known.standing = Standing()
+        standing.version = -1
+        self._standing = standing
         for item in self.items:
-            if not callable(item):
+            if isinstance(item, Put) or (isinstance(item, Write) and _relies_on_packs(item.batch)):
                 self._learn_packs(item.user)
 
     def _learn_packs(self, name: str | None) -> None:
@@ -185,11 +190,14 @@ class Round:
             return self._write(item.batch, item.packs)
         if isinstance(item, Put):
             return self._put(item)
+        self._rearranges = True
         item(self._connection)
         return 0
 
     def _write(self, batch: Batch, made: list[packs.Pack]) -> int:
-        user = self._user(batch.user)
+        user = self._known.users.get(batch.user)
+        if user is None:
+            user = self._user(batch.user)
         if not self._has_indexes and not _only_saves(batch):
             schema.add_indexes(self._connection)
             self._has_indexes = True
@@ -221,6 +229,7 @@ class Round:
 
     def _operate(self, user: int, timeline: int | None, batch: Batch, number: int | None) -> int:
         """What an operation changes; the number for its event, above all of it."""
+        self._rearranges = True
         connection = self._connection
         operation = batch.changes
         changes.check(connection, user, operation)
@@ -366,9 +375,8 @@ def _only_saves(batch: Batch) -> bool:
     return isinstance(batch.event, CheckpointRecord)
 
 
-def _rearranges(item: Item) -> bool:
-    """Whether an item may have changed more than it has added."""
-    return callable(item) or (isinstance(item, Write) and item.batch.changes is not NO_CHANGES)
+def _relies_on_packs(batch: Batch) -> bool:
+    return bool(batch.objects or batch.requires)
 
 
 def _moves_on(batch: Batch) -> bool:
@@ -377,6 +385,7 @@ def _moves_on(batch: Batch) -> bool:
     A checkpoint raises the last number, which never falls again; what is only logged may
     move a head away and be followed by a move back.
     """
-    if batch.move is None or isinstance(batch.event, LogRecord):
+    move = batch.move
+    if move is None or isinstance(batch.event, LogRecord):
         return False
-    return position(batch.move.expect) != position(batch.move.become)
+    return move.expect is None or move.expect[1:3] != move.become[1:3]

@@ -139,9 +139,11 @@ class SqliteStore(Questions):
         self._lock.close()
 
     def commit(self, batch: Batch) -> int:
-        with self._writing() as writer:
+        if self._cramped is not None:
+            self._make_way(to_write=True)
+        with self._gate:  # as `_writing` does, by the shortest way
             try:
-                number = writer.commit(batch)
+                number = self._writer.commit(batch)
             except (apsw.Error, Corrupt) as error:
                 self._note_damage(error)
                 raise

@@ -62,7 +62,8 @@ class Writer:
         self._known = Known()
 
     def commit(self, batch: Batch) -> int:
-        return self._submit(Write(batch, list(packs.pack(batch.objects.items()))))
+        objects = batch.objects
+        return self._submit(Write(batch, list(packs.pack(objects.items())) if objects else []))
 
     def put(self, user: str | None, objects: Mapping[Hash, bytes], pin: Pin) -> None:
         """Store objects that nothing leads to yet, and hold them."""
@@ -126,7 +127,8 @@ class Writer:
 
     def _run(self, tickets: "Sequence[Ticket[Any, int]]") -> None:
         try:
-            done = rewriting.past(self.path, lambda: self._locked([t.item for t in tickets]))
+            items = [ticket.item for ticket in tickets]
+            done = rewriting.past(self.path, self._locked, items)
         except rewriting.NotBegun as late:
             # Nothing was begun, and all of them have waited for as long as anybody has to.
             for ticket in tickets:
@@ -160,7 +162,9 @@ class Writer:
             if self._is_doubtful:
                 self._renew_connection()
             done = self._transact_on_whole_files(items)
-            self._move_mark(done.settle())
+            number = done.settle()
+            if number is not None:
+                self._move_mark(number)
             return done
         finally:
             self._lock.release()
@@ -231,13 +235,11 @@ class Writer:
         except apsw.BusyError as error:
             raise rewriting.NotBegun(str(translated(error, self.path))) from error
 
-    def _move_mark(self, number: int | None) -> None:
+    def _move_mark(self, number: int) -> None:
         """The commit stands: a mark that cannot be written is reported, not raised.
 
         It never moves back: a batch that was recognised, or a merge, gives out no number.
         """
-        if number is None:
-            return
         try:
             self._mark.write(number, relaxed=self._relaxed)
         except TimeoutError:  # see above
