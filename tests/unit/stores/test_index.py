@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from hardsave.objects.hashing import Hash
@@ -118,3 +119,83 @@ def test_of_many_users_only_so_many_are_in_mind(
 def count_packs(store: SqliteStore) -> int:
     with store._reading() as connection:
         return int(connection.execute("SELECT count(*) FROM packs").get)
+
+
+@pytest.fixture
+def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+    """A store that has the rows of its index in mind, of packs that it never read."""
+    monkeypatch.setattr(index, "BUSY_QUESTIONS", 2)
+    before = SqliteStore(tmp_path / "busy.db")
+    put(before, "old", some_objects("old", 20))
+    before.compact()
+    before.close()
+    store = SqliteStore(tmp_path / "busy.db")
+    put(store, "new", an_object("new"))
+    put(store, "newer", an_object("newer"))
+    yield store
+    store.close()
+
+
+def asked(store: SqliteStore) -> list[str]:
+    """What the writer asks the index from now on."""
+    found: list[str] = []
+    store._writer._connection.trace_v2(
+        apsw.SQLITE_TRACE_STMT, lambda event: found.append(event["sql"])
+    )
+    return found
+
+
+def test_who_saves_again_and_again_asks_the_index_no_more(busy: SqliteStore) -> None:
+    questions = asked(busy)
+    put(busy, "last", some_objects("last", 5))
+    assert questions
+    assert not [sql for sql in questions if "FROM objects" in sql]
+
+
+def test_what_is_in_mind_is_not_stored_twice(busy: SqliteStore) -> None:
+    put(busy, "again", {**some_objects("old", 20), **an_object("new"), **an_object("newest")})
+    assert busy.stats(None).objects == 23
+    assert busy.verify() == []
+
+
+def test_what_is_in_mind_can_be_relied_on_and_nothing_else(busy: SqliteStore) -> None:
+    busy.commit(Batch(None, an_entry("relies"), requires=list(some_objects("old", 20))))
+    with pytest.raises(ObjectsGone):
+        busy.commit(Batch(None, an_entry("relies too"), requires=list(an_object("never"))))
+
+
+def test_what_others_have_stored_and_indexed_meanwhile_is_not_stored_twice(
+    busy: SqliteStore,
+) -> None:
+    other = SqliteStore(busy.path)
+    put(other, "others", some_objects("others", 20))
+    other.compact()
+    other.close()
+    put(busy, "again", {**some_objects("others", 20), **some_objects("old", 20)})
+    assert busy.stats(None).objects == 42
+    assert busy.verify() == []
+
+
+def test_what_was_collected_is_not_taken_for_stored(busy: SqliteStore) -> None:
+    busy.collect(lambda data: (), exact=True)  # no checkpoint leads to any of it
+    assert busy.stats(None).objects == 0
+    with pytest.raises(ObjectsGone):
+        busy.commit(Batch(None, an_entry("relies"), requires=list(some_objects("old", 20))))
+    put(busy, "again", some_objects("old", 20))
+    put(busy, "once more", some_objects("old", 20))
+    assert busy.stats(None).objects == 20
+
+
+def test_an_index_that_is_too_long_to_have_in_mind_is_asked(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "BUSY_QUESTIONS", 1)
+    monkeypatch.setattr(index, "MAX_ROWS", 19)
+    put(store, "old", some_objects("old", 20))
+    store.compact()
+    store._objects.index._recent.clear()
+    questions = asked(store)
+    for label in ("new", "newer"):
+        put(store, label, {**an_object(label), **some_objects("old", 20)})
+    assert [sql for sql in questions if "prefix IN" in sql]
+    assert store.stats(None).objects == 22

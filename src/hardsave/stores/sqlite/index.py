@@ -3,7 +3,8 @@
 Packs are indexed when they are merged, many at a time and sorted, off the path of commits:
 `users.indexed` says up to which pack. The few newer ones are known by their directories,
 which every process reads once and keeps. So a commit touches no index page, and what was
-saved last is found without asking the file.
+saved last is found without asking the file. Whether something new is stored already, of long ago,
+is asked by every save: who asks again and again keeps the rows in mind, too, if they are few.
 
 The index holds 63 bits of a hash; the whole hash lies in the pack's directory and decides,
 because 63 bits can be made to collide on purpose.
@@ -22,6 +23,8 @@ USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
 MAX_IN_MIND = 50_000  # hashes a user; past it, the directories are read again
 MAX_IN_ALL = 500_000  # hashes; past it, users are forgotten
 FEW_USERS, MANY_USERS = 16, 10_000  # never fewer, for they may be at work; and never more
+BUSY_QUESTIONS = 64  # by one writer, about one user: from then on the rows are in mind, too
+MAX_ROWS = 10_000  # a user; more are asked for each time
 _IN_LIST = 256
 _PREFIXES = [
     f"SELECT prefix FROM objects WHERE user = ? AND prefix IN ({','.join('?' * (1 << width))})"  # noqa: S608 # question marks
@@ -32,6 +35,7 @@ _SINCE = """
     WHERE id > ? AND id < ? ORDER BY id
 """
 _STANDING = "SELECT indexed, swept FROM users WHERE id = ?"
+_ROWS = "SELECT prefix FROM objects WHERE user = ? LIMIT ?"
 
 
 def prefix(address: Hash) -> int:
@@ -62,6 +66,8 @@ class _Recent:
         self.upto = indexed  # the newest pack whose directory is known
         self.swept = swept  # what was removed after that is still in mind
         self.count = 0  # of objects
+        self._rows: set[int] | None = None  # the prefixes of all others
+        self._questions = 0  # of writers, about others
         self._packs: dict[Hash, int] = {}
         self._whole: list[tuple[int, bytes]] = []  # packs whose directory is not taken apart
 
@@ -75,6 +81,18 @@ class _Recent:
             if packs.holds(directory, address):
                 return pack
         return self._packs.get(address)
+
+    def rows(self, connection: apsw.Connection, user: int) -> set[int] | None:
+        """The prefixes of all that is stored and not known here; None: they are to be asked for.
+
+        Only for a writer: rows that are added after its transaction began are of packs that are
+        known here, which cannot be said of what somebody reads who sees an earlier moment.
+        """
+        self._questions += 1
+        if self._questions == BUSY_QUESTIONS:
+            found: list[Any] = connection.execute(_ROWS, (user, MAX_ROWS + 1)).fetchall()
+            self._rows = {row[0] for row in found} if len(found) <= MAX_ROWS else None
+        return self._rows
 
     def all(self) -> dict[Hash, int]:
         for pack, directory in self._whole:
@@ -177,13 +195,24 @@ class Index:
                 yield row.id
 
     def unknown(
-        self, connection: apsw.Connection, user: int, hashes: Collection[Hash]
+        self,
+        connection: apsw.Connection,
+        user: int,
+        hashes: Collection[Hash],
+        *,
+        is_writing: bool = False,
     ) -> list[Hash]:
         """Those of `hashes` that neither a recent pack nor an index row speaks of."""
         with self._lock:
             recent = self._recent.get(user)
             known = {} if recent is None else recent.all()
-        left = [address for address in hashes if address not in known]
+            left = [address for address in hashes if address not in known]
+            if not left or recent is None or not is_writing:
+                rows = None
+            else:
+                rows = recent.rows(connection, user)
+        if rows is not None:
+            return [address for address in left if int.from_bytes(address[:8]) >> 1 not in rows]
         return not_indexed(connection, user, left) if left else left
 
     def is_stored(self, connection: apsw.Connection, user: int, address: Hash) -> bool:

@@ -306,7 +306,8 @@ class Round:
     ) -> list[packs.Pack]:
         """The packs that were made of objects, or others without what is stored already."""
         fresh = list(objects)
-        unknown = self._index.unknown(self._connection, user, [*requires, *fresh])
+        asked = [*requires, *fresh]
+        unknown = self._index.unknown(self._connection, user, asked, is_writing=True)
         if unknown == fresh and not self._made:
             return made  # nearly always: all of it is new, and all that it needs is there
         gone = set(unknown).intersection(requires)
