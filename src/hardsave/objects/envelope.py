@@ -40,6 +40,8 @@ class Envelope(NamedTuple):
 def seal(kind: int, refs: Sequence[Hash], payload: bytes) -> bytes:
     """The bytes of an object."""
     count = len(refs)
+    if not count:
+        return b"%c\0%b" % (kind, payload)
     if count < 0x80:
         return b"%c%c%b%b" % (kind, count, b"".join(refs), payload)
     return bytes((kind,)) + wire.varint(count) + b"".join(refs) + payload

@@ -51,7 +51,8 @@ class Out(dict[Hash, bytes]):
         data = envelope.seal(kind, refs, payload)
         address = digest(data)
         self[address] = data
-        self.refs.update(refs)
+        if refs:
+            self.refs.update(refs)
         return address
 
     def add(self, other: "Out") -> None:
@@ -184,7 +185,9 @@ class Levels:
         """Write the open edges; the address of the whole. `head` opens the root's payload."""
         following: Hash | None = None
         for level in self._levels[:0:-1]:
-            following = self._edge(level, following, out)
+            if level.edge is None or level.edge[0] != following:
+                level.edge = following, self._edge(level, following, out)
+            following = level.edge[1]
         level = self._levels[0]
         if level.edge is None or level.edge[0] != following:
             items = level.tail
@@ -262,11 +265,9 @@ class Levels:
         return Entry(b"", out.put(envelope.NODE, refs, payload), sum(counts))
 
     def _edge(self, level: _Level, following: Hash | None, out: Out) -> Hash:
-        if level.edge is None or level.edge[0] != following:
-            tail = level.tail
-            counts = wire.array([wire.integer(entry.covers) for entry in tail])
-            refs = [entry.ref for entry in tail if entry.ref is not None]
-            refs += [following] if following else []
-            flag = b"\xc3" if following else b"\xc2"
-            level.edge = following, out.put(envelope.EDGE, refs, b"\x92" + flag + counts)
-        return level.edge[1]
+        tail = level.tail
+        counts = wire.array([wire.integer(entry.covers) for entry in tail])
+        refs = [entry.ref for entry in tail if entry.ref is not None]
+        refs += [following] if following else []
+        flag = b"\xc3" if following else b"\xc2"
+        return out.put(envelope.EDGE, refs, b"\x92" + flag + counts)

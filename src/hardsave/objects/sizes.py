@@ -1,6 +1,5 @@
 """A text or bytes value above the cap is refused before a single byte is encoded."""
 
-import contextlib
 import enum
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +22,11 @@ def check(
 ) -> None:
     """`Unstorable` with the path to a value of more than `limit` bytes; `columns` takes containers
     apart, to name it."""
-    with contextlib.suppress(RuntimeError):  # another thread is changing it: look at copies
+    try:
         if _is_small((value,), limit // 4, _PLAIN_DEPTH):
             return
+    except RuntimeError:
+        pass  # another thread is changing it: look at copies
     stack: _Stack = [([value], [0], iter([value]))]
     while stack:
         _, place, items = stack[-1]
@@ -86,10 +87,11 @@ def _is_small(items: Iterable[Any], most: int, depth: int) -> bool:
         if kind is str or kind is bytes:
             if len(item) > most:
                 return False
-        elif kind is dict or kind is list:
+        elif kind is list:
             if not depth or not _is_small(item, most, depth - 1):
                 return False
-            if kind is dict and not _is_small(item.values(), most, depth - 1):
+        elif kind is dict:
+            if not depth or not _is_small((*item, *item.values()), most, depth - 1):
                 return False
         elif kind is int:
             if item.bit_length() > 64:

@@ -11,7 +11,7 @@ until the head was looked at.
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
@@ -23,7 +23,7 @@ from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds,
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.saving import ANY_HEAD, Expected, Saving
+from hardsave.vault.saving import ANY_HEAD, RUNNING, Expected, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -83,7 +83,7 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = "running",
+        status: str = RUNNING,
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
@@ -95,9 +95,7 @@ class Timeline:
         With a `workspace` its files are captured and committed together with the state.
         """
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._reported(), self._lock, self._files(workspace) as files:
-            record = self._saving.save(state, about, expect, files)
-        return self._told(record)
+        return self._made(lambda files: self._saving.save(state, about, expect, files), workspace)
 
     def append(
         self,
@@ -105,7 +103,7 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = "running",
+        status: str = RUNNING,
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
@@ -115,12 +113,10 @@ class Timeline:
 
         Costs what is in `delta`, however large the state has become.
         """
-        if not isinstance(delta, Mapping):
+        if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._reported(), self._lock, self._files(workspace) as files:
-            record = self._saving.append(delta, about, expect, files)
-        return self._told(record)
+        return self._made(lambda files: self._saving.append(delta, about, expect, files), workspace)
 
     def snapshot(
         self,
@@ -128,40 +124,42 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = "running",
+        status: str = RUNNING,
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
         """Save the files of a workspace beside the state that the head has by then."""
         about = self._saving.about(name, kind, status, description, metadata)
-        with self._reported(), self._lock, self._files(workspace) as files:
-            assert files is not None
-            record = self._saving.carry(about, ANY_HEAD, files)
-        return self._told(record)
 
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        """Tell about a save that fails; whoever asked for it gets the error all the same."""
+        def carried(files: "Taking | None") -> CheckpointRecord:
+            assert files is not None
+            return self._saving.carry(about, ANY_HEAD, files)
+
+        return self._made(carried, workspace)
+
+    def _made(
+        self, save: "Callable[[Taking | None], CheckpointRecord]", workspace: Directory | None
+    ) -> Checkpoint:
+        """What `save` makes. Tells whoever wants to know, also about one that fails; who asked for
+        that gets the error all the same."""
         try:
-            yield
+            with self._lock:
+                if workspace is None:
+                    record = save(None)
+                else:
+                    with self._files(workspace) as files:
+                        record = save(files)
         except Exception as error:
             self._context.events.tell("save_failed", SaveFailed(self._name, error))
             raise
-
-    @contextmanager
-    def _files(self, workspace: Directory | None) -> "Iterator[Taking | None]":
-        if workspace is None:
-            yield None
-            return
-        from hardsave.vault.settling import settled  # with all that files need
-
-        with settled(self._context, self._context.places.at(workspace)) as files:
-            yield files
-
-    def _told(self, record: CheckpointRecord) -> Checkpoint:
         checkpoint = self._context.checkpoint(record)
         self._context.events.tell("checkpoint_saved", checkpoint)
         return checkpoint
+
+    def _files(self, workspace: Directory) -> "AbstractContextManager[Taking]":
+        from hardsave.vault.settling import settled  # with all that files need
+
+        return settled(self._context, self._context.places.at(workspace))
 
     @overload
     def load(self, ref: Ref = "@") -> Any: ...

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hardsave.vault.capturing import Taken, Taking
 
 MAX_METADATA_BYTES = 64 * 1024
+RUNNING: Final = "running"  # the status of whatever nobody says more of
 
 
 class AnyHead(Enum):
@@ -89,8 +90,8 @@ class Saving:
         expect: Expected,
         files: "Taking | None" = None,
     ) -> CheckpointRecord:
-        if expect is None:
-            self._refuse_to_repeat()
+        if expect is None and self._attempted is not None:
+            self._refuse_to_repeat(self._attempted)
         return self._write(
             lambda base: self._grown(base, lambda growth: growth.append(dict(delta))),
             about,
@@ -101,8 +102,8 @@ class Saving:
     def _in_parts(
         self, parts: Parts, about: About, expect: Expected, files: "Taking | None"
     ) -> CheckpointRecord:
-        if expect is None and parts.goes_on:
-            self._refuse_to_repeat()
+        if expect is None and parts.goes_on and self._attempted is not None:
+            self._refuse_to_repeat(self._attempted)
         pin = Pin(self._context, "save")
 
         def build(base: TimelineRecord | None) -> Built:
@@ -136,10 +137,11 @@ class Saving:
         expect: Expected,
         files: "Taking | None",
     ) -> CheckpointRecord:
-        self._meet(expect)
+        if expect is not None or self._attempted is not None:
+            self._meet(expect)
         gone = 0
         while True:
-            if done := self._done():
+            if self._once is not None and (done := self._done(self._once)):
                 return done
             was_grown = isinstance(self._memory, Growth)
             try:
@@ -147,7 +149,7 @@ class Saving:
                 record = self._commit(build, about, taken, asks=gone == 0)
                 if files is not None:
                     files.done()
-                return self._done() or record
+                return record if self._once is None else self._done(self._once) or record
             except LeaseLost:
                 work = current.work(self._context.store, self._context.user)
                 if work is not None:
@@ -166,15 +168,13 @@ class Saving:
                     raise Conflict(self._way_out(conflict)) from error
                 self.look()
 
-    def _done(self) -> CheckpointRecord | None:
+    def _done(self, once: Id) -> CheckpointRecord | None:
         """What this save was to make, if it is there: made by somebody else, or just now.
 
         Looked up after the head was. Whoever makes it later moves the head, and our commit
         is recognised by its id; it is not ours then.
         """
-        if self._once is None:
-            return None
-        return self._context.store.checkpoint(self._context.user, self._once)
+        return self._context.store.checkpoint(self._context.user, once)
 
     def _commit(
         self,
@@ -273,8 +273,9 @@ class Saving:
             name, status, description = redacted(name), redacted(status), redacted(description)
         if name is not None:
             names.check_checkpoint(name)
-        kind = names.check_kind(kind or ("automatic" if name is None else "manual"))
-        names.check_status(status)
+        kind = names.check_kind(kind) if kind else ("automatic" if name is None else "manual")
+        if status is not RUNNING:
+            names.check_status(status)
         if description != "":
             names.check_description(description)
         encoded = _EMPTY_MAP
@@ -317,14 +318,13 @@ class Saving:
             self._see(standing)
         self._attempted = None
 
-    def _refuse_to_repeat(self) -> None:
+    def _refuse_to_repeat(self, attempted: TimelineRecord) -> None:
         """To append once more what was appended already would double it: look first.
 
         And look once: whoever leads its round may write it at any moment. After this look that
         is a `Conflict`; a second look would take it for the head to append to.
         """
-        attempted = self._attempted
-        if attempted is None or position(self._standing()) != position(attempted):
+        if position(self._standing()) != position(attempted):
             self._attempted = None
             return
         raise Conflict(
