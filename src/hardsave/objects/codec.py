@@ -117,8 +117,11 @@ class Codec:
     def look(self, value: object) -> bytes:
         """The sketch of a value, to compare with one and not to be stored: what may not be stored
         is not looked for."""
-        data = self._quick(value)
-        return slow.encode(value, self._parts, "state") if data is None else data
+        try:
+            return ormsgpack.packb(value, None, _OPTIONS)
+        except TypeError:
+            data = self._quick(value)
+            return slow.encode(value, self._parts, "state") if data is None else data
 
     def decode(self, data: bytes, refs: Sequence[Any] = ()) -> Any:
         """The value of canonical bytes. `refs` are what its REF marks stand for, in order."""
@@ -249,6 +252,8 @@ def _are_plain(values: Any) -> bool:
         values = values.values()
     elif type(values) is not list:
         return False
+    if _LEAVES.issuperset(map(type, values)):
+        return True
     for value in values:  # noqa: SIM110 # a generator takes twice the time
         if type(value) not in _LEAVES and not _are_plain(value):
             return False
