@@ -15,6 +15,8 @@ from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite.connection import check_wal, is_failing
 from hardsave.stores.sqlite.wal import is_cut, use_of
 
+ALARMS = 3  # without a reason, and times are not looked at any more
+
 
 class WalGone(Unavailable):
     """The WAL is not where it belongs."""
@@ -43,6 +45,7 @@ class Footing:
         self._bytes = 0 if found is None else found.st_size  # when this process last looked
         self._written: int | None = None  # when it was, by the file system, as far as we know why
         self._moved: Moved | None = None  # how far its WAL had been moved by then
+        self._false_alarms = 0
         self._index = _identity(status_of(self._index_path))
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
         self.wal_bytes = 0  # how long it was at least, when this process last looked
@@ -109,9 +112,11 @@ class Footing:
         size = 0 if found is None else found.st_size
         if size < self._bytes and is_cut(connection, self._path):
             raise Corrupt(_DAMAGED.format(self._path, "cut"))
-        if not self._has_moved(connection) and not _is_sound(reopen()):
-            raise Corrupt(_DAMAGED.format(self._path, "written to by another program"))
-        self._written = _written(self._path)
+        if not self._has_moved(connection):
+            if not _is_sound(reopen()):
+                raise Corrupt(_DAMAGED.format(self._path, "written to by another program"))
+            self._false_alarms += 1
+        self._note_time()
         self._bytes, self.wal_bytes = size, 0
 
     def reopened(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
@@ -121,13 +126,19 @@ class Footing:
 
     def _has_moved(self, connection: apsw.Connection) -> bool:
         """Whether the WAL was moved since the last look, which writes to the file."""
-        before, now = self._moved, _moved(connection, self._path)
-        written = _written(self._path)
-        self._moved = now
-        if before is not None and not now.is_further_than(before):
+        before, self._moved = self._moved, _moved(connection, self._path)
+        if before is not None and not self._moved.is_further_than(before):
             return False
-        self._written = written
+        self._note_time()
         return True
+
+    def _note_time(self) -> None:
+        """Where a file system tells times late, a look at them would often be one at every page."""
+        if self._false_alarms < ALARMS:
+            found = status_of(self._path)
+            self._written = None if found is None else found.st_mtime_ns
+        else:
+            self._written = None
 
 
 class Moved(NamedTuple):
@@ -168,11 +179,6 @@ def _is_sound(connection: apsw.Connection) -> bool:
 
 def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
     return None if found is None else (found.st_dev, found.st_ino)
-
-
-def _written(path: str) -> int | None:
-    found = status_of(path)
-    return None if found is None else found.st_mtime_ns
 
 
 def status_of(path: str) -> os.stat_result | None:
