@@ -5,7 +5,6 @@ from typing import Any
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.codec import Codec
-from hardsave.objects.types import Types
 from hardsave.workspace import gitplan
 from hardsave.workspace.git import GitPosition, position
 from hardsave.workspace.gitprogress import GitFile, NotCaptured
@@ -17,13 +16,6 @@ from tests.unit.workspace.repository import Repository
 ID = "chk_struck"
 
 
-def codec() -> Codec:
-    types = Types()
-    for cls in (GitPosition, GitFile, NotCaptured):
-        types.register(cls)
-    return Codec(types)
-
-
 def prepare(folder: str, scenario: str) -> None:
     """A repository in its present, and both positions beside it."""
     repository = _SCENARIOS[scenario](Path(folder, "work"))
@@ -33,7 +25,7 @@ def prepare(folder: str, scenario: str) -> None:
     before = present(repository.root, target)
     assert before is not None
     for name, each in (("target", target), ("before", before)):
-        Path(folder, name).write_bytes(codec().encode(each))
+        Path(folder, name).write_bytes(Codec().encode(_plain(each)))
 
 
 def _rebasing(root: Path) -> Repository:
@@ -74,11 +66,28 @@ _SCENARIOS = {"rebase": _rebasing, "no commits": _unborn}
 _AWAY = {"rebase": _merging_elsewhere, "no commits": _born}
 
 
+def _plain(each: GitPosition) -> dict[str, Any]:
+    shared = each.shared_index
+    lists: dict[str, Any] = {
+        "shared_index": None if shared is None else list(shared),
+        "files": [list(file) for file in each.files],
+        "not_captured": [list(left) for left in each.not_captured],
+    }
+    return {**each._asdict(), **lists}
+
+
+def _position(plain: dict[str, Any]) -> GitPosition:
+    shared = plain["shared_index"]
+    return GitPosition(**plain)._replace(
+        shared_index=None if shared is None else GitFile(*shared),
+        files=tuple(GitFile(*file) for file in plain["files"]),
+        not_captured=tuple(NotCaptured(*left) for left in plain["not_captured"]),
+    )
+
+
 def positions(folder: Path) -> tuple[GitPosition, GitPosition]:
-    before, target = (codec().decode((folder / name).read_bytes()) for name in ("before", "target"))
-    assert isinstance(before, GitPosition)
-    assert isinstance(target, GitPosition)
-    return before, target
+    before, target = (Codec().decode((folder / name).read_bytes()) for name in ("before", "target"))
+    return _position(before), _position(target)
 
 
 def run(folder: str, at: int | None = None, how: str = "before") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds,
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.saving import ANY_HEAD, RUNNING, Expected, Saving
+from hardsave.vault.saving import ANY_HEAD, Expected, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -83,7 +83,7 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = RUNNING,
+        status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
@@ -103,7 +103,7 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = RUNNING,
+        status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
@@ -124,7 +124,7 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = RUNNING,
+        status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
