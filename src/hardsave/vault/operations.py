@@ -184,6 +184,13 @@ def next_redo(newest_first: Iterable[Entry], timeline: str | None) -> Entry | No
     return None
 
 
+def is_all_within(met: Iterable[Entry], entry: Entry) -> bool:
+    """Whether what was met on the way to an entry turned around nothing that lies before it: an
+    undo on one timeline may have, while the entry is about another."""
+    later = (each for each in met if each.number > entry.number and each.effects.turned)
+    return all(each.effects.turned >= entry.number for each in later)
+
+
 # Turning around
 
 

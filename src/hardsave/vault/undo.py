@@ -76,6 +76,7 @@ def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
     """What touched a timeline, newest first, less what undos and redos among it have settled: a
     chain of undos costs what one does."""
     before: int | None = None
+    turned: set[int] = set()  # entries that later ones have turned around: these settle nothing
     size = _FIRST_PAGE
     while rows := context.store.log_before(context.user, before, size, timeline):
         for row in rows:
@@ -85,7 +86,9 @@ def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
             entry = operations.decode(row)
             if entry is not None and entry.touches(timeline):
                 yield entry
-                before = entry.settles_from(timeline)
+                if entry.number not in turned:
+                    before = entry.settles_from(timeline)
+                turned.add(entry.effects.turned)
         size = min(size * 5, _PAGE)
 
 
@@ -93,18 +96,26 @@ def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> 
     id = context.new_id()
     for _ in range(_ATTEMPTS):
         latest = _latest(context)
-        entry = choose(unsettled(context, timeline), timeline)
+        met: list[Entry] = []
+        entry = choose(_noted(unsettled(context, timeline), met), timeline)
         if entry is None:
             where = "" if timeline is None else f" on timeline {timeline!r}"
             raise NotFound(f"there is nothing to {kind}{where}; see operations()")
         _check_it_stands(context, entry, choose, timeline)
         try:
-            return _take(context, entry, _Step(kind, id, latest, timeline is None))
+            on_any = timeline is None and operations.is_all_within(met, entry)
+            return _take(context, entry, _Step(kind, id, latest, on_any))
         except _Moved:
             continue
         except CheckpointGone as error:
             raise NotFound(f"this {entry.kind} cannot be taken back any more: {error}") from error
     raise Conflict(f"other operations came first {_ATTEMPTS} times; try {kind} again")
+
+
+def _noted(entries: Iterator[Entry], met: list[Entry]) -> Iterator[Entry]:
+    for entry in entries:
+        met.append(entry)
+        yield entry
 
 
 class _Step(NamedTuple):
@@ -113,7 +124,7 @@ class _Step(NamedTuple):
     kind: str
     id: Id
     latest: int  # the number of the last entry when it was decided
-    on_any: bool  # it was not asked about one timeline
+    on_any: bool  # what came after that which it turns around is settled, on whatever timeline
 
 
 class _Moved(Conflict):

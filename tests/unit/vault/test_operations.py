@@ -248,6 +248,8 @@ _DOINGS = st.tuples(
 
 @given(st.lists(_DOINGS, max_size=40))
 @example([("rewind", "a"), ("rewind", "b"), ("undo", "a"), ("undo", None), ("redo", "a")])
+@example([("rewind", "a"), ("rewind", "a"), ("undo", "a"), ("undo", None), ("redo", "a")])
+@example([*[("rewind", "a")] * 4, ("rewind", "b"), ("undo", "a"), ("undo", None)])
 def test_what_is_undone_next_is_what_the_whole_log_would_say(doings: list[Any]) -> None:
     with Vault(MemoryStore(), clock=Clock()) as vault:
         for name in _TIMELINES:
