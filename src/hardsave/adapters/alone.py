@@ -1,16 +1,18 @@
 """A hook that finds no resident does its work by itself, in a child; and may leave one behind.
 
 The hook waits for the child no longer than its budget, and is let go as soon as its checkpoint is
-there: to close the store takes as long as to open it. Then the child belongs to nobody.
+there, if somebody buries the child then (`adapters.orphans`): to close the store takes as long as
+to open it. From there on, the child belongs to nobody.
 """
 
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from hardsave.adapters import hook
+from hardsave.adapters import hook, orphans
 from hardsave.adapters.hook import Outcome
 from hardsave.errors import Unavailable
 from hardsave.logs import log
@@ -47,7 +49,8 @@ def work(
             # The shell that runs the hook ends with it, and nobody could be found behind it.
             began = parentage.Origin(*origin)
             caller = parentage.agent_of(os.getpid(), agent.program, began)
-        let_go(b"")
+        if orphans.may_be_one(os.environ):
+            let_go(b"")
 
     def afterwards(done: Outcome) -> None:
         if not done.is_saved:
@@ -56,9 +59,10 @@ def work(
             _keep_up(done.project)
         elif done.is_saved:
             signal.alarm(0)
-            from hardsave.adapters import leaving  # nobody waits for this any more
+            from hardsave.adapters import leaving  # for which hardly anybody waits any more
 
-            leaving.leave(done.event.session, called.directory, done.project, caller)
+            stays = partial(let_go, b"")
+            leaving.leave(done.event.session, called.directory, done.project, caller, stays)
 
     hook.work(data, os.environ, agent, called, at_once=at_once, afterwards=afterwards)
 

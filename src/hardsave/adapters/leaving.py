@@ -6,7 +6,7 @@ nobody's child: so it simply stays. If anything speaks against it, it ends as ev
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,10 +31,12 @@ def leave(
     directory: Path,
     project: Path,
     agent: Process | None,
+    let_go: Callable[[], None],
 ) -> None:
     """Stay as the resident of a workspace, if nobody is and nothing speaks against it.
 
-    A hook of a session was called in `directory` by an agent; its work is done, and nobody waits.
+    A hook of a session was called in `directory` by an agent, and its work is done. Nobody waits
+    any more once `let_go` was called; before that, there is next to nothing to wait for.
     """
     post = post_for(os.environ, directory, project)
     if post is None or agent is None or nobody_buries():
@@ -47,7 +49,8 @@ def leave(
             return
         try:
             socket = listen(post.socket)
-            from hardsave.adapters import standby  # which takes a while
+            let_go()
+            from hardsave.adapters import standby  # which takes a while, and nobody waits any more
 
             standby.reside(post, seat, socket, agent, session)
         finally:

@@ -16,9 +16,21 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.adapters import alone, child, entry, events, hook, install, reserve, spool, warning
+from hardsave.adapters import (
+    alone,
+    child,
+    entry,
+    events,
+    hook,
+    install,
+    orphans,
+    reserve,
+    spool,
+    warning,
+)
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
 from hardsave.runtime import handover
+from hardsave.stores import processes
 from tests.unit.adapters.conftest import said
 
 SESSION = "claude-s-1"
@@ -367,6 +379,43 @@ def test_a_hook_is_let_go_as_soon_as_its_checkpoint_is_there(
     alone.work(told(transcript), [], handover.new_id(), time.time_ns(), (0, 0), let_go)
     signal.alarm(0)
     assert happened == ["let go, with b''", "closed"]
+
+
+def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
+    project: Path, transcript: Path
+) -> None:
+    happened: list[str] = []
+
+    def work() -> None:
+        happened.clear()
+        origin = (os.getppid(), os.getsid(0))
+        alone.work(
+            told(transcript), [], handover.new_id(), time.time_ns(), origin, let_go=note_down
+        )
+        signal.alarm(0)
+
+    def note_down(said: bytes) -> None:
+        happened.append("let go")
+
+    def last() -> Path:
+        (found,) = (project.parent / "data" / "hardsave").glob("last-orphan")
+        return found
+
+    work()
+    assert happened == ["let go"]
+    assert last().read_text().split()[0] == str(os.getpid())
+    dead = subprocess.Popen(["true"], stdin=subprocess.DEVNULL)
+    began = processes.started(dead.pid)
+    os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+    for before in (orphans.MOST - 2, orphans.MOST - 1):
+        last().write_text(f"{dead.pid} {began} {before}")
+        work()
+        assert happened == (["let go"] if before + 1 < orphans.MOST else [])
+    assert last().read_text() == f"{dead.pid} {began} {before}"
+    dead.wait()
+    work()
+    assert happened == ["let go"]
+    assert last().read_text().split()[2] == "0"
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense"])
