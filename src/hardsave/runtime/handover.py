@@ -1,8 +1,8 @@
 """How a hook hands its work to the resident: the client's half, and what both say.
 
 A hook's process lives for some milliseconds, most of which Python takes to start. So this imports
-nothing that Python has not loaded already, `_socket` apart: `socket`, `json` and `typing` take
-longer than the save.
+nothing that Python has not loaded already, but `_socket` if there is somebody to talk to: `socket`,
+`json` and `typing` take longer than the save.
 
 Contract. The resident owns the socket: it makes it, beside its store, in a directory that is the
 user's alone (0700; the socket is 0600), and removes it when it ends. There is one for each
@@ -24,7 +24,6 @@ by its id: one checkpoint, never two. What was taken is done even if the hook is
 has waited for its whole budget returns: then there is a note that says who is at it.
 """
 
-import _socket
 import os
 import time
 
@@ -45,6 +44,7 @@ _WHERE = ("HARDSAVE_STORE", "CLAUDE_PROJECT_DIR")  # what tells a hook where to 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all of this
+    import _socket
     from collections.abc import Mapping
 
 
@@ -143,6 +143,8 @@ def caller(talk: "_socket.socket") -> int:
 
 
 def _peer(talk: "_socket.socket") -> "list[int] | None":
+    import _socket
+
     option = getattr(_socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -150,6 +152,9 @@ def _peer(talk: "_socket.socket") -> "list[int] | None":
 
 
 def _connected(path: str) -> "_socket.socket":
+    os.stat(path)  # before anything is loaded: there may be nobody
+    import _socket
+
     talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         talk.settimeout(TAKING_SECONDS)

@@ -8,7 +8,7 @@ handler that saves in the middle would go on with what is only half noted.
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Union
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
 from hardsave.objects import envelope
@@ -16,7 +16,6 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
-from hardsave.objects.shadow import Shadow
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
@@ -29,6 +28,7 @@ from hardsave.vault.parts import Parts
 from hardsave.vault.pin import Pin
 
 if TYPE_CHECKING:
+    from hardsave.objects.shadow import Shadow
     from hardsave.vault.capturing import Taken, Taking
 
 MAX_METADATA_BYTES = 64 * 1024
@@ -47,7 +47,7 @@ Expected = Checkpoint | str | AnyHead | None
 About = Callable[[TimelineRecord | None, Hash], CheckpointRecord]
 """The record of a checkpoint, once its place and its state are known."""
 
-Memory = Shadow | Growth
+Memory = Union["Shadow", Growth]
 """What is remembered of the state that was saved last."""
 
 Built = tuple[Hash, Out, Memory | None]
@@ -233,6 +233,8 @@ class Saving:
         return fresh, pointed - fresh.keys()
 
     def _saved(self, state: Any) -> Built:
+        from hardsave.objects.shadow import Shadow  # who only appends, or saves files, needs none
+
         shadow, self._memory = self._memory, None
         if not isinstance(shadow, Shadow):
             self._is_warm = False

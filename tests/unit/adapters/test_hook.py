@@ -38,6 +38,7 @@ NOT_FOR_HOOKS = (  # as long as somebody waits
     "adapters.leaving",
     "adapters.warning",
     "objects.redaction",
+    "objects.shadow",
     "runtime.meetings",
     "runtime.parentage",
     "stores.sqlite.seats",
@@ -404,8 +405,10 @@ def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
     work()
     assert happened == ["let go"]
     assert last().read_text().split()[0] == str(os.getpid())
-    dead = subprocess.Popen(["true"], stdin=subprocess.DEVNULL)
+    dead = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     began = processes.started(dead.pid)
+    assert dead.stdin is not None
+    dead.stdin.close()
     os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
     for before in (orphans.MOST - 2, orphans.MOST - 1):
         last().write_text(f"{dead.pid} {began} {before}")
@@ -487,7 +490,7 @@ def test_a_hook_that_is_alone_loads_nothing_that_it_could_do_without(
         )
         found = set(done.stdout.decode().split())
     assert {"apsw", "ormsgpack"} <= found
-    assert not found & {"asyncio", "ctypes", "decimal", "hashlib", "heapq", "logging", "socket"}
+    assert not found & {"asyncio", "ctypes", "decimal", "hashlib", "heapq", "logging", "_socket"}
     assert not found & {f"hardsave.{name}" for name in NOT_FOR_HOOKS}
 
 
