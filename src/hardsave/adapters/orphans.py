@@ -36,10 +36,13 @@ def may_be_one(environment: Mapping[str, str]) -> bool:
 
 
 def _unburied(path: Path) -> int:
-    """How many there were, one after the other, up to the last; none if that one is buried."""
+    """How many there were, one after the other, up to the last; none if that one is buried. One
+    that lives says nothing: it may stay as a resident."""
     try:
         with path.open("rb") as file:
             pid, began, before = map(int, file.read(_LARGEST).split())
     except (FileNotFoundError, ValueError):
         return 0
-    return before + 1 if processes.is_unburied(pid, began) else 0
+    if processes.is_unburied(pid, began):
+        return before + 1
+    return before if processes.started(pid) == began else 0

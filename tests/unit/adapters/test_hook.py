@@ -407,6 +407,9 @@ def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
     assert last().read_text().split()[0] == str(os.getpid())
     dead = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     began = processes.started(dead.pid)
+    last().write_text(f"{dead.pid} {began} 7")
+    work()
+    assert last().read_text().split()[2] == "7"  # it lives, and nobody knows
     assert dead.stdin is not None
     dead.stdin.close()
     os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
