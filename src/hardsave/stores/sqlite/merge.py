@@ -99,8 +99,11 @@ class Merger:
 
     @cached_property
     def _due(self) -> "SimpleQueue[int | None]":
-        """Users; None: stop. Most processes end before there is anything to merge."""
-        from queue import SimpleQueue
+        """Users; None: stop. Many processes end before there is anything to merge."""
+        try:
+            from _queue import SimpleQueue  # `queue` has more than that, and takes longer to load
+        except ImportError:
+            from queue import SimpleQueue
 
         return SimpleQueue()
 
