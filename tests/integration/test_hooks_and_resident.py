@@ -242,24 +242,38 @@ def test_a_run_inside_of_another_has_a_timeline_of_its_own(stage: Stage) -> None
     assert [name.partition("-")[0] for name in names - {"t", "other"}] == ["true"]
 
 
-def test_a_run_inside_of_another_saves_another_project_where_that_is_looked_for(
+def _told_in(directory: Path, environment: dict[str, str]) -> list[str]:
+    """The timelines that somebody finds there, without what ends their names."""
+    names = subprocess.run(
+        [sys.executable, "-m", "hardsave", "timelines", "--json"],
+        cwd=directory,
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=LIMIT,
+    ).stdout
+    return [each["name"].partition("-")[0] for each in json.loads(names)]
+
+
+def test_what_a_run_starts_in_another_project_is_saved_where_that_is_looked_for(
     stage: Stage,
 ) -> None:
-    other = stage.work.parent / "other"
+    """By a run of its own, and by the hooks of an agent."""
+    other, third = stage.work.parent / "other", stage.work.parent / "third"
     other.mkdir()
-    command = [sys.executable, "-m", "hardsave", "run", "--", "bash", "-c"]
+    third.mkdir()
+    inner = _script(stage.work / "codex", _called("inner"))
     run = f"{sys.executable} -m hardsave run"
-    script = f"cd ../other; {run} -- true; {run} --store ../chosen.db -- true"
-    around = {k: v for k, v in stage.surroundings.items() if k != "HARDSAVE_STORE"}
-    subprocess.run([*command, script], cwd=stage.work, env=around, check=True, timeout=LIMIT)
-    for directory, program in ((stage.work, "bash"), (other, "true")):
-        names = subprocess.run(
-            [sys.executable, "-m", "hardsave", "timelines", "--json"],
-            cwd=directory,
-            env=around,
-            check=True,
-            capture_output=True,
-            timeout=LIMIT,
-        ).stdout
-        assert [each["name"].partition("-")[0] for each in json.loads(names)] == [program]
+    outer = _script(
+        stage.work / "claude",
+        f"cd ../other; {run} -- true; {run} --store ../chosen.db -- true",
+        f"cd ../third; sh -c '{inner}; true'",
+    )
+    around = {k: v for k, v in stage.surroundings.items() if not k.startswith("HARDSAVE_")}
+    around["HARDSAVE_RESIDENT"] = "off"
+    command = [sys.executable, "-m", "hardsave", "run", "--", str(outer)]
+    subprocess.run(command, cwd=stage.work, env=around, check=True, timeout=LIMIT)
+    assert _told_in(stage.work, around) == ["claude"]
+    assert _told_in(other, around) == ["true"]
+    assert _told_in(third, around) == ["claude"]  # whose hooks these are
     assert (stage.work.parent / "chosen.db").exists()

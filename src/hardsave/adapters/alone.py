@@ -75,7 +75,7 @@ def _keep_up(project: Path) -> None:
     """Once a day, after a session has ended, when nobody waits any more."""
 
     def upkeep() -> None:
-        with hook.own_vault(project) as vault:
+        with hook.own_vault(project, os.environ) as vault:
             vault.upkeep()
 
     if why := hook.tried(upkeep):  # it is tried again when another session ends

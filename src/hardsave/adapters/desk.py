@@ -1,10 +1,12 @@
 """What a resident does for hooks, on the vault that it has open; and for which of them."""
 
 import os
+from collections.abc import Mapping
 from contextlib import nullcontext
+from pathlib import Path
 
 import hardsave
-from hardsave.adapters import events, hook
+from hardsave.adapters import events, hook, nesting
 from hardsave.adapters.hook import Outcome
 from hardsave.errors import Unavailable
 from hardsave.runtime import handover, parentage
@@ -32,8 +34,10 @@ class HookDesk:
         """Why this is somebody else's to do."""
         if not self._is_told(request):
             return objection(request, self._store, self._workspace, self._code)
-        # A hook that was told of another store saves there.
-        wanted = projects.store_url(request.environment, request.directory)
+        # A hook that was told of another store saves there; so does an agent in another project.
+        is_here = request.directory.is_relative_to(self._workspace)
+        told = (request.environment, request.directory) if is_here else _told(request)
+        wanted = projects.store_url(*told)
         return None if wanted == self._store else f"this is the resident of {self._store}"
 
     def save(self, request: Request) -> bytes | None:
@@ -65,9 +69,22 @@ class HookDesk:
             request.environment,
             hook.agent_of(request.words),
             hook.Called(request.directory, request.at, request.id, request.caller),
-            lambda _: nullcontext(self._vault),
+            lambda *_: nullcontext(self._vault),
             afterwards=afterwards,
         )
+
+
+def _told(request: Request) -> tuple[Mapping[str, str], Path]:
+    """What decides where a hook saves that was called elsewhere."""
+    environment, directory = request.environment, request.directory
+    if not nesting.is_inner(environment, request.caller):
+        return environment, directory
+    try:
+        event = events.parse(request.data)
+    except ValueError:
+        return environment, directory
+    project = hook.project_of(hook.agent_of(request.words), event, environment, directory)
+    return nesting.own(environment, request.caller, project), project
 
 
 def objection(request: Request, store: str, workspace: str, code: Ground) -> str | None:

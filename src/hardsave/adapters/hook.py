@@ -28,7 +28,7 @@ _LOOK_SECONDS = 0.01
 _LAST_BYTES = 256 * 1024  # of a transcript, in which its last answer is looked for
 
 
-Opened = Callable[[Path], AbstractContextManager[hardsave.Vault]]
+Opened = Callable[[Path, Mapping[str, str]], AbstractContextManager[hardsave.Vault]]
 """From a project to the vault that its hooks save in."""
 
 
@@ -64,9 +64,12 @@ def agent_of(words: Sequence[str]) -> Agent:
 
 
 @contextmanager
-def own_vault(project: Path) -> Iterator[hardsave.Vault]:
-    """The one that a project's hooks save in, opened for this."""
+def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault]:
+    """The one that a project's hooks save in, opened for this. Only for a process that does nothing
+    else."""
     os.chdir(project)
+    if config.STORE_VARIABLE not in told:
+        os.environ.pop(config.STORE_VARIABLE, None)
     with hardsave.open() as vault:
         yield vault
 
@@ -101,8 +104,8 @@ def work(
 
     def save_it() -> None:
         nonlocal is_made, late
-        told = _own(environment, called)
-        with opened(project) as vault:
+        told = nesting.own(environment, called.caller, project)
+        with opened(project, told) as vault:
             is_made = save(vault, agent, event, project, place, told, called.id)
             late = _lateness(called) if is_made else None
             _ended(note, late)
@@ -121,13 +124,6 @@ def work(
             said = warning(event, why, spool.count(spool.missed(place)))
         afterwards(Outcome(event, project, why is None, said))
     return why is None
-
-
-def _own(environment: Mapping[str, str], called: Called) -> Mapping[str, str]:
-    """What an agent is told; less the timeline, if that was told to the one that has started it."""
-    if not nesting.is_inner(environment, called.caller):
-        return environment
-    return {name: value for name, value in environment.items() if name != "HARDSAVE_TIMELINE"}
 
 
 def _lateness(called: Called) -> str | None:

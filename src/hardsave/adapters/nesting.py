@@ -7,11 +7,15 @@ other processes, all is taken for the outer one's, as it was told.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
+from hardsave import config
 from hardsave.adapters.agents import AGENTS
 from hardsave.adapters.company import is_called
 from hardsave.stores import processes
+from hardsave.stores.registry import sqlite_path
+from hardsave.vault import projects
 
 VARIABLE = "HARDSAVE_RUN"
 _MOST = 64  # processes between a hook and the agent of the run
@@ -32,6 +36,27 @@ def around(environment: Mapping[str, str]) -> Run | None:
     """The innermost; None outside of any."""
     agent, _, timeline = environment.get(VARIABLE, "").partition(":")
     return Run(int(agent), timeline) if agent.isdecimal() else None
+
+
+def own(environment: Mapping[str, str], caller: int, project: Path) -> Mapping[str, str]:
+    """What an agent that works in a project is told by itself: not what the run around it has told
+    the one that has started it."""
+    if not is_inner(environment, caller):
+        return environment
+    theirs = {"HARDSAVE_TIMELINE"}
+    if is_of_another(environment, project):
+        theirs.add(config.STORE_VARIABLE)
+    return {name: value for name, value in environment.items() if name not in theirs}
+
+
+def is_of_another(environment: Mapping[str, str], directory: Path) -> bool:
+    """Whether the store that was told is the own one of a project that a directory does not lie in:
+    nobody would look there for what is saved here."""
+    url = environment.get(config.STORE_VARIABLE, "")
+    if not url.startswith("sqlite:"):
+        return False
+    known = projects.read(Path(sqlite_path(url)).parent)
+    return known is not None and not directory.resolve().is_relative_to(known.root)
 
 
 def is_inner(environment: Mapping[str, str], caller: int) -> bool:

@@ -90,7 +90,7 @@ def test_the_memory_of_a_hook_does_not_grow_with_the_transcript(
 
 
 def test_a_line_that_is_too_long_costs_no_files(project: Path, transcript: Path) -> None:
-    def opened(_: Path) -> hardsave.Vault:
+    def opened(*_: object) -> hardsave.Vault:
         return hardsave.open(max_value_bytes=500)
 
     assert not hook.work(told(transcript), os.environ, opened=opened)

@@ -83,14 +83,11 @@ def _leave_theirs(session: Session) -> None:
     """In another project than that of a run around us, its store is not ours, though it was told:
     nobody would look for this project's saves there."""
     from hardsave.adapters import nesting
-    from hardsave.vault import projects
 
-    path = session.store_path
-    if session.settings.store or path is None or nesting.around(os.environ) is None:
+    if session.settings.store or nesting.around(os.environ) is None:
         return
-    theirs = projects.read(path.parent)
-    if theirs is not None and not Path.cwd().resolve().is_relative_to(theirs.root):
-        os.environ.pop(config.STORE_VARIABLE, None)
+    if nesting.is_of_another(os.environ, Path.cwd()):
+        os.environ.pop(config.STORE_VARIABLE)
 
 
 def _named(session: Session) -> str | None:
