@@ -292,9 +292,11 @@ def _moves(context: Context, roots: Sequence[bytes], after: int) -> Iterator[_Mo
     """Operations that have changed files here, after some commit."""
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:
+            if row.timeline is None or not any(root in row.data for root in roots):
+                continue  # most are about something else, and to decode them takes longest
             entry = operations.decode(row)
             files = None if entry is None else entry.effects.files
-            if files is not None and files.workspace in roots and row.timeline is not None:
+            if files is not None and files.workspace in roots:
                 yield row.number, row.timeline, files
         after = rows[-1].number
 
