@@ -75,7 +75,9 @@ class Chosen(NamedTuple):
     def kept(self, paths: Iterable[bytes]) -> list[Kept]:
         """Words on paths that are left as they are, though the checkpoint has them otherwise."""
         return [
-            Kept(os.fsdecode(path), f"timeline {who!r} has changed it" if who else _NOBODYS)
+            Kept(
+                os.fsdecode(path), f"timeline {who!r} has saved a change of it" if who else _NOBODYS
+            )
             for path, who in [(path, self.others.get(path)) for path in sorted(paths)]
         ]
 
