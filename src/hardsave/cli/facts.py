@@ -56,6 +56,12 @@ class Known:
             found = parent
         return found
 
+    def carried(self, one: Checkpoint) -> Checkpoint | None:
+        """The same, if there is a conversation and files are newer than that."""
+        speaker = self.speaker(one)
+        is_same = one.record.snapshot in (None, speaker.record.snapshot)
+        return None if is_same or messages.of(one.state) is None else speaker
+
     def facts(self, one: Checkpoint) -> Facts:
         parent = self.parent(one)
         count, last = _messages(one)

@@ -112,6 +112,9 @@ def test_show_says_that_files_are_newer_than_what_was_said(run: Run, session_1: 
             vault.timeline("session-1").snapshot(".")
     assert "as in session-1:3; the files are newer" in run("show", "@").out
     assert run("show", "@", "--json").data["state_of"] == said["id"]
+    told = "what was said goes back to session-1:3; the files are newer"
+    assert told in run("rewind", "@~1", "--yes").err
+    assert told not in run("rewind", said["id"], "--yes").err
 
 
 def test_show_writes_a_file_byte_for_byte(

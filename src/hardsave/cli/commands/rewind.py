@@ -13,6 +13,7 @@ from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
+from hardsave.cli.facts import Known
 from hardsave.cli.plans import Way
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
@@ -84,7 +85,9 @@ def rewind(
         _answer(session, plan, way, dry_run=True)
         return None
     if plan.files:
-        session.out.say(*_still_writing(session), *_without_git(plan))
+        session.out.say(
+            *_still_writing(session), *_without_git(plan), *_newer_files(session, plan, way)
+        )
     if not yes and not _is_agreed(session, plan, way):
         return _nothing_done(session)
     with session.out.busy("rewinding"):
@@ -130,6 +133,16 @@ def _without_git(plan: Rewind) -> Iterator[str]:
     if not (root / ".git").exists():
         yield f"there was a repository then ({words.git(plan.target.git)}), and there is none now:"
         yield "no checkpoint holds .git; clone it to another place, and move its .git here"
+
+
+def _newer_files(session: Session, plan: Rewind, way: Way) -> Iterator[str]:
+    """The process beside an agent saves files also while a tool is at work."""
+    if way.what != "all" or way.paths is not None:
+        return
+    carried = Known(session.vault).carried(plan.target)
+    if carried is not None:
+        where = words.shown(f"{carried.timeline}:{carried.seq}")
+        yield f"what was said goes back to {where}; the files are newer, perhaps half done"
 
 
 def _conversation(done: Rewind, way: Way) -> "Resumption | None":

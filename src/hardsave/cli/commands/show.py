@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import content, data, messages, moments, words
+from hardsave.cli import content, data, moments, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import command
 from hardsave.cli.facts import Known
@@ -116,7 +116,7 @@ def _lines(
     parent = known.parent(one)
     title = draw.line(draw.ref(one), "  ", (one.id, "quiet"))
     yield title.append(f"  {words.shown(one.name)}" if one.name else "", style="name")
-    yield from draw.fields(_fields(session, one, parent, known.speaker(one)))
+    yield from draw.fields(_fields(session, one, parent, known.carried(one)))
     yield from content.messages_of(one, limit, full=full)
     if one.snapshot is not None:
         yield Text()
@@ -124,7 +124,7 @@ def _lines(
 
 
 def _fields(
-    session: Session, one: Checkpoint, parent: Checkpoint | None, speaker: Checkpoint
+    session: Session, one: Checkpoint, parent: Checkpoint | None, carried: Checkpoint | None
 ) -> "dict[str, Text | str | None]":
     from hardsave.cli import draw
 
@@ -133,7 +133,9 @@ def _fields(
     return {
         "saved": f"{moments.ago(one.created_at, session.now)} ({moments.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),
-        "messages": _carried(one, speaker),
+        "messages": None
+        if carried is None
+        else draw.line("as in ", draw.ref(carried), "; the files are newer"),
         "kind": one.kind,
         "status": one.status,
         "about": one.description,
@@ -142,16 +144,6 @@ def _fields(
         "git": None if git is None else words.git(git),
         "task": None if one.task is None else f"{one.task}, attempt {one.attempt}",
     }
-
-
-def _carried(one: Checkpoint, speaker: Checkpoint) -> "Text | None":
-    """Where a conversation is from that was not saved with these files."""
-    from hardsave.cli import draw
-
-    is_same = one.record.snapshot in (None, speaker.record.snapshot)
-    if is_same or messages.of(one.state) is None:
-        return None
-    return draw.line("as in ", draw.ref(speaker), "; the files are newer")
 
 
 COMMANDS = {"show": show}
