@@ -115,6 +115,11 @@ def test_show_says_that_files_are_newer_than_what_was_said(run: Run, session_1: 
     told = "what was said goes back to session-1:3; the files are newer"
     assert told in run("rewind", "@~1", "--yes").err
     assert told not in run("rewind", said["id"], "--yes").err
+    (session_1 / "midst").write_text("by hand")
+    run("save")
+    by_hand = run("show", "@", "--json").data["id"]
+    run("rewind", said["id"], "--yes")
+    assert "goes back to" not in run("rewind", by_hand, "--yes").err
 
 
 def test_show_writes_a_file_byte_for_byte(

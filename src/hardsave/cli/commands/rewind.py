@@ -136,8 +136,9 @@ def _without_git(plan: Rewind) -> Iterator[str]:
 
 
 def _newer_files(session: Session, plan: Rewind, way: Way) -> Iterator[str]:
-    """The process beside an agent saves files also while a tool is at work."""
-    if way.what != "all" or way.paths is not None:
+    """The process beside an agent saves files also while a tool is at work. Whoever has saved by
+    hand knows when."""
+    if way.what != "all" or way.paths is not None or plan.target.kind != "automatic":
         return
     carried = Known(session.vault).carried(plan.target)
     if carried is not None:
