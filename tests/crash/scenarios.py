@@ -200,11 +200,7 @@ class Session:
 
     def checkpoint_often(self) -> None:
         """With nearly every save, as happens now and then in a long life."""
-
-        def change(connection: apsw.Connection) -> None:
-            connection.pragma("wal_autocheckpoint", 8)
-
-        self.store._writer.apply(change)
+        self.store._writer.long_wal = 8
 
     def line(self, timeline: str) -> hardsave.Timeline:
         if timeline not in self._lines:

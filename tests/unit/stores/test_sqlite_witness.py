@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.stores.sqlite import SqliteStore, copier, footing
+from hardsave.stores.sqlite.connection import PAGE_BYTES, wal_bytes_of
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.footing import Footing
 from hardsave.stores.sqlite.mark import Mark
@@ -596,3 +597,53 @@ def test_a_wal_that_is_cut_while_a_commit_returns_is_found_out_by_the_next(
     with pytest.raises(Corrupt, match="was cut"):
         store.commit(line.next())
     store.close()
+
+
+@pytest.fixture
+def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+    """A store whose WAL is long with few frames, and that nobody else writes to."""
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    monkeypatch.setattr(Merger, "saw", lambda merger, user, made: None)
+    store = SqliteStore(tmp_path / "store.db")
+    store._writer.long_wal = 30
+    yield store
+    store.close()
+
+
+def test_a_long_wal_is_moved_into_the_file_by_whoever_commits(moving: SqliteStore) -> None:
+    line = Line(moving)
+    frames = []
+    for _ in range(60):
+        line.save()
+        frames.append(moving._writer._footing.frames)
+    assert max(frames) < 50
+    assert frames[-1] < frames[frames.index(max(frames))]  # it has begun anew
+    assert os.path.getsize(moving.path + "-wal") == wal_bytes_of(max(frames))
+    assert os.path.getsize(moving.path) > 20 * PAGE_BYTES
+    assert moving.verify() == []
+
+
+def test_a_file_is_known_to_be_as_long_as_it_has_become(moving: SqliteStore) -> None:
+    line = Line(moving)
+    sizes = {os.path.getsize(moving.path)}
+    for _ in range(60):
+        line.save()
+        sizes.add(os.path.getsize(moving.path))
+        assert moving._writer._footing._bytes == max(sizes)
+    assert len(sizes) > 2
+
+
+def test_a_wal_that_somebody_reads_grows_on_and_begins_anew_afterwards(
+    moving: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = Line(moving)
+    with contextlib.closing(moving._connect()) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM checkpoints").fetchall()
+        for _ in range(20):
+            line.save()
+        assert moving._writer._footing.frames > 60  # nobody may begin it anew meanwhile
+    for _ in range(2):
+        line.save()
+    assert moving._writer._footing.frames < 30
+    assert not caplog.records

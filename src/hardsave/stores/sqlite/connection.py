@@ -176,8 +176,7 @@ def check_wal(connection: apsw.Connection, path: str) -> None:
     """
     size = wal_bytes(path)
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
-    wanted = _WAL_HEADER + frames * (_FRAME_HEADER + PAGE_BYTES) if frames > 0 else 0
-    if size < wanted:
+    if size < wal_bytes_of(frames):
         raise Corrupt(
             f"{path}-wal was cut while it was open; nothing was saved. Close it everywhere and "
             "open it again, which takes over from its backup"
@@ -190,6 +189,11 @@ def wal_bytes(path: str) -> int:
         return os.stat(path + "-wal").st_size
     except FileNotFoundError:
         return 0
+
+
+def wal_bytes_of(frames: int) -> int:
+    """How long a WAL with so many frames is at least."""
+    return _WAL_HEADER + frames * (_FRAME_HEADER + PAGE_BYTES) if frames > 0 else 0
 
 
 _WAL_HEADER, _FRAME_HEADER = 32, 24

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.sqlite.connection import check_wal, is_failing
+from hardsave.stores.sqlite.connection import check_wal, is_failing, wal_bytes_of
 from hardsave.stores.sqlite.wal import is_cut, use_of
 
 ALARMS = 3  # without a reason, and times are not looked at any more
@@ -48,7 +48,8 @@ class Footing:
         self._false_alarms = 0
         self._index = _identity(status_of(self._index_path))
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
-        self.wal_bytes = 0  # how long it was at least, when this process last looked
+        self._wal_bytes = 0  # how long it was at least, when this process last looked
+        self.frames = 0  # that it had after this process last wrote to it
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
@@ -81,26 +82,41 @@ class Footing:
                 "Close it everywhere, and open it again"
             )
         self._index = index
-        if file.st_size < self._bytes or found.st_size < self.wal_bytes:
+        if file.st_size < self._bytes or found.st_size < self._wal_bytes:
             raise Changed
         if self._written is not None and file.st_mtime_ns != self._written:
             raise Changed
         self._wal = wal
-        self._bytes, self.wal_bytes = file.st_size, found.st_size
+        self._bytes, self._wal_bytes = file.st_size, found.st_size
+
+    def follow(self, connection: apsw.Connection) -> None:
+        """Know from now on how long the WAL is after each commit, without a look at it.
+
+        SQLite tells that in place of moving the WAL into the file by itself (see `Writer`).
+        """
+        connection.set_wal_hook(self._wrote)
+
+    def _wrote(self, connection: apsw.Connection, name: str, frames: int) -> int:
+        self.frames = frames
+        return apsw.SQLITE_OK
 
     def committed(self, connection: apsw.Connection) -> None:
-        """As long as they are now, but not shorter than they were before: who has cut them in this
-        very moment is found out at the next look. So is who has written to the file, unless the
-        commit itself has, or another one that has moved the WAL."""
-        file, wal = status_of(self._path), status_of(self._wal_path)
-        if file is not None:
-            if file.st_size > self._bytes:
-                self._bytes = file.st_size
-            if file.st_mtime_ns != self._written:
-                with contextlib.suppress(apsw.Error):  # the commit stands, whatever this says
-                    self._has_moved(connection)
-        if wal is not None and wal.st_size > self.wal_bytes:
-            self.wal_bytes = wal.st_size
+        """The WAL has all its frames, whoever has cut it in this very moment: that is found out at
+        the next look. So is who writes to the file, from the first commit on."""
+        size = wal_bytes_of(self.frames)
+        if size > self._wal_bytes:
+            self._wal_bytes = size
+        if self._moved is None:
+            with contextlib.suppress(apsw.Error):  # the commit stands, whatever this says
+                self._has_moved(connection)
+
+    def moved(self, connection: apsw.Connection) -> None:
+        """The file may have grown by what was moved into it; it is not shorter than before."""
+        file = status_of(self._path)
+        if file is not None and file.st_size > self._bytes:
+            self._bytes = file.st_size
+        with contextlib.suppress(apsw.Error):
+            self._has_moved(connection)
 
     def changed(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
         """Accept what is as it should be; a file that was cut or written over is `Corrupt`.
@@ -117,7 +133,7 @@ class Footing:
                 raise Corrupt(_DAMAGED.format(self._path, "written to by another program"))
             self._false_alarms += 1
         self._note_time()
-        self._bytes, self.wal_bytes = size, 0
+        self._bytes, self._wal_bytes = size, 0
 
     def reopened(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
         """The connection is a new one, and so may be the WAL."""

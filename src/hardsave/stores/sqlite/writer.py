@@ -17,7 +17,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import ledger, packs, rewriting
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated
+from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated, wal_bytes_of
 from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.footing import Changed, Footing, IndexGone, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket
@@ -28,7 +28,8 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.pins import Pin
 from hardsave.stores.sqlite.round import Change, Item, Put, Round, Write
 
-COPIED_WAL_PAGES = 32_768  # of a WAL that waits for a backup, which does not come
+LONG_WAL = 1_000  # frames; SQLite's own measure
+COPIED_LONG_WAL = 32_768  # of a WAL that waits for a backup, which does not come
 REPEATS = 30  # of an item whose round failed under another leader; its own error ends it at once
 
 
@@ -48,15 +49,17 @@ class Writer:
         is_copied: bool,
     ) -> None:
         self.path = path
+        # Where there is a backup, who feeds it moves the WAL; unless he is stuck.
+        self.long_wal = COPIED_LONG_WAL if is_copied else LONG_WAL
         self._relaxed = relaxed
-        self._is_copied = is_copied
         self._lock = lock
         self._mark = mark
-        self._connection = self._paced(connection)
+        self._connection = connection
         self._reopen = reopen
         self._wrong: Corrupt | None = None  # the store is damaged
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._footing = Footing(path)
+        self._footing.follow(connection)
         self._group: Group[Item, int] = Group(self._run)
         self._index = index
         self._known = Known()
@@ -112,7 +115,7 @@ class Writer:
     @property
     def wal_bytes(self) -> int:
         """How long the WAL was at the last commit of this process."""
-        return self._footing.wal_bytes
+        return wal_bytes_of(self._footing.frames)
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
@@ -169,12 +172,6 @@ class Writer:
         finally:
             self._lock.release()
 
-    def _paced(self, connection: apsw.Connection) -> apsw.Connection:
-        """Where there is a backup, who feeds it moves the WAL; unless he is stuck."""
-        if self._is_copied:
-            connection.pragma("wal_autocheckpoint", COPIED_WAL_PAGES)
-        return connection
-
     def _leave_wal(self) -> None:
         """Closing moves nothing from the WAL into a file that may be damaged: what was saved last
         is for a takeover to read, or for whoever opens a file that is not."""
@@ -183,7 +180,8 @@ class Writer:
 
     def _renew_connection(self) -> None:
         self._connection.close()
-        self._connection = self._paced(self._reopen())
+        self._connection = self._reopen()
+        self._footing.follow(self._connection)
         self._known.standing = Standing()  # a new connection counts anew
         self._footing.reopened(self._connection, self._reopen)
         self._is_doubtful = False
@@ -197,6 +195,8 @@ class Writer:
                 self._accept_changes()
             else:
                 self._footing.committed(self._connection)
+                if self._footing.frames >= self.long_wal:
+                    self._move_wal()
                 return done
         raise Unavailable(f"{self.path} was changed {REPEATS} times meanwhile; repeat it")
 
@@ -206,6 +206,17 @@ class Writer:
         except Corrupt as error:
             self._wrong = error
             raise
+
+    def _move_wal(self) -> None:
+        """Move the WAL into the file, as far as nobody reads it, as SQLite does by itself. The
+        commit stands: what cannot be moved now is moved by one of the next."""
+        try:
+            self._connection.wal_checkpoint("main")
+        except apsw.BusyError:
+            pass  # another process is at it
+        except apsw.Error:
+            log(__name__).warning("the WAL of %s stays as it is", self.path, exc_info=True)
+        self._footing.moved(self._connection)
 
     def _transact(self, items: Sequence[Item]) -> Round:
         connection = self._connection
