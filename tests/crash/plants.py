@@ -23,7 +23,7 @@ def answer_before_commit() -> None:
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
         self._connection.execute("BEGIN IMMEDIATE")
-        work = Round(items, self._connection, self._index, self._known)
+        work = Round(items, self._cursor, self._index, self._known)
         work.run()
         return work
 

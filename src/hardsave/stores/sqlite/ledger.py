@@ -168,13 +168,14 @@ def is_step(batch: Batch) -> bool:
     return work[1:] == NO_WORK[1:]
 
 
-def add_step(connection: apsw.Connection, user: int, batch: Batch, number: int) -> int:
+def add_step(cursor: apsw.Cursor, user: int, batch: Batch, number: int) -> int:
     """Add the entry under `number`; the number that it has, another one if it is there already.
 
     Whether it is there, or who has its task, is asked only if it cannot be added.
     """
     entry, (fence,) = batch.event, batch.work.fences
-    connection.execute(_ADD_STEP, (number, entry.id, *entry[3:], user, fence.task, fence.epoch))
+    cursor.execute(_ADD_STEP, (number, entry.id, *entry[3:], user, fence.task, fence.epoch))
+    connection = cursor.connection
     if connection.changes():
         return number
     assert isinstance(entry, EntryRecord)

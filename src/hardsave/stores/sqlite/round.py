@@ -93,13 +93,14 @@ class Round:
     def __init__(
         self,
         items: Sequence[Any],
-        connection: apsw.Connection,
+        cursor: apsw.Cursor,
         index: Index,
         known: Known,
     ) -> None:
         self.items = items
         self.answers: list[int | Exception] = []
-        self._connection = connection
+        self._cursor = cursor
+        self._connection = cursor.connection
         self._index = index
         self._known = known
         self._users: dict[str | None, int] = {}  # met here
@@ -220,7 +221,7 @@ class Round:
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
         number = self._next_number()
-        added = ledger.add_step(self._connection, user, batch, number)
+        added = ledger.add_step(self._cursor, user, batch, number)
         if added != number:  # it was there already
             self._standing.number = number - 1
         else:
@@ -256,7 +257,7 @@ class Round:
             row = self._timeline(user, become.name)
         else:
             row = self._timeline(user, become.name)
-            self._connection.execute(_MOVE_TIMELINE, (*become[1:], row, *expect[1:3]))
+            self._cursor.execute(_MOVE_TIMELINE, (*become[1:], row, *expect[1:3]))
             moved = self._connection.changes()
         if moved:
             return row
@@ -327,7 +328,7 @@ class Round:
         standing = self._standing.packs
         last = standing.get(user) or int(self._one(_LAST_PACK, bounds(user)))
         standing[user] = pack = last + 1
-        self._connection.execute(_ADD_PACK, (pack, *made))
+        self._cursor.execute(_ADD_PACK, (pack, *made))
         self._made.append((user, pack, made.directory))
 
     def _next_number(self) -> int:
@@ -356,7 +357,7 @@ class Round:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
         else:
             values = (number, user, event.id, timeline, *event[3:-1])
-            self._connection.execute(changes.ADD_CHECKPOINT, values)
+            self._cursor.execute(changes.ADD_CHECKPOINT, values)
         self._numbers.append(number)
         return number
 

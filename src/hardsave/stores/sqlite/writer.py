@@ -55,6 +55,7 @@ class Writer:
         self._lock = lock
         self._mark = mark
         self._connection = connection
+        self._cursor = connection.cursor()  # one for all: each commit would make some of its own
         self._reopen = reopen
         self._wrong: Corrupt | None = None  # the store is damaged
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
@@ -181,6 +182,7 @@ class Writer:
     def _renew_connection(self) -> None:
         self._connection.close()
         self._connection = self._reopen()
+        self._cursor = self._connection.cursor()
         self._footing.follow(self._connection)
         self._known.standing = Standing()  # a new connection counts anew
         self._footing.reopened(self._connection, self._reopen)
@@ -222,12 +224,13 @@ class Writer:
         connection = self._connection
         if connection.in_transaction:  # Ctrl-C has struck in the middle of the last rollback
             connection.execute("ROLLBACK")
-        work = Round(items, connection, self._index, self._known)
+        cursor = self._cursor
+        work = Round(items, cursor, self._index, self._known)
         try:
-            self._begin(connection)
+            self._begin(cursor)
             work.run()
             self._footing.check()
-            connection.execute("COMMIT")
+            cursor.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -240,9 +243,9 @@ class Writer:
             raise
         return work
 
-    def _begin(self, connection: apsw.Connection) -> None:
+    def _begin(self, cursor: apsw.Cursor) -> None:
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            cursor.execute("BEGIN IMMEDIATE")
         except apsw.BusyError as error:
             raise rewriting.NotBegun(str(translated(error, self.path))) from error
 
