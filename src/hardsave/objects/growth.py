@@ -115,7 +115,8 @@ class Growth:
 
     def _place(self, top: Levels, key: Any) -> tuple[int | None, bytes]:
         """Where a key stands, and its bytes: those of the first spelling, as dicts do."""
-        found = self._known_places(top).get(self._as_key(key))
+        places = self._places if self._places is not None else self._known_places(top)
+        found = places.get(key if type(key) is str else self._as_key(key))
         return (None, self._builder.codec.encode(key)) if found is None else found
 
     def _known_places(self, top: Levels) -> dict[Any, tuple[int, bytes]]:

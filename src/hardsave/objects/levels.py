@@ -152,7 +152,9 @@ class Levels:
             return
         level.entries[at] = entry  # in the open edge: nothing before it can change
         level.edge = None
-        self._extend(1, self._close(level, 0, out), out)
+        made = self._close(level, 0, out)
+        if made:
+            self._extend(1, made, out)
 
     def splice(self, low: int, high: int, new: Sequence[Entry], out: Out) -> None:
         """Replace items `low` to `high`. Only for `full` ones."""
@@ -199,7 +201,8 @@ class Levels:
                 + wire.array_header(len(items) * self.stride)
                 + b"".join([entry.data for entry in items])
             )
-            refs += [following] if following else []
+            if following:
+                refs.append(following)
             level.edge = following, out.put(envelope.SEQUENCE, refs, payload)
         return level.edge[1]
 
