@@ -647,3 +647,15 @@ def test_a_wal_that_somebody_reads_grows_on_and_begins_anew_afterwards(
         line.save()
     assert moving._writer._footing.frames < 30
     assert not caplog.records
+
+
+def test_what_was_told_of_a_wal_does_not_count_once_it_was_emptied(moving: SqliteStore) -> None:
+    line = Line(moving)
+    line.save()
+    again = line.next()
+    moving.commit(again)
+    with contextlib.closing(moving._connect()) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    for _ in range(2):
+        moving.commit(again)  # which is there, and writes nothing
+        assert moving._writer._footing._wal_bytes == os.path.getsize(moving.path + "-wal") == 0

@@ -133,7 +133,7 @@ class Footing:
                 raise Corrupt(_DAMAGED.format(self._path, "written to by another program"))
             self._false_alarms += 1
         self._note_time()
-        self._bytes, self._wal_bytes = size, 0
+        self._bytes, self._wal_bytes, self.frames = size, 0, 0
 
     def reopened(self, connection: apsw.Connection, reopen: Callable[[], apsw.Connection]) -> None:
         """The connection is a new one, and so may be the WAL."""
