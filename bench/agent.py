@@ -4,14 +4,12 @@ Two agents, each in a process and with a store of its own: one has just begun, t
 talked for long. They take turns, so that both have the same disk and the same processor.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench import report
-from bench.machine import ROOT, check
+from bench.companion import Companion, companion
 from bench.report import Row, at_most
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median
@@ -56,38 +54,17 @@ def turns(setting: Setting) -> list[Row]:
 class _Talker:
     """An agent that waits to be told to go on."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Companion) -> None:
         self._process = process
 
     def turn(self) -> float:
         """Seconds that the saves of one more turn took."""
-        return float(self.answer("\n"))
-
-    def answer(self, word: str = "") -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(word)
-        self._process.stdin.flush()
-        said = self._process.stdout.readline().strip()
-        check(bool(said), "an agent has ended")
-        return said
+        return float(self._process.answer("\n"))
 
 
 @contextmanager
 def _talker(folder: Path, before: int) -> Iterator[_Talker]:
     """An agent that has talked for so many turns."""
-    command = [sys.executable, "-m", "bench.talker", str(folder)]
-    command += ["--files", str(FILES), "--before", str(before)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            talker = _Talker(process)
-            check(talker.answer() == "ready", "an agent did not begin")
-            yield talker
-        except BaseException:
-            process.kill()
-            raise
-        assert process.stdin is not None
-        process.stdin.close()
-        check(process.wait() == 0, "an agent failed")
+    options = ("--files", str(FILES), "--before", str(before))
+    with companion("bench.talker", str(folder), *options) as process:
+        yield _Talker(process)

@@ -6,8 +6,6 @@ the backup.
 """
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -18,7 +16,8 @@ from pathlib import Path
 import apsw
 
 from bench import report
-from bench.machine import ROOT, check
+from bench.companion import Companion, companion
+from bench.machine import check
 from bench.report import Row, at_most
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median
@@ -116,7 +115,7 @@ def _check_copied(path: Path) -> None:
 class Appender:
     """A process that waits to be told to append, and what it has said so far."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Companion) -> None:
         self._process = process
         self.resident: list[int] = []
         self.spent: list[float] = []  # on one append
@@ -129,36 +128,15 @@ class Appender:
         return said["appends"] / said["seconds"]
 
     def append(self, seconds: float) -> dict[str, float]:
-        said: dict[str, float] = json.loads(self.answer(f"{seconds}\n"))
+        said: dict[str, float] = json.loads(self._process.answer(f"{seconds}\n"))
         self.resident.append(int(said["resident"]))
-        return said
-
-    def answer(self, word: str = "") -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(word)
-        self._process.stdin.flush()
-        said = self._process.stdout.readline().strip()
-        check(bool(said), "whoever appends has ended")
         return said
 
 
 @contextmanager
 def _appender(path: Path, *options: str) -> Iterator[Appender]:
-    command = [sys.executable, "-m", "bench.appender", str(path), *options]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            appender = Appender(process)
-            check(appender.answer() == "ready", "whoever appends did not begin")
-            yield appender
-        except BaseException:
-            process.kill()
-            raise
-        assert process.stdin is not None
-        process.stdin.close()
-        check(process.wait() == 0, "whoever appends failed")
+    with companion("bench.appender", str(path), *options) as process:
+        yield Appender(process)
 
 
 class Watch:

@@ -1,17 +1,16 @@
 """Ctrl-C in the middle of a commit to a store in memory: all of it is there, or nothing."""
 
 import copy
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import count
-from types import FrameType
 from typing import Any
 
 from hardsave.stores import memory, memory_ledger, memory_tenant
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
 from hardsave.vault.vault import Vault
+from tests.unit.tracing import at_line, interrupt
 from tests.unit.vault.operations import drop
 
 _FILES = {module.__file__ for module in (memory, memory_ledger, memory_tenant)}
@@ -29,31 +28,13 @@ class _Recording(MemoryStore):
         return super().commit(batch)
 
 
-@contextmanager
-def _interrupted_at_line(line: int) -> Iterator[None]:
+def _interrupted_at_line(line: int) -> AbstractContextManager[None]:
     """A block in which the nth line of the store is interrupted before it is run.
 
     Python calls handlers of signals where functions begin and loops go round: there are none such
     lines between a commit's end and the flag that says so.
     """
-    left = line
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename not in _FILES or frame.f_code.co_name == "commit":
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
+    return at_line(line, interrupt, _FILES, but=("commit",))
 
 
 def _portrait(store: MemoryStore) -> object:

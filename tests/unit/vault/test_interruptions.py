@@ -3,12 +3,10 @@
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import pytest
@@ -27,6 +25,7 @@ from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import Child
 from tests.unit.stores.test_lock import interrupted_after
+from tests.unit.tracing import at_line, interrupt
 from tests.unit.vault.stage import Watched, messages
 
 CUTS = [KeyboardInterrupt(), Unavailable("no space left"), SystemExit(), MemoryError()]
@@ -297,36 +296,7 @@ INSIDE = tuple(module.__file__ for module in (line_module, saving, shadow, growt
 
 def interrupted_at_line(number: int) -> contextlib.AbstractContextManager[None]:
     """A block in which the nth line of the timeline's own code that is reached is not run."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
     return at_line(number, interrupt, (line_module.__file__, saving.__file__))
-
-
-@contextlib.contextmanager
-def at_line(
-    number: int, handler: Callable[[], None], files: tuple[str | None, ...]
-) -> Iterator[None]:
-    """A block in which a handler is called before the nth line of these files that is reached."""
-    left = number
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename not in files:
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                handler()
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
 
 
 def test_ctrl_c_in_one_thread_does_not_stop_the_others(real: Vault) -> None:
