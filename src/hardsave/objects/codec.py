@@ -38,6 +38,8 @@ _OPTIONS = (
 )
 _ATOMS = frozenset({str, bool, float, bytes, type(None)})  # as they are, whatever their value
 _LEAVES = _ATOMS | {int, bytearray, memoryview}
+OPAQUE = frozenset({ormsgpack.Ext, ormsgpack.Fragment})
+"""What ormsgpack writes as it stands, and nobody could read again."""
 _MOST_INT = 1 << 63  # of ints that are surely plain
 _BUFFERS = frozenset({bytearray, memoryview})
 # A float64 whose exponent is all ones: infinity or NaN. 0xcb never precedes 0x7f or 0xff
@@ -80,9 +82,9 @@ class Codec:
         """The canonical bytes if they are at most `limit`; None if there are more.
 
         What is nested deeply is not written to its end to find that out: whoever splits it
-        asks again on every level.
+        asks again on every level. Like a sketch it is for values that `sizes` has looked at.
         """
-        data = self._quick(value) if _is_plain(value) else self._converted(value)
+        data = self._quick(value)
         if data is None or not self.is_canonical(data):
             return slow.encode_upto(limit, value, self._parts, path, self.redaction)
         return data if len(data) <= limit else None
@@ -107,16 +109,10 @@ class Codec:
         return self.redaction.keys(keys)
 
     def sketch(self, value: object) -> bytes:
-        """Bytes to compare with a later look: as fast as can be, perhaps not canonical.
+        """Bytes to compare with an earlier sketch: as fast as can be, perhaps not canonical.
 
         Equal sketches mean equal values; unequal ones may still encode to the same bytes.
         """
-        data = self._quick(value) if _is_plain(value) else self._converted(value)
-        return slow.encode(value, self._parts, "state") if data is None else data
-
-    def look(self, value: object) -> bytes:
-        """The sketch of a value, to compare with one and not to be stored: what may not be stored
-        is not looked for."""
         try:
             return ormsgpack.packb(value, None, _OPTIONS)
         except TypeError:
@@ -200,7 +196,7 @@ class Codec:
         fields = fields_of(value)
         if fields is not None:
             return wire.OBJECT, [self.types.name_of(type(value)), fields]
-        raise TypeError(_refusal(value))
+        raise TypeError(refusal(value))
 
     def _reviver(self, refs: Sequence[Any]) -> Callable[[int, bytes], Any]:
         build = self._builder(refs)
@@ -239,8 +235,7 @@ class Codec:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether ormsgpack may be given a value as it is. It also writes objects of its own, an `Ext`
-    as it stands and a `Fragment` without looking at its bytes, which nobody could read again."""
+    """Whether ormsgpack may be given a value as it is: it also writes `OPAQUE` objects."""
     try:
         return type(value) in _LEAVES or _are_plain(value)
     except RuntimeError:  # another thread is changing it, or it is nested deeply
@@ -267,6 +262,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _refusal(value: object) -> str:
+def refusal(value: object) -> str:
+    """Why a value cannot be stored that is none of those that can be."""
     kind = type(value)
     return f"{kind.__module__}.{kind.__qualname__} has no stored form; pass plain data instead"

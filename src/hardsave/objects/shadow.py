@@ -235,7 +235,7 @@ class Shadow:
         number = at = 0
         if columns.keys is not None:
             return number, at
-        values, look = columns.values, self._builder.codec.look
+        values, look = columns.values, self._builder.codec.sketch
         try:
             for run in branch.runs:
                 end = at + run.count
@@ -321,7 +321,7 @@ class Shadow:
 
     def _is_sketch(self, looked: bytes, items: list[Any]) -> bool:
         """Whether these are the sketches of items, which stand so in that of a list."""
-        sketch = self._builder.codec.look(items)
+        sketch = self._builder.codec.sketch(items)
         header = len(wire.array_header(len(items)))
         return len(sketch) == header + len(looked) and sketch.endswith(looked)
 

@@ -1,4 +1,5 @@
-"""A text or bytes value above the cap is refused before a single byte is encoded."""
+"""What must not be stored is refused before a single byte is encoded: a text or bytes value above
+the cap, and what only the encoder understands."""
 
 import enum
 import itertools
@@ -7,6 +8,7 @@ from typing import Any
 
 from hardsave.errors import Unstorable
 from hardsave.objects import slow
+from hardsave.objects.codec import OPAQUE, refusal
 from hardsave.objects.tree import Columns
 from hardsave.objects.types import fields_of
 
@@ -20,8 +22,8 @@ _Stack = list[tuple[object, list[int], Iterator[object]]]
 def check(
     value: object, path: str, limit: int, columns: Callable[[object], Columns | None]
 ) -> None:
-    """`Unstorable` with the path to a value of more than `limit` bytes; `columns` takes containers
-    apart, to name it."""
+    """`Unstorable` with the path to a value of more than `limit` bytes, or to one that is opaque;
+    `columns` takes containers apart, to name it."""
     try:
         if _is_small((value,), limit // 4, _PLAIN_DEPTH):
             return
@@ -32,9 +34,11 @@ def check(
         _, place, items = stack[-1]
         for item in items:
             place[0] += 1
+            why = refusal(item) if type(item) in OPAQUE else None
             if _is_longer(item, limit):
-                steps = _steps(stack[1:], columns)
-                raise Unstorable(path + steps, f"longer than max_value_bytes ({limit})")
+                why = f"longer than max_value_bytes ({limit})"
+            if why is not None:
+                raise Unstorable(path + _steps(stack[1:], columns), why)
             inside = None if type(item) in _PLAIN else _inside(item)
             if inside is not None:
                 stack.append((item, [0], inside))
