@@ -128,7 +128,7 @@ def test_processes_that_are_killed_lose_no_task_and_repeat_no_recorded_step(
     crew: Crew, unknown: str
 ) -> None:
     add(crew, 60)
-    killed = massacre(crew, unknown, workers=3, every_seconds=0.4, most=3)
+    killed = massacre(crew, unknown, workers=3, every_seconds=0.15, most=3)
     assert killed
     assert account(crew, unknown, 60, killed) == []
 

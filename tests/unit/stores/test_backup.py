@@ -1,5 +1,6 @@
 """The second file follows the first: the same rows, of one moment, soon."""
 
+import contextlib
 import logging
 import os
 import random
@@ -625,3 +626,25 @@ def test_the_backup_is_for_its_owner_only(path: Path) -> None:
         store.close()
     finally:
         os.umask(before)
+
+
+def test_a_backup_that_misses_changes_when_the_wal_is_moved_is_built_by_the_next_turn(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copier, "WAL_BYTES", 0)
+    line = Line(store)
+    line.save()
+    copy(store)
+    pause = store._writer.pause
+
+    def late() -> contextlib.AbstractContextManager[None]:
+        store._writer.apply(lambda connection: (copier._skip(connection), None)[1])
+        return pause()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._writer, "pause", late)
+        line.save()
+        copy(store)
+    line.save()
+    copy(store)
+    assert_same(store)

@@ -237,7 +237,11 @@ class Copier:
         size = wal_bytes(self._path)
         if size <= WAL_BYTES:
             return
-        with self._writer.pause(), in_our_words(self._path):
+        with (
+            contextlib.suppress(Outdated),  # since the pass a moment ago: the next builds it anew
+            self._writer.pause(),
+            in_our_words(self._path),
+        ):
             self._fed()
             room.move_wal(self._connected(), "store", and_cut=size > LARGE_WAL_BYTES)
 
