@@ -28,7 +28,7 @@ PASS_SECONDS = 0.5
 RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
-WAL_BYTES = 4 * 1024 * 1024  # before it is worth the work to move it into the main file
+WAL_BYTES = 8 * 1024 * 1024  # before it is worth the work to move it into the main file
 LARGE_WAL_BYTES = 16 * 1024 * 1024  # before it is worth waiting for readers to cut it
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
 
