@@ -17,7 +17,7 @@ from bench.stopwatch import median, timed
 from bench.store_file import Packs, url
 from bench.worker import SyncCounter
 
-WAL_TURNS = 120  # enough for 1,000 pages, at which SQLite begins to use its WAL file again
+WAL_TURNS = 300  # enough for 8 MiB, at which a WAL file is written over from its beginning
 TURN_BYTES = 10_000  # what one turn stores is less, and a merge of packs is more
 
 

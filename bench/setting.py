@@ -17,7 +17,7 @@ class Setting:
 
     @property
     def turns(self) -> int:
-        return 200 if self.quick else 500
+        return 400 if self.quick else 500
 
     def choose(self, whole: int, quick: int) -> int:
         return quick if self.quick else whole

@@ -27,7 +27,7 @@ def steps(path: Path, durability: Durability, count: int) -> dict[str, Any]:
         with vault.tasks.attempt("t") as attempt:
             data = b"\0" * 80  # an entry of the journal, about
             floor.warm_up(data)
-            for _ in range(500):  # the WAL of the store too
+            for _ in range(1_500):  # the WAL of the store too
                 attempt.step("warm", lambda: 1)
             found = in_turns(
                 count,
