@@ -67,12 +67,20 @@ def add(crew: Crew, count: int) -> None:
             vault.tasks.add(f"t{number}", max_attempts=100)
 
 
-def massacre(crew: Crew, unknown: str, *, workers: int, every_seconds: float, most: int) -> int:
+def massacre(
+    crew: Crew,
+    unknown: str,
+    *,
+    workers: int,
+    every_seconds: float,
+    most: int,
+    effect_seconds: float = 0.004,
+) -> int:
     """Kill one process after the other, and start it again, until all of them end by themselves.
 
     How many were killed."""
     draw = random.Random(unknown)
-    options = {"unknown": unknown, "seconds": 0.004}
+    options = {"unknown": unknown, "seconds": effect_seconds}
     living = [crew.start("serve", **options) for _ in range(workers)]
     killed = 0
     while living:
@@ -139,7 +147,7 @@ def test_a_thousand_tasks_and_one_of_four_processes_killed_every_second(
     crew: Crew, unknown: str
 ) -> None:
     add(crew, 1_000)
-    killed = massacre(crew, unknown, workers=4, every_seconds=1.0, most=60)
+    killed = massacre(crew, unknown, workers=4, every_seconds=1.0, most=60, effect_seconds=0.03)
     assert killed >= 3
     assert account(crew, unknown, 1_000, killed) == []
 
