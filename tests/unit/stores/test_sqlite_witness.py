@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -474,10 +475,8 @@ def test_a_store_that_is_copied_over_while_open_acknowledges_nothing(
     again.close()
 
 
-def test_a_store_whose_time_was_changed_is_looked_at_and_as_good_as_before(
-    worn: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not for ever: on some file systems the time comes late after each write."""
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """What looks at every page have found."""
     looks: list[bool] = []
     is_sound = footing._is_sound
 
@@ -486,6 +485,33 @@ def test_a_store_whose_time_was_changed_is_looked_at_and_as_good_as_before(
         return looks[-1]
 
     monkeypatch.setattr(footing, "_is_sound", look)
+    return looks
+
+
+@pytest.mark.parametrize("how", ["TRUNCATE", "RESTART", "PASSIVE"])
+def test_a_wal_that_others_move_is_no_reason_to_look_at_every_page(
+    worn: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = counted_looks(monkeypatch)
+    one, other = SqliteStore(worn), SqliteStore(worn)
+    lines = [Line(one, "one"), Line(other, "other")]
+    for turn in range(12):
+        for line in lines if turn % 3 else lines[1:]:
+            line.save()
+        with contextlib.closing(other._connect()) as direct:
+            direct.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+        time.sleep(0.005)  # the file system tells times in steps
+        lines[turn % 2].save()
+    assert looks == []
+    one.close()
+    other.close()
+
+
+def test_a_store_whose_time_was_changed_is_looked_at_and_as_good_as_before(
+    worn: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for ever: on some file systems the time comes late after each write."""
+    looks = counted_looks(monkeypatch)
     store = SqliteStore(worn)
     line = Line(store, "more")
     line.save()

@@ -45,6 +45,7 @@ class Footing:
         self._bytes = 0 if found is None else found.st_size  # when this process last looked
         self._written: int | None = None  # when it was, by the file system, as far as we know why
         self._moved: Moved | None = None  # how far its WAL had been moved by then
+        self._commits = 0  # of this process
         self._false_alarms = 0
         self._index = _identity(status_of(self._index_path))
         self._wal: tuple[int, int] | None = None  # its identity, once it is known
@@ -98,6 +99,7 @@ class Footing:
 
     def _wrote(self, connection: apsw.Connection, name: str, frames: int) -> int:
         self.frames = frames
+        self._commits += 1
         return apsw.SQLITE_OK
 
     def committed(self, connection: apsw.Connection) -> None:
@@ -106,7 +108,7 @@ class Footing:
         size = wal_bytes_of(self.frames)
         if size > self._wal_bytes:
             self._wal_bytes = size
-        if self._moved is None:
+        if self._moved is None or self._moved.use == b"":  # which this commit has begun
             with contextlib.suppress(apsw.Error):  # the commit stands, whatever this says
                 self._has_moved(connection)
 
@@ -128,7 +130,10 @@ class Footing:
         size = 0 if found is None else found.st_size
         if size < self._bytes and is_cut(connection, self._path):
             raise Corrupt(_DAMAGED.format(self._path, "cut"))
-        if not self._has_moved(connection):
+        is_written = self._written is not None and (
+            found is None or found.st_mtime_ns != self._written
+        )
+        if not self._has_moved(connection) and is_written:
             if not _is_sound(reopen()):
                 raise Corrupt(_DAMAGED.format(self._path, "written to by another program"))
             self._false_alarms += 1
@@ -142,7 +147,7 @@ class Footing:
 
     def _has_moved(self, connection: apsw.Connection) -> bool:
         """Whether the WAL was moved since the last look, which writes to the file."""
-        before, self._moved = self._moved, _moved(connection, self._path)
+        before, self._moved = self._moved, _moved(connection, self._path, self._commits)
         if before is not None and not self._moved.is_further_than(before):
             return False
         self._note_time()
@@ -160,14 +165,19 @@ class Footing:
 class Moved(NamedTuple):
     """Which use of a WAL it is, and how many of its frames have been moved into the main file."""
 
-    use: bytes
+    use: bytes  # empty: it was cut, or there was none yet
     frames: int
+    others: int  # tells whether others have committed
+    commits: int  # of this process
 
     def is_further_than(self, before: "Moved") -> bool:
-        """A new use begins when all of the one before was moved, if there was one."""
+        """A new use begins when all of the one before was moved, if there was one; and before a WAL
+        is cut, all of it was. Others may have used one in between that nobody has seen here."""
+        if self.use == b"":
+            return (self.others, self.commits) != (before.others, before.commits)
         if self.use == before.use:
             return self.frames > before.frames
-        return before.use != b"" or self.frames > 0
+        return before.use != b"" or self.frames > 0 or self.others != before.others
 
 
 _DAMAGED = (
@@ -176,9 +186,9 @@ _DAMAGED = (
 )
 
 
-def _moved(connection: apsw.Connection, path: str) -> Moved:
+def _moved(connection: apsw.Connection, path: str, commits: int) -> Moved:
     _, _, frames = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
-    return Moved(use_of(path + "-wal"), frames)
+    return Moved(use_of(path + "-wal"), frames, connection.data_version(), commits)
 
 
 def _is_sound(connection: apsw.Connection) -> bool:
