@@ -19,7 +19,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
 from hardsave.testing.batches import Line
 from tests.unit.stores import ruins
-from tests.unit.stores.processes import Child
+from tests.unit.stores.processes import Child, fresh
 from tests.unit.stores.ruins import (
     LATER,
     SAVES,
@@ -583,3 +583,79 @@ def test_a_disk_that_fails_for_a_moment_is_not_taken_for_a_backup_that_is_of_no_
             hardsave.open(url(path))
     assert set_aside(path) == []
     assert_intact(path)
+
+
+# What was done to earlier rows after the backup's last pass
+
+
+def _operate(path: Path, what: str) -> None:
+    fresh(_OPERATED, str(path), what)
+
+
+_OPERATED = """
+import os, sys
+from pathlib import Path
+from unittest import mock
+import hardsave
+from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.merge import Merger
+from hardsave.timeline.retention import Policy
+from tests.unit.stores import ruins
+mock.patch.object(Copier, "saw").start()
+mock.patch.object(Merger, "_count").start()
+vault = hardsave.open(ruins.url(Path(sys.argv[1])))
+line = vault.timeline("main")
+if sys.argv[2] == "rewind":
+    line.rewind("main:5")
+elif sys.argv[2] == "delete":
+    vault.delete("main:5")
+elif sys.argv[2] == "delete a timeline":
+    vault.timeline("fork").delete()
+elif sys.argv[2] == "undo":
+    line.rewind("main:5")
+    line.rewind("main:8")
+    line.undo()
+else:
+    vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
+os._exit(0)
+"""
+
+
+def _standing(path: Path) -> dict[str, list[str]]:
+    with hardsave.open(url(path)) as vault:
+        assert vault.verify().ok
+        return {
+            line.name: [str(line.head and line.head.id), *(each.id for each in found)]
+            for line in map(vault.timeline, ("main", "fork"))
+            for found in [line.checkpoints(limit=99)]
+        }
+
+
+@pytest.mark.parametrize("ruin", [remove, cut_in_half, overwrite, spoil_header])
+@pytest.mark.parametrize("what", ["rewind", "delete", "delete a timeline", "undo", "retain"])
+def test_an_operation_that_only_the_wal_has_stays_done(
+    path: Path, tmp_path: Path, what: str, ruin: Callable[[Path], None]
+) -> None:
+    _operate(path, what)
+    expected = _standing(ruins.ruined(path, tmp_path / "sound"))
+    ruin(path)
+    assert _standing(path) == expected
+
+
+@pytest.mark.parametrize("ruin", [remove, overwrite])
+def test_a_repair_takes_from_the_backup_what_the_wal_alone_does_not_have(
+    tmp_path: Path, ruin: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "store.db"
+    with hardsave.open(url(path)) as vault:
+        for number in range(200):  # rows on many pages, of which the WAL has the last
+            vault.timeline("main").save({"n": number})
+    _operate(path, "delete")
+    ruin(path)
+    assert hardsave.repair(url(path)).ok
+    with hardsave.open(url(path)) as vault:
+        line = vault.timeline("main")
+        assert [each.seq for each in line.checkpoints(limit=999)] == [
+            seq for seq in range(200, 0, -1) if seq != 5
+        ]
+        assert vault.verify().ok

@@ -88,6 +88,8 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
     lost = _lost(salvage, sources, unread, top)
     if lost:
         faults.append(f"commits between {lost[0]} and {lost[-1]} cannot be read: {len(lost)}")
+    if salvage.is_gathered(sources.names[0]) and (unknown := salvage.missing(0, top)):
+        faults.append(f"{len(unknown)} commits up to {top} are not there: removed before, or lost")
     if dropped:
         faults.append(f"{dropped} objects do not match their hashes, and were left out")
     report = Report(checkpoints, from_others.get("raw", 0), tuple(faults), None)
@@ -102,12 +104,13 @@ def _make(salvage: Salvage, path: str, marked: int) -> _Made:
 
 
 def _attach(salvage: Salvage, path: str, marked: int) -> _Sources:
-    """What can be opened at all: of store and backup, the one that has come further is first."""
+    """What can be opened at all: of store and backup, the one that has come further is first.
+    But one of which there are only single pages adds to the other: it may lack the most."""
     numbers: dict[str, int] = {}
     for name, file in (("store", path), ("backup", backup.path_of(path))):
         if salvage.attach_file(name, file):
             numbers[name] = salvage.last_number(name, max(marked, *numbers.values(), 0))
-    names = sorted(numbers, key=lambda name: -numbers[name])
+    names = sorted(numbers, key=lambda name: (salvage.is_gathered(name), -numbers[name]))
     if salvage.attach("raw", path, is_checked=False):
         names.append("raw")
         numbers["raw"] = salvage.last_number("raw", max(marked, *numbers.values(), 0))
@@ -129,6 +132,8 @@ def _copy(
     gained: dict[str, int] = {}
     for name in others:
         before = sum(salvage.counts())
+        if salvage.is_gathered(first) and name == "backup":
+            salvage.add_all(name, top)
         if unread["packs"] and name == "backup":  # it may have them unmerged, under other ids
             salvage.copy_table(name, "packs", top)
         salvage.copy_ranges(name, unread)

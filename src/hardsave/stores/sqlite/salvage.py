@@ -106,6 +106,10 @@ class Salvage:
         self._gathered.add(name)
         return self.attach(name, target)
 
+    def is_gathered(self, name: str) -> bool:
+        """Whether a source is what single pages had: then nobody knows what it lacks."""
+        return name in self._gathered
+
     def is_sound(self, name: str) -> bool:
         """Whether every page of a source can be read, and they agree with each other."""
         if name in self._gathered:
@@ -162,6 +166,11 @@ class Salvage:
         """Every row of a source that can be read, and the ranges of keys that cannot."""
         return {table: self.copy_table(name, table, top) for table in KEYS}
 
+    def add_all(self, name: str, top: int) -> None:
+        """Every row of another source that is not there, and was not dropped."""
+        self.copy_all(name, top)
+        self.connection.execute(_DROP_BURIED)
+
     def copy_table(self, name: str, table: str, top: int) -> list[Range]:
         """One table of a source, as far as it can be read. Rows that are there already stay."""
         spans = self._spans(name, table, top)
@@ -175,13 +184,14 @@ class Salvage:
 
     def copy_newer(self, name: str, after: int, top: int) -> dict[str, list[Range]]:
         """Commits of a source after number `after`, and all packs above the highest of each
-        user; the ranges that cannot be read. Timelines that moved on are mended later, from
-        their checkpoints."""
+        user, and what these commits did to earlier rows; the ranges that cannot be read. Timelines
+        that moved on are mended later, from their checkpoints."""
         unread = {
             table: self.copy(name, table, (after + 1, top + _SLACK))
             for table in ("checkpoints", "tombstones", "log", "ledger")
         }
         self._copy_changed_tasks(name, after)
+        self._copy_operations(name, after)
         for table in ("users", "timelines", "tasks"):
             unread[table] = self.copy_table(name, table, top)
         unread["packs"] = []
@@ -191,6 +201,16 @@ class Salvage:
             for span in list(self.pack_spans(name, user, top)):
                 unread["packs"] += self.copy(name, "packs", (max(known + 1, span[0]), span[1]))
         return unread
+
+    def _copy_operations(self, name: str, after: int) -> None:
+        """What operations after `after` hid, showed, dropped and moved: their log entries are
+        there, and have to be true. Pages that nothing vouches for do not decide about this."""
+        if name == "raw" or not self._one(_HAS_NEWER_LOG, (after,)):
+            return
+        for table, where in _OPERATED.items():
+            highest = after if table != "timelines" else self._one(_HIGHEST_TIMELINE) or 0
+            self.copy(name, table, (0, highest), "REPLACE", where.format(name, after))
+        self.connection.execute(_DROP_BURIED)
 
     def _copy_changed_tasks(self, name: str, after: int) -> None:
         """Rows of tasks that something happened to since: they replace what is there."""
@@ -203,7 +223,9 @@ class Salvage:
         except apsw.Error as error:
             _raise_if_ours(error)
 
-    def copy(self, name: str, table: str, span: Range) -> list[Range]:
+    def copy(
+        self, name: str, table: str, span: Range, conflict: str = "IGNORE", only: str = "true"
+    ) -> list[Range]:
         """Rows with keys in a range; the ranges that cannot be read, as small as can be.
 
         Each statement is a transaction of its own: a page that cannot be read takes the whole
@@ -211,14 +233,14 @@ class Salvage:
         """
         unread: list[Range] = []
         left = [] if table in self._lacking.get(name, ()) else [span]
-        where = f"{KEYS[table]} BETWEEN ? AND ?"
+        where = f"{KEYS[table]} BETWEEN ? AND ? AND {only}"
         names = columns(self.connection, table, name)
         while left:
             low, high = left.pop()
             if low > high:
                 continue
             try:
-                insert(self.connection, "IGNORE", table, names, name, where, (low, high))
+                insert(self.connection, conflict, table, names, name, where, (low, high))
             except apsw.Error as error:
                 _raise_if_ours(error)
                 if low == high:
@@ -320,6 +342,29 @@ class Salvage:
         return self.connection.execute(sql, values).get
 
 
+_HAS_NEWER_LOG = "SELECT count(*) FROM main.log WHERE number > ?"
+_HIGHEST_TIMELINE = "SELECT max(id) FROM main.timelines"
+_OPERATED = {
+    "tombstones": (
+        "EXISTS (SELECT 1 FROM main.checkpoints AS c "
+        "WHERE (c.number, c.id) = ({0}.tombstones.number, {0}.tombstones.id))"
+    ),
+    "checkpoints": (
+        "hidden != 0 AND EXISTS (SELECT 1 FROM main.checkpoints AS c "
+        "WHERE (c.number, c.id) = ({0}.checkpoints.number, {0}.checkpoints.id) "
+        "AND c.hidden != {0}.checkpoints.hidden)"
+    ),
+    # Of two rows the one with the lower number is older; none of them ever falls.
+    "timelines": (
+        "user IN (SELECT user FROM main.log WHERE number > {1}) "
+        "AND EXISTS (SELECT 1 FROM main.timelines AS t "
+        "WHERE (t.id, t.name) = ({0}.timelines.id, {0}.timelines.name) "
+        "AND t.last_seq <= {0}.timelines.last_seq)"
+    ),
+}
+_DROP_BURIED = """
+    DELETE FROM main.checkpoints WHERE (number, id) IN (SELECT number, id FROM main.tombstones)
+"""
 HIGHEST_PACK = "SELECT max(id) FROM main.packs WHERE id > ? AND id < ?"
 
 
