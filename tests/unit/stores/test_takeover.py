@@ -611,6 +611,9 @@ elif sys.argv[2] == "delete":
     vault.delete("main:5")
 elif sys.argv[2] == "delete a timeline":
     vault.timeline("fork").delete()
+elif sys.argv[2] == "complete":
+    with vault.tasks.attempt("first"):
+        pass
 elif sys.argv[2] == "undo":
     line.rewind("main:5")
     line.rewind("main:8")
@@ -640,6 +643,18 @@ def test_an_operation_that_only_the_wal_has_stays_done(
     expected = _standing(ruins.ruined(path, tmp_path / "sound"))
     ruin(path)
     assert _standing(path) == expected
+
+
+def test_a_task_does_not_wait_for_one_that_only_the_wal_knows_to_be_completed(path: Path) -> None:
+    with hardsave.open(url(path)) as vault:
+        vault.tasks.add("first")
+        vault.tasks.add("second", after=["first"])
+    _operate(path, "complete")
+    path.unlink()
+    with hardsave.open(url(path)) as vault:
+        assert vault.tasks.get("first").state == "completed"
+        with vault.tasks.attempt("second"):
+            pass
 
 
 @pytest.mark.parametrize("ruin", [remove, overwrite])

@@ -213,11 +213,12 @@ class Salvage:
         self.connection.execute(_DROP_BURIED)
 
     def _copy_changed_tasks(self, name: str, after: int) -> None:
-        """Rows of tasks that something happened to since: they replace what is there."""
+        """Rows of tasks that something happened to since, or to what they wait for: they replace
+        what is there."""
         if "tasks" in self._lacking.get(name, ()):
             return
         names = columns(self.connection, "tasks", name)
-        where = f"id IN ({CHANGED_TASKS.format(name)})"
+        where = f"id IN ({CHANGED_TASKS.format(name)}) OR {_LET_GO.format(name)}"
         try:
             insert(self.connection, "REPLACE", "tasks", names, name, where, (after,))
         except apsw.Error as error:
@@ -342,6 +343,12 @@ class Salvage:
         return self.connection.execute(sql, values).get
 
 
+_LET_GO = """
+    EXISTS (SELECT 1 FROM {0}.ledger WHERE number > ?1)
+    AND EXISTS (SELECT 1 FROM main.tasks AS t WHERE t.id = {0}.tasks.id
+                AND (t.state, t.epoch) = ({0}.tasks.state, {0}.tasks.epoch)
+                AND t.waits_for IS NOT {0}.tasks.waits_for)
+"""
 _HAS_NEWER_LOG = "SELECT count(*) FROM main.log WHERE number > ?"
 _HIGHEST_TIMELINE = "SELECT max(id) FROM main.timelines"
 _OPERATED = {
