@@ -87,6 +87,11 @@ class Entry(NamedTuple):
         turned = self.effects.turned
         return turned if turned and (timeline is not None or self.effects.on_any) else self.number
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has turned around an entry and does not say which: earlier versions do not."""
+        return self.kind in STEPS and not self.effects.turned
+
     def touches(self, timeline: str | None) -> bool:
         """Whether it did something to a timeline; None stands for any."""
         return timeline is None or timeline in self.timelines
@@ -186,8 +191,9 @@ def next_redo(newest_first: Iterable[Entry], timeline: str | None) -> Entry | No
 
 def is_all_within(met: Iterable[Entry], entry: Entry) -> bool:
     """Whether what was met on the way to an entry turned around nothing that lies before it: an
-    undo on one timeline may have, while the entry is about another."""
-    later = (each for each in met if each.number > entry.number and each.effects.turned)
+    undo on one timeline may have, while the entry is about another; and one of an earlier version
+    does not say."""
+    later = (each for each in met if each.number > entry.number and each.kind in STEPS)
     return all(each.effects.turned >= entry.number for each in later)
 
 

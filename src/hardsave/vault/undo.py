@@ -74,10 +74,11 @@ def entries(context: Context, timeline: str | None = None) -> Iterator[Entry]:
 
 def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
     """What touched a timeline, newest first, less what undos and redos among it have settled: a
-    chain of undos costs what one does."""
+    chain of undos costs what one does. Behind one that does not say what it has turned around
+    nothing is left out: that may have been turned around again."""
     before: int | None = None
     turned: set[int] = set()  # entries that later ones have turned around: these settle nothing
-    size = _FIRST_PAGE
+    size, may_jump = _FIRST_PAGE, True
     while rows := context.store.log_before(context.user, before, size, timeline):
         for row in rows:
             if before is not None and row.number >= before:
@@ -86,7 +87,8 @@ def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
             entry = operations.decode(row)
             if entry is not None and entry.touches(timeline):
                 yield entry
-                if entry.number not in turned:
+                may_jump = may_jump and not entry.is_silent
+                if may_jump and entry.number not in turned:
                     before = entry.settles_from(timeline)
                 turned.add(entry.effects.turned)
         size = min(size * 5, _PAGE)

@@ -1,10 +1,11 @@
 """Rewind, delete, clear, and taking them back."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
@@ -256,13 +257,57 @@ def test_what_is_undone_next_is_what_the_whole_log_would_say(doings: list[Any]) 
             vault.timeline(name).save({})
             vault.timeline(name).save({})
         for turn, (doing, name) in enumerate(doings):
-            if doing == "rewind" and name is not None:
-                vault.timeline(name).rewind(f"{name}:{turn % 2 + 1}")
-            elif doing != "rewind":
-                line = vault if name is None else vault.timeline(name)
-                with suppress(NotFound):
-                    line.undo() if doing == "undo" else line.redo()
+            _do(vault, turn, doing, name)
             _check_next(vault)
+
+
+_WITH_EARLIER = st.tuples(_DOINGS, st.booleans())
+
+
+@given(st.lists(_WITH_EARLIER, max_size=40))
+@example(
+    [
+        *[(("rewind", name), False) for name in "ab"],
+        *[(("undo", "a"), True), (("undo", None), False), (("undo", None), False)],
+    ]
+)
+@example(
+    [
+        *[(("rewind", "a"), False)] * 2,
+        *[(("undo", "a"), False)] * 2,
+        (("redo", "a"), True),
+    ]
+)
+def test_what_earlier_versions_have_undone_is_neither_undone_twice_nor_passed_over(
+    doings: list[Any],
+) -> None:
+    """They do not say which entry they have turned around."""
+    with Vault(MemoryStore(), clock=Clock()) as vault:
+        for name in _TIMELINES:
+            vault.timeline(name).save({})
+            vault.timeline(name).save({})
+        for turn, (doing, is_earlier) in enumerate(doings):
+            with _as_written_by(is_earlier):
+                _do(vault, turn, *doing)
+            _check_next(vault)
+
+
+def _as_written_by(is_earlier: bool) -> AbstractContextManager[Any]:
+    if not is_earlier:
+        return nullcontext()
+    encode = operations.encode
+    return patch.object(
+        operations, "encode", lambda effects: encode(effects._replace(turned=0, on_any=False))
+    )
+
+
+def _do(vault: Vault, turn: int, doing: str, name: str | None) -> None:
+    if doing == "rewind" and name is not None:
+        vault.timeline(name).rewind(f"{name}:{turn % 2 + 1}")
+    elif doing != "rewind":
+        line = vault if name is None else vault.timeline(name)
+        with suppress(NotFound):
+            line.undo() if doing == "undo" else line.redo()
 
 
 def _check_next(vault: Vault) -> None:
