@@ -648,3 +648,39 @@ def test_a_backup_that_misses_changes_when_the_wal_is_moved_is_built_by_the_next
     line.save()
     copy(store)
     assert_same(store)
+
+
+def test_a_reader_that_stays_costs_no_commit_a_turn_of_its_own(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What he reads cannot be moved, however often that is tried."""
+    monkeypatch.setattr(copier, "WAL_BYTES", 100_000)
+    monkeypatch.setattr(merge.Merger, "saw", lambda *_: None)
+    store = SqliteStore(path)
+    ours = store._copier
+    assert ours is not None
+    line = Line(store)
+    line.save()
+    copy(store)
+    pauses: list[int] = []
+    pause = store._writer.pause
+
+    def counted() -> contextlib.AbstractContextManager[None]:
+        pauses.append(1)
+        return pause()
+
+    monkeypatch.setattr(store._writer, "pause", counted)
+    monkeypatch.setattr(ours._wake, "wait", lambda _: ours._stop.wait(60))  # nobody but us
+    monkeypatch.setattr(ours._wake, "set", ours.turn)
+    with contextlib.closing(store._connect()) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM checkpoints").fetchall()
+        for _ in range(200):
+            line.save()
+        size = store._writer.wal_bytes
+    assert size > 1_000_000
+    assert 1 < len(pauses) <= size // 100_000
+    ours.turn()
+    line.save()
+    assert store._writer.wal_bytes < 100_000  # it was moved, and begins anew
+    store.close()

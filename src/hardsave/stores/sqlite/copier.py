@@ -19,7 +19,7 @@ from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.stores.sqlite import backup, drafts, feeding, room
 from hardsave.stores.sqlite.backup import Copied
-from hardsave.stores.sqlite.connection import in_our_words, wal_bytes
+from hardsave.stores.sqlite.connection import in_our_words, wal_bytes, wal_bytes_of
 from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.stores.sqlite.footing import status_of
 from hardsave.stores.sqlite.writer import Writer
@@ -52,6 +52,7 @@ class Copier:
         self._turning = threading.Lock()
         self._stop = threading.Event()
         self._wake = threading.Event()  # before its time
+        self._wake_at = WAL_BYTES  # the length of the WAL; more while somebody reads all of it
         self._is_in_a_hurry = False  # somebody waits for the thread to end
         self._is_waiting = False  # something was committed, and there was no thread to be had
 
@@ -59,7 +60,7 @@ class Copier:
         """Something was committed. Cheap: it happens on every save."""
         if self._thread is None:
             self._start()
-        elif self._writer.wal_bytes > WAL_BYTES:
+        elif self._is_elected and self._writer.wal_bytes > self._wake_at:
             self._wake.set()
 
     def _start(self) -> None:
@@ -235,7 +236,7 @@ class Copier:
         costs nothing.
         """
         size = wal_bytes(self._path)
-        if size <= WAL_BYTES:
+        if size <= WAL_BYTES or self._unmoved() <= WAL_BYTES:
             return
         with (
             contextlib.suppress(Outdated),  # since the pass a moment ago: the next builds it anew
@@ -244,6 +245,15 @@ class Copier:
         ):
             self._fed()
             room.move_wal(self._connected(), "store", and_cut=size > LARGE_WAL_BYTES)
+        # What a reader keeps from being moved is tried twice a second, and not at every commit.
+        self._wake_at = WAL_BYTES + (self._writer.wal_bytes if self._unmoved() else 0)
+
+    def _unmoved(self) -> int:
+        """How many bytes of the WAL are not in the main file yet."""
+        with in_our_words(self._path):
+            sql = "PRAGMA store.wal_checkpoint(NOOP)"
+            _, frames, moved = self._connected().execute(sql).get
+        return wal_bytes_of(frames - moved)
 
     def _check_wal(self) -> None:
         """What goes into a WAL that was taken away or cut, nobody finds again."""
