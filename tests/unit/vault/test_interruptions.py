@@ -193,6 +193,9 @@ def test_a_handler_that_is_interrupted_has_been_told_of_a_save(
 
 # On a real file
 
+# Between an `open` and its `with`, CPython is the one who closes the file, and says so.
+in_an_open = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
@@ -212,6 +215,7 @@ def real(url: str) -> Iterator[Vault]:
         yield vault
 
 
+@in_an_open
 def test_ctrl_c_at_any_time_leaves_a_usable_handle(real: Vault) -> None:
     line = real.timeline("main")
     turn = 0
@@ -299,6 +303,7 @@ def interrupted_at_line(number: int) -> contextlib.AbstractContextManager[None]:
     return at_line(number, interrupt, (line_module.__file__, saving.__file__))
 
 
+@in_an_open
 def test_ctrl_c_in_one_thread_does_not_stop_the_others(real: Vault) -> None:
     done = threading.Event()
     counts = [0] * 4
