@@ -163,7 +163,8 @@ def test_what_fails_every_second_is_logged_once_until_it_is_something_else(
             for _ in range(times):
                 assert crew.next() is None
                 executor.sweep(runner, crew)
-            return [record.getMessage() for record in caplog.records]
+            ours = threading.get_ident()  # a thread that was left behind may say its last word
+            return [each.getMessage() for each in caplog.records if each.thread == ours]
 
         both = ["no task can be claimed for now", "looking for dead sessions failed"]
         assert look(5) == [f"{worry}; it is tried again" for worry in both]
