@@ -91,6 +91,25 @@ def test_the_backup_has_the_ledger_as_it_is(path: Path) -> None:
     assert seen(path)[-1] == []
 
 
+def test_the_number_of_a_task_that_was_forgotten_is_not_given_out_again(path: Path) -> None:
+    """A store that ends before its backup is taken for one that has lost something."""
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        vault.tasks.add("old")
+        with vault.tasks.attempt("old"):
+            pass
+    copied = backup.peek(str(path))
+    with hardsave.open(f"sqlite:///{path}") as vault:  # which knows no number yet
+        assert vault.tasks.forget(keep_completed=0) == 1
+        (entry,) = vault._context.store.entries(None, None)
+        assert copied is not None
+        assert entry.number == copied.number + 1
+    wait_for_backup(path)
+    Path(f"{path}-mark").unlink()  # or the machine was started anew: it is not relied on
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        vault.timeline("main").save({"n": 1})
+        assert vault.verify().ok
+
+
 def test_a_damaged_store_takes_its_ledger_over_from_the_backup(path: Path) -> None:
     work(path)
     wait_for_backup(path)

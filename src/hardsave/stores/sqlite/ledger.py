@@ -25,7 +25,7 @@ from hardsave.stores.ledger import (
 )
 from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
-from hardsave.stores.sqlite.schema import LAST_NUMBER
+from hardsave.stores.sqlite.schema import LAST_NUMBER, last_number
 
 LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
 
@@ -201,6 +201,8 @@ def apply(connection: apsw.Connection, user: int, work: Work) -> int | None:
     number: int | None = None
     for entry in work.entries:
         number = add_entry(connection, user, entry, number) + 1
+    if work.forget and number is None:
+        number = last_number(connection) + 1  # now: the highest may go, and is not given out again
     for name in work.forget:
         _forget(connection, user, name)
     if work.keep_itself is not None:
