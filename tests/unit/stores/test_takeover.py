@@ -18,6 +18,7 @@ from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
 from hardsave.testing.batches import Line
+from hardsave.timeline.retention import Policy
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child, fresh
 from tests.unit.stores.ruins import (
@@ -618,8 +619,15 @@ elif sys.argv[2] == "undo":
     line.rewind("main:5")
     line.rewind("main:8")
     line.undo()
+elif sys.argv[2] == "forget":
+    vault.tasks.forget(keep_completed=0)
+    vault.tasks.add("second")
 else:
-    vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
+    for verb in sys.argv[2].split(" and "):
+        if verb == "import":
+            vault.import_file(sys.argv[1] + ".export")
+        else:
+            vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
 os._exit(0)
 """
 
@@ -643,6 +651,40 @@ def test_an_operation_that_only_the_wal_has_stays_done(
     expected = _standing(ruins.ruined(path, tmp_path / "sound"))
     ruin(path)
     assert _standing(path) == expected
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+@pytest.mark.parametrize("what", ["import", "retain and import", "import and retain"])
+def test_a_checkpoint_that_was_dropped_and_came_back_is_there_once(
+    path: Path, tmp_path: Path, what: str, is_dropped: bool
+) -> None:
+    """An import gives it another number: by its id it is in the backup, in the WAL, or in both."""
+    with hardsave.open(url(path)) as vault:
+        vault.export_file(f"{path}.export")
+        if is_dropped:
+            vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
+    _operate(path, what if is_dropped else f"retain and {what}")
+    expected = _standing(ruins.ruined(path, tmp_path / "sound"))
+    path.unlink()
+    assert _standing(path) == expected
+    assert "first_lost" not in told(path)[0]
+    with hardsave.open(url(path)) as vault:
+        vault.apply(vault.plan_retention(Policy(max_per_timeline=10)))
+        assert vault.verify().ok
+
+
+def test_a_task_has_nothing_of_one_that_was_forgotten_in_its_place(path: Path) -> None:
+    with hardsave.open(url(path)) as vault:
+        vault.tasks.add("first")
+        with vault.tasks.attempt("first") as attempt:
+            attempt.step("one", lambda: "of the first")
+    _operate(path, "forget")
+    path.unlink()
+    with hardsave.open(url(path)) as vault:
+        assert [task.id for task in vault.tasks.find()] == ["second"]
+        assert [each.kind for each in vault.tasks.history("second")] == ["added"]
+        assert vault._context.store.journal(None, "second", 1) == []
+        assert vault.verify().ok
 
 
 def test_a_task_does_not_wait_for_one_that_only_the_wal_knows_to_be_completed(path: Path) -> None:

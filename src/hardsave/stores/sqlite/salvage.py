@@ -169,7 +169,7 @@ class Salvage:
     def add_all(self, name: str, top: int) -> None:
         """Every row of another source that is not there, and was not dropped."""
         self.copy_all(name, top)
-        self.connection.execute(_DROP_BURIED)
+        self._keep_the_latest()
 
     def copy_table(self, name: str, table: str, top: int) -> list[Range]:
         """One table of a source, as far as it can be read. Rows that are there already stay."""
@@ -210,7 +210,15 @@ class Salvage:
         for table, where in _OPERATED.items():
             highest = after if table != "timelines" else self._one(_HIGHEST_TIMELINE) or 0
             self.copy(name, table, (0, highest), "REPLACE", where.format(name, after))
+        for table in _RETURNED:
+            where = _IS_EARLIER.format(name, table, after)
+            self.copy(name, table, (after + 1, 1 << 62), "REPLACE", where)
+        self._keep_the_latest()
+
+    def _keep_the_latest(self) -> None:
+        """Of a checkpoint that was dropped and perhaps imported again: as it was last."""
         self.connection.execute(_DROP_BURIED)
+        self.connection.execute(_RAISE_RETURNED)
 
     def _copy_changed_tasks(self, name: str, after: int) -> None:
         """Rows of tasks that something happened to since, or to what they wait for: they replace
@@ -220,6 +228,7 @@ class Salvage:
         names = columns(self.connection, "tasks", name)
         where = f"id IN ({CHANGED_TASKS.format(name)}) OR {_LET_GO.format(name)}"
         try:
+            self.connection.execute(_FORGET_REPLACED.format(name), (after,))
             insert(self.connection, "REPLACE", "tasks", names, name, where, (after,))
         except apsw.Error as error:
             _raise_if_ours(error)
@@ -349,6 +358,15 @@ _LET_GO = """
                 AND (t.state, t.epoch) = ({0}.tasks.state, {0}.tasks.epoch)
                 AND t.waits_for IS NOT {0}.tasks.waits_for)
 """
+# Whose row is another task's by now: it was forgotten, and its id or its name is in use again.
+_FORGET_REPLACED = f"""
+    DELETE FROM main.ledger WHERE number <= ?1 AND task IN (
+        SELECT t.id FROM {{0}}.tasks AS s JOIN main.tasks AS t
+            ON t.id = s.id OR (t.user, t.name) = (s.user, s.name)
+               OR (t.user, t.key) = (s.user, s.key)
+        WHERE s.id IN ({CHANGED_TASKS})
+            AND (t.user, t.name, t.created_at) != (s.user, s.name, s.created_at))
+"""
 _HAS_NEWER_LOG = "SELECT count(*) FROM main.log WHERE number > ?"
 _HIGHEST_TIMELINE = "SELECT max(id) FROM main.timelines"
 _OPERATED = {
@@ -369,8 +387,18 @@ _OPERATED = {
         "AND t.last_seq <= {0}.timelines.last_seq)"
     ),
 }
+_RETURNED = ("checkpoints", "tombstones")  # an import gives what was dropped another number
+_IS_EARLIER = (
+    "EXISTS (SELECT 1 FROM main.{1} AS c "
+    "WHERE (c.user, c.id) = ({0}.{1}.user, {0}.{1}.id) AND c.number <= {2})"
+)
 _DROP_BURIED = """
-    DELETE FROM main.checkpoints WHERE (number, id) IN (SELECT number, id FROM main.tombstones)
+    DELETE FROM main.checkpoints AS c WHERE EXISTS (SELECT 1 FROM main.tombstones AS t
+        WHERE (t.user, t.id) = (c.user, c.id) AND t.number >= c.number)
+"""
+_RAISE_RETURNED = """
+    DELETE FROM main.tombstones AS t WHERE EXISTS (SELECT 1 FROM main.checkpoints AS c
+        WHERE (c.user, c.id) = (t.user, t.id) AND c.number > t.number)
 """
 HIGHEST_PACK = "SELECT max(id) FROM main.packs WHERE id > ? AND id < ?"
 
