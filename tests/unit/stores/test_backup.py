@@ -17,7 +17,7 @@ import pytest
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, feeding, merge
+from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, feeding, merge, room
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.feeding import Outdated
@@ -684,3 +684,22 @@ def test_a_reader_that_stays_costs_no_commit_a_turn_of_its_own(
     line.save()
     assert store._writer.wal_bytes < 100_000  # it was moved, and begins anew
     store.close()
+
+
+def test_a_wal_is_emptied_for_its_room_once_somebody_elses_backup_has_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
+    monkeypatch.setattr(room, "SOME_SECONDS", 0.1)
+    elected, store = SqliteStore(path), SqliteStore(path)
+    assert elected._copier is not None
+    Line(elected, "theirs").save()
+    elected._copier.turn()
+    Line(store, "ours").save()
+    store.compact()
+    assert os.path.getsize(f"{path}-wal") > 0
+    elected._copier.turn()
+    store.compact()
+    assert os.path.getsize(f"{path}-wal") == 0
+    store.close()
+    elected.close()

@@ -619,6 +619,9 @@ elif sys.argv[2] == "undo":
     line.rewind("main:5")
     line.rewind("main:8")
     line.undo()
+elif sys.argv[2] in ("gc", "compact"):
+    ruins._fill(vault, ruins.SAVES + 1, ruins.SAVES + ruins.LATER)
+    getattr(vault, sys.argv[2])()
 elif sys.argv[2] == "forget":
     vault.tasks.forget(keep_completed=0)
     vault.tasks.add("second")
@@ -651,6 +654,13 @@ def test_an_operation_that_only_the_wal_has_stays_done(
     expected = _standing(ruins.ruined(path, tmp_path / "sound"))
     ruin(path)
     assert _standing(path) == expected
+
+
+@pytest.mark.parametrize("what", ["gc", "compact"])
+def test_what_was_saved_right_before_room_was_made_comes_back(path: Path, what: str) -> None:
+    _operate(path, what)
+    path.unlink()
+    assert_intact(path, SAVES + LATER)
 
 
 @pytest.mark.parametrize("is_dropped", [True, False])

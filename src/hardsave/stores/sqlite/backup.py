@@ -202,7 +202,8 @@ def event_id(connection: apsw.Connection, name: str, number: int) -> bytes | Non
     return None if found is None else bytes(found)
 
 
-def last_change(connection: apsw.Connection) -> int:
-    """The last row of `changes` that the attached store ever had."""
-    sql = "SELECT seq FROM store.sqlite_sequence WHERE name = 'changes'"
-    return int(connection.execute(sql).get or 0)
+def standing(connection: apsw.Connection, store: str = "store") -> Copied:
+    """How far a store has come: its last commit, and the last row of `changes` it ever had."""
+    sql = f"SELECT seq FROM {store}.sqlite_sequence WHERE name = 'changes'"
+    change = int(connection.execute(sql).get or 0)
+    return Copied(schema.last_number(connection, store), change)

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from hardsave.errors import HardsaveError
-from hardsave.stores.sqlite import backup, packs, schema
+from hardsave.stores.sqlite import backup, packs
 from hardsave.stores.sqlite.backup import NUMBERED, path_of
 from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT, prefix
@@ -95,10 +95,10 @@ def _differences(connection: apsw.Connection, store: str) -> list[str]:
     """
     connection.execute("ATTACH ? AS store", (store,))
     connection.execute("BEGIN")
-    copied = backup.copied(connection)
-    if copied.number > schema.last_number(connection, "store"):
+    copied, now = backup.copied(connection), backup.standing(connection)
+    if copied.number > now.number:
         return [f"{path_of(store)} is ahead of {store}: commits are gone. Open it again"]
-    if copied.change != backup.last_change(connection):
+    if copied.change != now.change:
         return []
     lines = []
     for table in NUMBERED:

@@ -104,6 +104,32 @@ class Copier:
             f"{RENEWAL_SECONDS:.0f} s; see the log of the processes that have it open, and repeat"
         )
 
+    @contextlib.contextmanager
+    def at_rest(self, connection: apsw.Connection) -> Iterator[bool]:
+        """Meanwhile nobody commits: whether the backup has all that was, so that the WAL may go."""
+        self.saw()  # whoever is elected here feeds it from now on
+        is_our_turn = self._turning.acquire(timeout=PASS_SECONDS)  # it may be built anew right now
+        try:
+            with self._writer.pause():
+                yield is_our_turn and self._has_all(connection)
+        finally:
+            if is_our_turn:
+                self._turning.release()
+
+    def _has_all(self, connection: apsw.Connection) -> bool:
+        if self._is_over or not self._writer.is_in_place():
+            return False
+        if not os.path.exists(backup.path_of(self._path)):
+            return True  # there is none that could have it
+        try:
+            if self._elect():
+                self._fed()
+                return True
+            return backup.peek(self._path) == backup.standing(connection, "main")
+        except (HardsaveError, apsw.Error, OSError, Outdated):  # the next turn sees to it
+            self._disconnect()
+            return False
+
     def _copies(self) -> tuple[str, str, str]:
         """The backup; the one that it takes the place of and its draft, for a moment or after
         a crash."""

@@ -91,7 +91,7 @@ def feed(connection: apsw.Connection) -> Copied:
     connection.execute("BEGIN")  # not IMMEDIATE: that would lock the store as well
     try:
         before = backup.copied(connection)
-        now = Copied(schema.last_number(connection, "store"), backup.last_change(connection))
+        now = backup.standing(connection)
         _check_is_its_past(connection, before, now)
         _note_highest_packs(connection)
         _copy_changes(connection, before)
@@ -213,7 +213,7 @@ def _copy_all(connection: apsw.Connection) -> None:
     connection.execute("BEGIN")
     for table in KEYS:
         copy_rows(connection, table, "store", "true", ())
-    now = Copied(schema.last_number(connection, "store"), backup.last_change(connection))
+    now = backup.standing(connection)
     connection.execute("INSERT INTO marks (number, change) VALUES (?, ?)", now)
     connection.execute("COMMIT")
 

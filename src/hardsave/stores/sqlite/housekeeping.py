@@ -27,6 +27,7 @@ class Access(NamedTuple):
     idle: Callable[[], AbstractContextManager[apsw.Connection]]  # a connection without one
     apply: "Callable[[Change], None]"
     merge: Callable[[int], None]  # all packs of a user that wait
+    at_rest: room.AtRest
     renew_backup: Callable[[], None]
     forget_pins: "Change"  # of those who are gone
 
@@ -92,7 +93,8 @@ class Housekeeper:
                 with rewriting.announced(self._path):
                     room.rewrite(connection)
             patience = room.PATIENCE_SECONDS if exact else room.SOME_SECONDS
-            is_done = room.truncate_wal(connection, patience) and is_done
+            at_rest = self._access.at_rest
+            is_done = room.truncate_wal(connection, patience, at_rest, must=exact) and is_done
         if exact and not is_done:
             raise Unavailable(
                 f"what was removed from {self._path} is still in its files: others were reading "

@@ -8,6 +8,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import apsw
 
@@ -17,10 +18,13 @@ from hardsave.stores.sqlite.connection import BUSY_SECONDS
 
 STEP_PAGES = 512  # moved while others wait
 PATIENCE_SECONDS = 10.0
-SOME_SECONDS = 0.2  # a reader is mostly gone by then; the WAL is emptied another time otherwise
+# By then a reader is mostly gone, and whoever feeds the backup has come by; otherwise the WAL is
+# emptied another time.
+SOME_SECONDS = 1.0
 _BUSY_MILLISECONDS = 20
 
 Apply = Callable[[Callable[[apsw.Connection], None]], None]
+AtRest = Callable[[apsw.Connection], AbstractContextManager[bool]]
 
 
 def give_back(apply: Apply, *, upto: int = 0) -> bool:
@@ -55,24 +59,34 @@ def rewrite(connection: apsw.Connection) -> None:
     connection.execute("VACUUM")
 
 
-def truncate_wal(connection: apsw.Connection, patience_seconds: float) -> bool:
+def truncate_wal(
+    connection: apsw.Connection, patience_seconds: float, at_rest: AtRest, *, must: bool = False
+) -> bool:
     """Move the WAL into the main file and empty it; False if readers were in the way.
 
-    SQLite would keep writers out while it waits for readers: it waits a moment, often.
+    SQLite would keep writers out while it waits for readers: it waits a moment, often. What is in
+    no backup yet stays in the WAL, unless it `must` go.
     """
     deadline = time.monotonic() + patience_seconds
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     try:
         while True:
-            try:
-                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
-            except apsw.BusyError:
-                busy = 1
-            if not busy or time.monotonic() > deadline:
-                return not busy
+            is_late = time.monotonic() > deadline
+            with at_rest(connection) as is_copied:
+                is_done = (is_copied or (must and is_late)) and _is_emptied(connection)
+            if is_done or is_late:
+                return is_done
             time.sleep(_BUSY_MILLISECONDS / 1000)
     finally:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+
+
+def _is_emptied(connection: apsw.Connection) -> bool:
+    try:
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+    except apsw.BusyError:
+        return False
+    return not busy
 
 
 def move_wal(connection: apsw.Connection, name: str, *, and_cut: bool) -> None:

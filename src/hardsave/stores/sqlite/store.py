@@ -97,6 +97,7 @@ class SqliteStore(Questions):
             self._reading,
             self._apply,
             self._merge_waiting,
+            self._at_rest,
             self._renew_backup,
             self._forget_pins,
         )
@@ -228,6 +229,14 @@ class SqliteStore(Questions):
         pins.forget_the_dead(connection)
         if self._presence.is_alone():
             pins.forget_all_but(connection, self._pins)
+
+    @contextlib.contextmanager
+    def _at_rest(self, connection: apsw.Connection) -> Iterator[bool]:
+        if self._copier is None:
+            yield True
+        else:
+            with self._copier.at_rest(connection) as is_copied:
+                yield is_copied
 
     def _renew_backup(self) -> None:
         with self._gate:
