@@ -474,6 +474,28 @@ def test_a_last_pass_that_would_be_long_is_left_to_others(
     assert number(path) == 5
 
 
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("spoil", [missed, removed, of_another_version])
+def test_a_short_life_builds_a_small_backup_anew_and_leaves_a_large_one_to_others(
+    path: Path,
+    spoil: Callable[[SqliteStore], None],
+    is_large: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)
+    store = SqliteStore(path)
+    record = Line(store, "first").save()
+    store.close()
+    store = SqliteStore(path)
+    Line(store, "second").save()
+    store.commit(Batch(None, an_entry("hide"), changes=Changes(hide=[record.id])))
+    spoil(store)
+    monkeypatch.setattr(copier, "LAST_PASS_BYTES", 0 if is_large else 1 << 20)
+    store.close()
+    copied = backup.peek(str(path))
+    assert (copied is not None and copied.number == 3) is not is_large
+
+
 def test_one_copies_for_all_and_another_follows(path: Path) -> None:
     first, second = SqliteStore(path), SqliteStore(path)
     Line(first, "first").save()

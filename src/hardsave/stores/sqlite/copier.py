@@ -30,7 +30,7 @@ TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a c
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
 WAL_BYTES = 8 * 1024 * 1024  # before it is worth the work to move it into the main file
 LARGE_WAL_BYTES = 16 * 1024 * 1024  # before it is worth waiting for readers to cut it
-LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store that has no backup yet
+LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store whose backup has to be built first
 
 
 class Copier:
@@ -195,12 +195,10 @@ class Copier:
 
     def _is_much(self) -> bool:
         """Whether a last pass would keep whoever closes the store waiting."""
-        if backup.peek(self._path) is None:
-            return os.path.getsize(self._path) > LAST_PASS_BYTES
-        try:
-            return feeding.waiting(self._connected()) > LAST_PASS_COMMITS
-        except Outdated:
-            return True
+        if backup.peek(self._path) is not None:
+            with contextlib.suppress(Outdated):
+                return feeding.waiting(self._connected()) > LAST_PASS_COMMITS
+        return os.path.getsize(self._path) > LAST_PASS_BYTES
 
     def _pass(self) -> None:
         try:

@@ -82,8 +82,11 @@ def _prepare_to_feed(connection: apsw.Connection, store: str, must_end: Callable
 
 
 def waiting(connection: apsw.Connection) -> int:
-    """How many commits the store is ahead."""
-    return schema.last_number(connection, "store") - backup.copied(connection).number
+    """How many commits the store is ahead. `Outdated`: they cannot be added to the backup."""
+    before, now = backup.copied(connection), backup.standing(connection)
+    if now.number >= before.number:  # otherwise whoever feeds it says what that means
+        _check_is_its_past(connection, before, now)
+    return now.number - before.number
 
 
 def feed(connection: apsw.Connection) -> Copied:
