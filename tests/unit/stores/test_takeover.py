@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import apsw
 import pytest
@@ -16,9 +17,10 @@ from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite import SqliteStore, backup, feeding, takeover
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.merge import Merger
 from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
 from hardsave.testing.batches import Line
-from hardsave.timeline.retention import Policy
+from hardsave.timeline.policy import Policy
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child, fresh
 from tests.unit.stores.ruins import (
@@ -600,7 +602,7 @@ from unittest import mock
 import hardsave
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.merge import Merger
-from hardsave.timeline.retention import Policy
+from hardsave.timeline.policy import Policy
 from tests.unit.stores import ruins
 mock.patch.object(Copier, "saw").start()
 mock.patch.object(Merger, "_count").start()
@@ -709,20 +711,81 @@ def test_a_task_does_not_wait_for_one_that_only_the_wal_knows_to_be_completed(pa
             pass
 
 
-@pytest.mark.parametrize("ruin", [remove, overwrite])
-def test_a_repair_takes_from_the_backup_what_the_wal_alone_does_not_have(
-    tmp_path: Path, ruin: Callable[[Path], None]
-) -> None:
-    path = tmp_path / "store.db"
-    with hardsave.open(url(path)) as vault:
-        for number in range(200):  # rows on many pages, of which the WAL has the last
+MANY = 120
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("many") / "store.db"
+    with mock.patch.object(Merger, "_count"), hardsave.open(url(path)) as vault:
+        vault.timeline("main").save({"n": 0})
+        vault.delete("main:1")  # which makes the indexes of the log, and changes the first page
+        for number in range(1, MANY):
             vault.timeline("main").save({"n": number})
-    _operate(path, "delete")
-    ruin(path)
-    assert hardsave.repair(url(path)).ok
+    return path
+
+
+@pytest.fixture
+def many(original: Path, tmp_path: Path) -> Path:
+    """Rows on so many pages that a WAL has but the last of them; and not the first of the file."""
+    return ruins.ruined(original, tmp_path / "many")
+
+
+def _assert_all_but(path: Path, *gone: int) -> None:
     with hardsave.open(url(path)) as vault:
         line = vault.timeline("main")
-        assert [each.seq for each in line.checkpoints(limit=999)] == [
-            seq for seq in range(200, 0, -1) if seq != 5
-        ]
-        assert vault.verify().ok
+        expected = [seq for seq in range(MANY, 0, -1) if seq not in gone]
+        assert [each.seq for each in line.checkpoints(limit=999)] == expected
+        assert all(line.load(f"main:{seq}") == {"n": seq - 1} for seq in expected)
+
+
+@pytest.mark.parametrize("ruin", [remove, overwrite])
+def test_a_repair_takes_from_the_backup_what_the_wal_alone_does_not_have(
+    many: Path, ruin: Callable[[Path], None]
+) -> None:
+    _operate(many, "delete")
+    ruin(many)
+    assert hardsave.repair(url(many)).ok
+    assert told(many, "repair")[0]["source"] == "backup and store"
+    _assert_all_but(many, 1, 5)
+
+
+def _spoil(path: Path, *pages: int) -> None:
+    for page in pages:
+        flip(path, (page * 4096 - 100) * 8)
+
+
+def _leaves(path: Path, table: str) -> list[int]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path"
+    try:
+        return [int(row[0]) for row in connection.execute(sql, (table,))]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("is_backup_behind", [True, False])
+def test_a_repair_of_single_pages_takes_from_each_file_what_the_other_does_not_have(
+    many: Path, is_backup_behind: bool
+) -> None:
+    files = [beside(many, "-backup"), many]
+    behind, ahead = files if is_backup_behind else files[::-1]
+    _spoil(behind, 1, _leaves(behind, "checkpoints")[-1])
+    _spoil(ahead, 1, _leaves(ahead, "checkpoints")[0])
+    assert hardsave.repair(url(many)).ok
+    _assert_all_but(many, 1)
+
+
+@pytest.mark.parametrize("is_repair", [True, False])
+@pytest.mark.parametrize("table", ["checkpoints", "packs"])
+def test_a_page_of_the_backup_that_leads_to_others_takes_none_of_these_along(
+    many: Path, table: str, is_repair: bool
+) -> None:
+    second = beside(many, "-backup")
+    sql = f"SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"  # noqa: S608 # a test
+    _spoil(second, page_of(second, sql))
+    many.unlink()
+    if is_repair:
+        assert hardsave.repair(url(many)).ok
+    _assert_all_but(many, 1)
+    assert not list(many.parent.glob("*-pages*"))

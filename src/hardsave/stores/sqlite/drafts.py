@@ -15,7 +15,12 @@ from hardsave.stores.sqlite.connection import (
 
 TAKEOVER = "-takeover-new"  # of a store that replaces a damaged one
 # Beside it: what can still be read of files, by what it is a source of.
-ROWS = {"store": "-pages", "backup": "-backup-pages", "rows": "-hidden-pages"}
+ROWS = {
+    "store": "-pages",
+    "backup": "-backup-pages",
+    "rows": "-hidden-pages",
+    "backup_rows": "-hidden-backup-pages",
+}
 BACKUP = "-new"  # of a backup
 
 

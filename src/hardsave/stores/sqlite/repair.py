@@ -123,18 +123,20 @@ def _copy(
     salvage: Salvage, path: str, sources: _Sources, top: int
 ) -> tuple[dict[str, list[Range]], dict[str, int]]:
     """What the first could not give, and how many events came from which other source."""
-    first, *others = sources.names
+    first = sources.names[0]
     unread = salvage.copy_all(first, top)
     reached = sources.numbers[first]
-    if any(unread.values()) and salvage.attach_rows(path):
-        others.insert(0, "rows")
-        sources.numbers["rows"] = salvage.last_number("rows", top)
+    if any(unread.values()):
+        for name, file in (("backup", backup.path_of(path)), ("store", path)):
+            if rows := salvage.attach_rows(name, file):
+                sources.names.insert(1, rows)
+                sources.numbers[rows] = salvage.last_number(rows, top)
     gained: dict[str, int] = {}
-    for name in others:
+    for name in sources.names[1:]:
         before = sum(salvage.counts())
-        if salvage.is_gathered(first) and name == "backup":
+        if salvage.is_gathered(first) and name != "raw":
             salvage.add_all(name, top)
-        if unread["packs"] and name == "backup":  # it may have them unmerged, under other ids
+        if unread["packs"] and name.startswith("backup"):  # it may have them under other ids
             salvage.copy_table(name, "packs", top)
         salvage.copy_ranges(name, unread)
         if sources.numbers[name] > reached:

@@ -26,6 +26,7 @@ from hardsave.stores.sqlite.index import bounds
 from hardsave.stores.sqlite.leaves import gather
 
 Range = tuple[int, int]
+_ROWS_OF = {"store": "rows", "backup": "backup_rows"}
 _EVENTS = ("checkpoints", "log", "ledger")  # whose rows are the events of commits
 _NEWER = {"tombstones", "tasks", "ledger"}  # a file of an older version does not have them
 _SLACK = 4096  # keys looked for past the highest that is known
@@ -95,9 +96,13 @@ class Salvage:
         """Make a store or a backup a source; if it cannot be opened, what can be read in it."""
         return self.attach(name, path) or self._attach_rows(name, path)
 
-    def attach_rows(self, path: str) -> bool:
-        """Make "rows" a source: what lies on sound pages of a store, however one gets to them."""
-        return "store" not in self._gathered and self._attach_rows("rows", path)
+    def attach_rows(self, name: str, path: str) -> str | None:
+        """What lies on sound pages of a source, however one gets to them, as another source; its
+        name, or None: there is nothing, or it is that itself."""
+        if name not in self._attached or name in self._gathered:
+            return None
+        rows = _ROWS_OF[name]
+        return rows if self._attach_rows(rows, path) else None
 
     def _attach_rows(self, name: str, path: str) -> bool:
         target = self.path + ROWS[name]
@@ -181,6 +186,11 @@ class Salvage:
         for table, ranges in wanted.items():
             for span in ranges:
                 self.copy(name, table, span)
+
+    def copy_hidden(self, name: str, unread: Mapping[str, list[Range]], top: int) -> None:
+        """What of its tables could not be read in full by the way that leads there."""
+        for table in [table for table, ranges in unread.items() if ranges]:
+            self.copy_table(name, table, top)
 
     def copy_newer(self, name: str, after: int, top: int) -> dict[str, list[Range]]:
         """Commits of a source after number `after`, and all packs above the highest of each

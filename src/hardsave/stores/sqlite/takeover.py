@@ -153,10 +153,13 @@ def _copy_hidden(
 ) -> list[str]:
     """What lies behind damaged pages, or on them; which sources have it."""
     asked = []
-    if salvage.attach_rows(path):
-        asked.append("rows")
-        salvage.copy_ranges("rows", unread)
-        salvage.copy_newer("rows", plan.upto, plan.top)
+    if rows := salvage.attach_rows("store", path):
+        asked.append(rows)
+        salvage.copy_ranges(rows, unread)
+        salvage.copy_newer(rows, plan.upto, plan.top)
+    if any(unread.values()) and (rows := salvage.attach_rows("backup", backup.path_of(path))):
+        asked.append(rows)
+        salvage.copy_hidden(rows, unread, plan.top)
     if newer.get("packs") and salvage.attach("raw", path, is_checked=False):
         # Pages without a valid checksum: the hashes of objects vouch for what is in them.
         salvage.copy_ranges("raw", {"packs": newer["packs"]})
