@@ -17,7 +17,16 @@ import pytest
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.sqlite import SqliteStore, backup, changes, copier, feeding, merge, room
+from hardsave.stores.sqlite import (
+    SqliteStore,
+    backup,
+    changes,
+    copier,
+    cramped,
+    feeding,
+    merge,
+    room,
+)
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.feeding import Outdated
@@ -269,6 +278,21 @@ def test_a_backup_that_is_of_no_use_is_built_anew(
     assert {file.name for file in Path(store.path).parent.iterdir()}.isdisjoint(
         {"store.db-backup-new", "store.db-backup-old"}
     )
+
+
+def test_a_backup_that_is_replaced_while_somebody_looks_is_not_there(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Line(store).save()
+    copy(store)
+    look = cramped.read_only
+
+    def late(path: str) -> cramped.Reason | None:
+        os.rename(path, path + feeding.OLD)
+        return look(path) or cramped.NO_ROOM  # between its two questions
+
+    monkeypatch.setattr(cramped, "read_only", late)
+    assert backup.peek(store.path) is None
 
 
 @pytest.mark.parametrize("how", ["removed", "cut", "replaced"])

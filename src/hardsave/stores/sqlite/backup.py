@@ -88,10 +88,12 @@ def look(store: str) -> apsw.Connection | None:
     is none."""
     path = path_of(store)
     try:
-        if os.path.getsize(path) == 0:
-            return None
-    except FileNotFoundError:  # perhaps it is being replaced right now
+        return None if os.path.getsize(path) == 0 else _opened(path)
+    except FileNotFoundError:  # perhaps it is being replaced right now, at whatever moment
         return None
+
+
+def _opened(path: str) -> apsw.Connection:
     load_checksums()
     if cramped.read_only(path) is not None:
         with in_our_words(path):
