@@ -159,6 +159,34 @@ def test_a_caller_that_is_interrupted_in_anothers_round_leaves_when_that_is_over
     assert [answer(first), answer(leader)] == ["FIRST", "LEADER"]
 
 
+def test_a_caller_that_is_interrupted_as_it_is_woken_does_not_wait_to_be_woken_again(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the moment in which its leader wakes it and the one in which he crosses it out."""
+    wait, wake = Ticket.wait, Ticket.wake
+
+    def interrupted(ticket: Ticket[str, str], seconds: float = -1) -> None:
+        wait(ticket, seconds)
+        if ticket.item == "impatient" and seconds < 0:
+            raise KeyboardInterrupt
+
+    def slowly(ticket: Ticket[str, str]) -> None:
+        wake(ticket)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(Ticket, "wait", interrupted)
+    monkeypatch.setattr(Ticket, "wake", slowly)
+    first, let_go = rounds.lead("first")
+    leader, impatient = rounds.queue("leader", "impatient")
+    let_go()
+    before = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        answer(impatient)
+    assert time.monotonic() - before < group_module.SETTLE_SECONDS / 2
+    assert [answer(first), answer(leader)] == ["FIRST", "LEADER"]
+    assert rounds.seen == [["first"], ["leader", "impatient"]]
+
+
 def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:

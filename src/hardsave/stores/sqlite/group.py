@@ -19,6 +19,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SETTLE_SECONDS = 5.0  # the longest that a Ctrl-C waits for the round of another
+LOOK_SECONDS = 0.02  # between two looks whether that is over
 LINGER_SECONDS = 0.002  # the longest a leader waits for the company of the last round
 
 
@@ -101,13 +102,20 @@ class Group(Generic[Item, Result]):
                     raise
                 except BaseException as error:  # noqa: BLE001 # raised below
                     interrupted = error
-            if not is_over and ticket in self._round:
-                ticket.wait(SETTLE_SECONDS)  # in a moment another has written it, or has not
+            if not is_over:
+                self._settle(ticket)
             if interrupted is not None:
                 raise interrupted
         if ticket.error is not None:
             raise ticket.error
         return ticket.result
+
+    def _settle(self, ticket: Ticket[Item, Result]) -> None:
+        """In a moment another has written it, or has not. Whoever was interrupted as he was woken
+        is not woken again: so he looks, too."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while ticket in self._round and time.monotonic() < deadline:
+            ticket.wait(LOOK_SECONDS)
 
     def _lead(self) -> None:
         if self._company > 2:  # two are no crowd: one of them is often the merger
