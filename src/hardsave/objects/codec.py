@@ -40,6 +40,7 @@ _ATOMS = frozenset({str, bool, float, bytes, type(None)})  # as they are, whatev
 _LEAVES = _ATOMS | {int, bytearray, memoryview}
 OPAQUE = frozenset({ormsgpack.Ext, ormsgpack.Fragment})
 """What ormsgpack writes as it stands, and nobody could read again."""
+_FROM_HOOK = ("ext_hook failed",)
 _MOST_INT = 1 << 63  # of ints that are surely plain
 _BUFFERS = frozenset({bytearray, memoryview})
 # A float64 whose exponent is all ones: infinity or NaN. 0xcb never precedes 0x7f or 0xff
@@ -124,7 +125,9 @@ class Codec:
         try:
             revive = self._reviver(refs) if refs else self._revive
             return ormsgpack.unpackb(data, ext_hook=revive)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            if is_from_hook(error):
+                check_not_interrupted(lambda: ormsgpack.unpackb(data, ext_hook=self._reviver(refs)))
             return slow.decode(data, self._builder(refs), self._nested)
 
     def _quick(self, value: object) -> bytes | None:
@@ -232,6 +235,24 @@ class Codec:
                 raise Corrupt(f"a stored value of extension type {code} is malformed") from error
 
         return build
+
+
+def is_from_hook(error: Exception) -> bool:
+    """Whether ormsgpack could not go on because a function of ours, which it called, has raised."""
+    return error.args == _FROM_HOOK
+
+
+def check_not_interrupted(again: Callable[[], object]) -> None:
+    """Raise the Ctrl-C that has struck there, if it was one.
+
+    ormsgpack drops what its hook raises, whatever it is. What is wrong with the bytes is so each
+    time; what does not come `again` came from the handler of a signal.
+    """
+    try:
+        again()
+    except (ValueError, RecursionError, Corrupt):
+        return
+    raise KeyboardInterrupt
 
 
 def _is_plain(value: Any) -> bool:

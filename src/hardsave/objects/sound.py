@@ -14,7 +14,7 @@ import ormsgpack
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects import envelope, slow, wire
-from hardsave.objects.codec import Codec
+from hardsave.objects.codec import Codec, check_not_interrupted, is_from_hook
 from hardsave.objects.envelope import EDGE, LEAF, NODE, SEQUENCE, VALUE
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.tree import MAX_TREE_DEPTH, Ref, Shape
@@ -189,8 +189,10 @@ def _looked_through(data: bytes) -> tuple[int, int]:
     if len(data) <= _BUILT_BYTES:
         try:
             return _built_marks(data), len(data)
-        except (ValueError, RecursionError):
-            pass  # too deep for it, or damaged: the other one knows
+        except (ValueError, RecursionError) as error:
+            if is_from_hook(error):
+                check_not_interrupted(lambda: _built_marks(data))
+            # Too deep for it, or damaged: the other one knows.
     return _scanned(data)
 
 

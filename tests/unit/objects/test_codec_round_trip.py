@@ -19,11 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardsave.errors import Corrupt, Misuse
-from hardsave.objects import wire
+from hardsave.objects import codec, sound, wire
 from hardsave.objects.codec import Codec
 from hardsave.objects.types import Types
 from tests.unit.objects import models
 from tests.unit.objects.strategies import ZONES, examples, portrait, scalars, storable
+from tests.unit.tracing import at_line, interrupt
 
 CODEC = Codec(models.registry())
 PLAIN = Codec(Types())
@@ -346,3 +347,39 @@ def test_members_of_an_enum_may_have_values_of_any_storable_kind() -> None:
     types = Types()
     types.register(Odd)
     assert [back(member, Codec(types)) for member in Odd] == list(Odd)
+
+
+@pytest.mark.parametrize("value", [{"a": {1, 2}}, {"at": datetime.date(2024, 1, 1)}, {3: (4, {5})}])
+def test_a_ctrl_c_while_something_is_read_is_not_lost(value: Any) -> None:
+    """ormsgpack drops what is raised in a function that it has called."""
+    data = CODEC.encode(value)
+    struck: list[int] = []
+    told: list[int] = []
+    for line in range(1, 30):
+
+        def strike(line: int = line) -> None:
+            struck.append(line)
+            interrupt()
+
+        try:
+            with at_line(line, strike, (codec.__file__,)):
+                assert CODEC.decode(data) == value
+        except KeyboardInterrupt:
+            told.append(line)
+    assert told == struck
+    assert len(struck) > 4
+
+
+def test_a_ctrl_c_while_something_is_checked_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = CODEC.encode({"a": {1, 2}})
+    is_mark = sound._is_mark
+
+    def interrupted(code: int, size: int) -> bool:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sound, "_is_mark", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sound._looked_through(data)
+    assert sound._is_mark is is_mark
+    assert sound._looked_through(data) == (0, len(data))
