@@ -295,9 +295,10 @@ def test_a_backup_that_is_replaced_while_somebody_looks_is_not_there(
     assert backup.peek(store.path) is None
 
 
+@pytest.mark.parametrize("which", ["-backup", "-backup-wal"])
 @pytest.mark.parametrize("how", ["removed", "cut", "replaced"])
-def test_a_backup_whose_wal_was_taken_away_meanwhile_is_built_anew(
-    store: SqliteStore, path: Path, how: str
+def test_a_backup_that_was_taken_away_meanwhile_in_part_is_built_anew(
+    store: SqliteStore, path: Path, which: str, how: str
 ) -> None:
     """What was fed into it since would be gone with the process."""
     line = Line(store)
@@ -305,13 +306,13 @@ def test_a_backup_whose_wal_was_taken_away_meanwhile_is_built_anew(
     copy(store)
     line.save()
     copy(store)
-    wal = path.with_name(path.name + "-backup-wal")
+    spoiled = path.with_name(path.name + which)
     if how == "cut":
-        os.truncate(wal, 0)
+        os.truncate(spoiled, 0)
     else:
-        wal.unlink()
+        spoiled.unlink()
     if how == "replaced":
-        wal.touch()
+        spoiled.touch()
     for _ in range(3):
         last = line.save().number
         assert copy(store).number == last

@@ -32,6 +32,9 @@ WAL_BYTES = 8 * 1024 * 1024  # before it is worth the work to move it into the m
 LARGE_WAL_BYTES = 16 * 1024 * 1024  # before it is worth waiting for readers to cut it
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store whose backup has to be built first
 
+Files = tuple[os.stat_result | None, os.stat_result | None]
+"""A backup and its WAL, as far as they are there."""
+
 
 class Copier:
     """Feeds the backup of the store that `writer` writes to."""
@@ -44,7 +47,7 @@ class Copier:
         self._is_elected = False
         self._connection: apsw.Connection | None = None
         self._seen: int | None = None  # the store's data version at the last pass
-        self._wal: os.stat_result | None = None  # of the backup, after the last pass
+        self._left: Files | None = None  # of the backup, after the last pass
         self._is_failing = False
         self._is_over = False  # the store is damaged: whoever opens it next takes over
         self._thread: threading.Thread | None = None
@@ -218,14 +221,14 @@ class Copier:
     def _fed(self) -> Copied | None:
         """How far the backup has come; None if nobody has committed since the last pass."""
         connection = self._connected()
-        self._check_wal()
+        self._check_files()
         with in_our_words(backup.path_of(self._path)):
             version = connection.execute("PRAGMA store.data_version").get
             if version == self._seen:
                 return None
             copied = feeding.feed(connection)
         self._seen = version
-        self._wal = status_of(backup.path_of(self._path) + "-wal")
+        self._left = self._files()
         return copied
 
     def _repeat(self) -> None:
@@ -279,15 +282,21 @@ class Copier:
             _, frames, moved = self._connected().execute(sql).get
         return wal_bytes_of(frames - moved)
 
-    def _check_wal(self) -> None:
-        """What goes into a WAL that was taken away or cut, nobody finds again."""
-        before, now = self._wal, status_of(backup.path_of(self._path) + "-wal")
-        if before is None:
+    def _check_files(self) -> None:
+        """What goes into files that were taken away or cut, nobody finds again."""
+        if self._left is None:
             return
-        if now is None or (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
-            raise Outdated("its WAL was removed or replaced")
-        if now.st_size < before.st_size:
-            raise Outdated("its WAL was cut")
+        for what, before, now in zip(("it", "its WAL"), self._left, self._files(), strict=True):
+            if before is None:
+                continue
+            if now is None or not os.path.samestat(before, now):
+                raise Outdated(f"{what} was removed or replaced")
+            if now.st_size < before.st_size:
+                raise Outdated(f"{what} was cut")
+
+    def _files(self) -> "Files":
+        path = backup.path_of(self._path)
+        return status_of(path), status_of(path + "-wal")
 
     def _is_damaged(self) -> bool:
         self._disconnect()
@@ -325,7 +334,7 @@ class Copier:
             self._trimmed = copied.change
 
     def _disconnect(self) -> None:
-        self._wal = None
+        self._left = None
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
