@@ -11,8 +11,6 @@ A save that has returned is there after `kill -9` and after a power loss.
 
 TYPE_CHECKING = False  # typing itself takes longer to import than all of this
 if TYPE_CHECKING:
-    from typing import Any
-
     import hardsave.aio as aio
     from hardsave.errors import (
         Conflict,
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
+
+    __version__: str
 
 # Where each name is at home. It is loaded by whoever asks first: a hook that hands its work to a
 # resident needs none of them, and asyncio takes a while even for those who need much.
@@ -119,19 +119,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> "Any":
-    """What was not asked for before. The next time it is here."""
-    import importlib
+if not TYPE_CHECKING:  # to whom every name would be one that is there
 
-    if name == "aio":
-        return importlib.import_module("hardsave.aio")
-    if name == "__version__":
-        from importlib.metadata import version
+    def __getattr__(name: str) -> object:
+        """What was not asked for before. The next time it is here."""
+        import importlib
 
-        return version("hardsave")
-    there = _CALLED.get(name, name)
-    if name not in __all__ or there not in _HOME_OF:
-        raise AttributeError(f"module 'hardsave' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOME_OF[there]), there)
-    globals()[name] = found
-    return found
+        if name == "aio":
+            return importlib.import_module("hardsave.aio")
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("hardsave")
+        there = _CALLED.get(name, name)
+        if name not in __all__ or there not in _HOME_OF:
+            raise AttributeError(f"module 'hardsave' has no attribute {name!r}")
+        found = getattr(importlib.import_module(_HOME_OF[there]), there)
+        globals()[name] = found
+        return found

@@ -19,7 +19,7 @@ A call that is cancelled goes on in its thread: whether a save was written is un
 the next look at the head tells.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardsave.aio.checkpoint import Checkpoint, Page
 from hardsave.aio.guard import Guard
@@ -45,10 +45,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The ledger is loaded by whoever has tasks."""
-    if name != "Attempt":
-        raise AttributeError(f"module 'hardsave.aio' has no attribute {name!r}")
-    from hardsave.tasks.awaited import Attempt
+if not TYPE_CHECKING:  # to whom every name would be one that is there
 
-    return Attempt
+    def __getattr__(name: str) -> object:
+        """The ledger is loaded by whoever has tasks."""
+        if name != "Attempt":
+            raise AttributeError(f"module 'hardsave.aio' has no attribute {name!r}")
+        from hardsave.tasks.awaited import Attempt
+
+        return Attempt

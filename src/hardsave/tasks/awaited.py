@@ -12,7 +12,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
@@ -106,6 +106,26 @@ class Attempt:
     def __repr__(self) -> str:
         return repr(self._sync)
 
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        *args: Any,
+        key: str | None = None,
+        unknown: UnknownPolicy | None = None,
+        retry: Retry | None = None,
+    ) -> T: ...
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., T],
+        *args: Any,
+        key: str | None = None,
+        unknown: UnknownPolicy | None = None,
+        retry: Retry | None = None,
+    ) -> T: ...
     async def step(
         self,
         name: str,
