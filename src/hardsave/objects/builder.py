@@ -4,7 +4,7 @@ import enum
 from typing import Any, NamedTuple
 
 from hardsave.errors import Unstorable
-from hardsave.objects import envelope, sizes, wire
+from hardsave.objects import envelope, sizes, slow, wire
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
@@ -80,6 +80,16 @@ class Builder:
 
     def columns(self, value: object) -> Columns | None:
         """A container's parts; None for everything that is not one."""
+        try:
+            return self._columns(value)
+        except Unstorable:
+            raise
+        except Exception as error:  # a class of the caller's own may raise anything
+            if type(value) in _CONTAINERS:
+                raise  # an alarm that has gone off: none of these raises by itself
+            raise Unstorable("state", slow.raised(error)) from error
+
+    def _columns(self, value: object) -> Columns | None:
         if isinstance(value, enum.Enum):
             return None
         if isinstance(value, dict):

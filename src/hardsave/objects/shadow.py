@@ -278,17 +278,20 @@ class Shadow:
     def _is_same(self, run: _Run, columns: Columns, at: int) -> bool:
         if at < 0 or at + run.count > len(columns.values):
             return False
-        if run.branch is None:
-            try:
+        try:
+            if run.branch is None:
                 return self._looks_like(run, columns, at)
-            except Unstorable:
-                return False  # whoever builds it anew knows the path
+            return self._is_branch(run, run.branch, columns, at)
+        except Unstorable:
+            return False  # whoever builds it anew knows the path
+
+    def _is_branch(self, run: _Run, branch: _Branch, columns: Columns, at: int) -> bool:
         inner = self._builder.columns(columns.values[at])
         return (
             inner is not None
-            and run.branch.fits(inner)
+            and branch.fits(inner)
             and run.keys == self._key_sketch(columns, at)
-            and (columns.keys is not None or self._begins_alike(run.branch, inner))
+            and (columns.keys is not None or self._begins_alike(branch, inner))
         )
 
     def _begins_alike(self, branch: _Branch, columns: Columns) -> bool:

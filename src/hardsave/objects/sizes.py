@@ -1,5 +1,5 @@
 """What must not be stored is refused before a single byte is encoded: a text or bytes value above
-the cap, and what only the encoder understands."""
+the cap, what only the encoder understands, and what does not tell what is in it."""
 
 import enum
 import itertools
@@ -22,8 +22,8 @@ _Stack = list[tuple[object, list[int], Iterator[object]]]
 def check(
     value: object, path: str, limit: int, columns: Callable[[object], Columns | None]
 ) -> None:
-    """`Unstorable` with the path to a value of more than `limit` bytes, or to one that is opaque;
-    `columns` takes containers apart, to name it."""
+    """`Unstorable` with the path to a value of more than `limit` bytes, or to one that nobody can
+    look into; `columns` takes containers apart, to name it."""
     try:
         if _is_small((value,), limit // 4, _PLAIN_DEPTH):
             return
@@ -34,12 +34,9 @@ def check(
         _, place, items = stack[-1]
         for item in items:
             place[0] += 1
-            why = refusal(item) if type(item) in OPAQUE else None
-            if _is_longer(item, limit):
-                why = f"longer than max_value_bytes ({limit})"
+            why, inside = _looked_at(item, limit)
             if why is not None:
                 raise Unstorable(path + _steps(stack[1:], columns), why)
-            inside = None if type(item) in _PLAIN else _inside(item)
             if inside is not None:
                 stack.append((item, [0], inside))
                 break
@@ -47,6 +44,20 @@ def check(
             stack.pop()
         if len(stack) > slow.MAX_DEPTH:
             return  # the encoder refuses it, and knows the path
+
+
+def _looked_at(item: object, limit: int) -> tuple[str | None, Iterator[object] | None]:
+    """Why a value is refused, or what it is made of; neither if nothing in it can be long."""
+    if type(item) in OPAQUE:
+        return refusal(item), None
+    if _is_longer(item, limit):
+        return f"longer than max_value_bytes ({limit})", None
+    try:
+        return None, None if type(item) in _PLAIN else _inside(item)
+    except Exception as error:  # a class of the caller's own may raise anything
+        if type(item) in _SIZED:
+            raise  # an alarm that has gone off: none of these raises by itself
+        return slow.raised(error), None
 
 
 def _is_longer(item: Any, limit: int) -> bool:

@@ -141,7 +141,7 @@ def encode_upto(
         except (TypeError, OverflowError) as error:
             raise Unstorable(_path(stack, step), str(error)) from None
         except Exception as error:  # a class of the caller's own: a time zone, a property
-            raise Unstorable(_path(stack, step), f"it raised {error!r} when asked") from error
+            raise Unstorable(_path(stack, step), raised(error)) from error
         frame.places.append(len(out.pieces))
         if isinstance(begun, bytes):
             out.add(begun)
@@ -149,6 +149,11 @@ def encode_upto(
             out.open(begun)
             stack.append(begun)
     return None
+
+
+def raised(error: Exception) -> str:
+    """Why a value cannot be stored that does not tell what is in it."""
+    return f"it raised {error!r} when asked"
 
 
 class _Written(bytes):

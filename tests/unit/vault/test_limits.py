@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -190,6 +191,23 @@ def test_a_cap_that_is_no_number_from_one_on_is_misuse(cap: Any) -> None:
 # Values that cannot be kept
 
 
+class Lazy(list[Any]):
+    """A list that gets its items from somewhere when it is looked into, and cannot any more."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise LookupError("the connection is closed")
+
+
+class Unread:
+    """An object with a field that cannot be read."""
+
+    __struct_fields__ = ("text",)
+
+    @property
+    def text(self) -> str:
+        raise LookupError("the connection is closed")
+
+
 @pytest.mark.parametrize(
     ("state", "path"),
     [
@@ -200,6 +218,10 @@ def test_a_cap_that_is_no_number_from_one_on_is_misuse(cap: Any) -> None:
         ({"a": Note(Note(print))}, "state.a.text.text"),
         ({"messages": [*messages(300), {"image": object()}]}, "state.messages[300].image"),
         ({"files": {f"{n}": "x" * 200 for n in range(300)} | {"bad": iter([])}}, "state.files.bad"),
+        ({"messages": [{"calls": Lazy([1])}]}, "state.messages[0].calls"),
+        ({"messages": [*messages(300), {"calls": Lazy([1])}]}, "state.messages[300].calls"),
+        ({"a": [Unread()]}, "state.a[0]"),
+        (Lazy([1]), "state"),
     ],
 )
 def test_a_value_that_cannot_be_kept_is_named(line: Timeline, state: Any, path: str) -> None:
@@ -231,9 +253,29 @@ def test_a_failed_save_leaves_the_handle_usable(line: Timeline, vault: Vault) ->
     assert vault.verify().ok
 
 
+def test_a_large_value_that_cannot_be_looked_into_any_more_is_named(line: Timeline) -> None:
+    before: list[Any] = [messages(200), *messages(300)]
+    line.save(before)
+    for at, now in enumerate(before[:2]):
+        before[at] = Lazy(messages(200))
+        with pytest.raises(Unstorable, match="it raised LookupError") as caught:
+            line.save(before)
+        assert caught.value.path == f"state[{at}]"
+        before[at] = now
+    line.save(before)
+    assert line.load() == before
+
+
 def test_everything_that_is_refused_is_an_error_of_our_own(line: Timeline) -> None:
 
-    refused: list[Any] = [{1: {2: {3: ...}}}, type, {"a": NotImplemented}, [range(3)], {"a": 1j}]
+    refused: list[Any] = [
+        {1: {2: {3: ...}}},
+        type,
+        Unread(),
+        {"a": NotImplemented},
+        [range(3)],
+        {"a": 1j},
+    ]
     for state in refused:
         with pytest.raises(HardsaveError):
             line.save(state)
