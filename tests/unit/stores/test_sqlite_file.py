@@ -1,6 +1,8 @@
 """The file of an SQLite store: how it is opened, and what is refused."""
 
+import contextlib
 import os
+import shutil
 import sqlite3
 import stat
 import tempfile
@@ -325,7 +327,7 @@ def test_migrating_twice_changes_nothing(store: SqliteStore) -> None:
     assert store.commit(a_note("next")) == number + 1
 
 
-# Network file systems
+# Places that are no good
 
 
 def mount_info(path: Path, mounts: list[tuple[str, str]]) -> str:
@@ -369,6 +371,43 @@ def test_a_network_file_system_is_refused(
         assert list(folder.iterdir()) == []
     else:
         SqliteStore(folder / "store.db").close()
+
+
+@pytest.mark.parametrize(("mounted", "refused"), [("store.db", True), ("other.db", False)])
+def test_a_file_that_is_mounted_without_its_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounted: str, refused: bool
+) -> None:
+    """What is saved into a WAL that lies in a container goes with the container."""
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "store.db").touch()
+    point = str(folder / mounted).replace(" ", "\\040")
+    mounts = mount_info(tmp_path / "mountinfo", [("/", "overlay"), (point, "ext4")])
+    monkeypatch.setattr(connection, "_MOUNTS", mounts)
+    if refused:
+        with pytest.raises(Misuse, match="is mounted by itself"):
+            SqliteStore(folder / "store.db")
+        assert [file.name for file in folder.iterdir()] == ["store.db"]
+    else:
+        SqliteStore(folder / "store.db").close()
+
+
+def test_a_file_with_several_names_is_refused_until_each_has_its_own(tmp_path: Path) -> None:
+    """Each name would have a WAL of its own, and one of them would be lost."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    with contextlib.closing(SqliteStore(one / "store.db")) as store:
+        saved = Line(store).save()
+    shutil.copytree(one, two, copy_function=os.link)
+    for folder in (one, two):
+        with pytest.raises(Misuse, match="several names"):
+            SqliteStore(folder / "store.db")
+    shutil.copytree(two, tmp_path / "copies")
+    shutil.rmtree(two)
+    shutil.move(tmp_path / "copies", two)
+    for folder in (one, two):
+        with contextlib.closing(SqliteStore(folder / "store.db")) as store:
+            assert store.checkpoint(None, saved.id) is not None
+            store.commit(a_note("next"))
 
 
 def test_without_a_list_of_mounts_any_place_will_do(

@@ -240,32 +240,50 @@ def _is_damage(error: apsw.Error) -> bool:
     return code in damage
 
 
-def refuse_network_file_system(path: str) -> None:
-    """WAL needs shared memory between processes, which network file systems do not have."""
-    kind = _file_system(os.path.dirname(os.path.abspath(path)))
-    if kind in _NETWORK:
+def refuse_place(path: str) -> None:
+    """Places where a WAL would not be shared by all who have the file open."""
+    folder, name = os.path.split(os.path.abspath(path))
+    real = os.path.realpath(folder)
+    mounts = _mounts()
+    kind = _file_system(real, mounts)
+    if kind in _NETWORK:  # which have no memory that processes share
         raise Misuse(f"{path} lies on a network file system ({kind}); use a local disk")
+    if any(mount == os.path.join(real, name) for mount, _ in mounts):
+        # As into a container. Its WAL would lie in a folder that others do not see, and go with it.
+        raise Misuse(f"{path} is mounted by itself, without what lies beside it; mount its folder")
+
+
+def refuse_second_name(path: str) -> None:
+    """SQLite has a WAL for each name of a file, and whoever moves one destroys the other's."""
+    if os.path.exists(path) and os.stat(path).st_nlink > 1:
+        raise Misuse(
+            f"{path} is a file with several names (hard links, as of cp -l), and what is saved "
+            "under one would destroy what is saved under another; close it everywhere, replace "
+            "it and every file whose name begins with its own by copies, and open it again"
+        )
 
 
 _MOUNTS = "/proc/self/mountinfo"
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "afpfs", "webdav"}
 
 
-def _file_system(folder: str) -> str | None:
-    """The type of the file system under `folder`, where the kernel says (Linux)."""
+def _mounts() -> list[tuple[str, str]]:
+    """What is mounted where, and the type of its file system, where the kernel says (Linux)."""
     try:
         with open(_MOUNTS) as file:
-            lines = file.read().splitlines()
+            parts = [line.partition(" - ") for line in file.read().splitlines()]
     except OSError:
-        return None
-    real = os.path.realpath(folder)
+        return []
+    return [(left.split()[4].replace("\\040", " "), right.split()[0]) for left, _, right in parts]
+
+
+def _file_system(folder: str, mounts: list[tuple[str, str]]) -> str | None:
+    """The type of the file system under `folder`."""
     best, kind = "", None
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        mount = left.split()[4].replace("\\040", " ")
-        inside = mount == "/" or real == mount or real.startswith(mount + "/")
+    for mount, type_ in mounts:
+        inside = mount == "/" or folder == mount or folder.startswith(mount + "/")
         if inside and len(mount) >= len(best):
-            best, kind = mount, right.split()[0]
+            best, kind = mount, type_
     return kind
 
 

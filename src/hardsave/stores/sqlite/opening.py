@@ -23,7 +23,8 @@ from hardsave.stores.sqlite.connection import (
     connect,
     in_our_words,
     look,
-    refuse_network_file_system,
+    refuse_place,
+    refuse_second_name,
     seems_cut,
     wal_bytes,
 )
@@ -55,9 +56,10 @@ def prepare(
         if not os.path.exists(folder):
             with contextlib.suppress(FileExistsError):  # another process was faster
                 os.mkdir(folder, 0o700)
-    refuse_network_file_system(path)
+    refuse_place(path)
     if (reason := read_only(path)) is not None:
         return _read_only(path, mark, reason, is_open_here=is_open_here)
+    refuse_second_name(path)
     _take_turns(path, lock)
     try:
         _finish_takeover(path, presence)
