@@ -159,9 +159,12 @@ class Workspace:
         return Fork(line, Workspace(context, context.places.at(path)))
 
     def _line(self, timeline: str | None) -> Timeline:
-        last = self._last() if timeline is None else None
-        name = timeline or ("main" if last is None else last.timeline)
         context = self._context
+        if timeline is None:
+            last = self._last()
+            name = "main" if last is None else last.timeline
+        else:
+            name = names.check_timeline(timeline)
         return Timeline(context, name, context.store.timeline(context.user, name))
 
     def _last(self) -> CheckpointRecord | None:

@@ -52,6 +52,14 @@ def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
     assert [each.state["turn"] for each in desk.line.checkpoints()] == [2]
 
 
+@pytest.mark.parametrize("name", ["a:1", "a\nb", "", "@", "x" * 201, 7])
+def test_files_are_saved_on_no_timeline_that_could_not_be_named(desk: Desk, name: Any) -> None:
+    desk.write(a_txt="one")
+    with pytest.raises(Misuse, match="a timeline's name"):
+        desk.vault.workspace(desk.work).snapshot(timeline=name)
+    assert list(desk.vault.timelines()) == []
+
+
 def test_a_conflicting_save_writes_no_files_either(desk: Desk) -> None:
     desk.write(a_txt="one")
     other = desk.vault.timeline("main")
