@@ -29,6 +29,26 @@ def encoded(path: "str | bytes | os.PathLike[str]", what: str) -> bytes:
     return plain
 
 
+def several(paths: Any, what: str) -> tuple[str, ...]:
+    """Paths or patterns. One alone would be taken for as many as it has letters."""
+    if isinstance(paths, str | bytes):
+        raise Misuse(f"{what} is a list; write [{paths!r}]")
+    try:
+        given = tuple(paths)
+    except TypeError as error:
+        raise Misuse(f"{what} is a list, not {type(paths).__name__}") from error
+    for path in given:
+        encoded(path, what)
+    return given
+
+
+def check_asked(**texts: Any) -> None:
+    """What is looked for, by what it is."""
+    for what, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise Misuse(f"{what} is text, not {type(text).__name__}")
+
+
 def whole_id(id: Any, what: str = "expect is a checkpoint, a whole id or ANY_HEAD") -> bytes:
     if not isinstance(id, str) or not names.is_full_id(id):
         raise Misuse(f"{what}, not {id!r}")

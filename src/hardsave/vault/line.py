@@ -19,7 +19,15 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.stores.base import Query
 from hardsave.timeline import names
-from hardsave.vault.arguments import check_limit, cursor, encoded, microseconds, shaped, spoken
+from hardsave.vault.arguments import (
+    check_asked,
+    check_limit,
+    cursor,
+    encoded,
+    microseconds,
+    shaped,
+    spoken,
+)
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
@@ -132,7 +140,8 @@ class Timeline:
         about = self._saving.about(name, kind, status, description, metadata)
 
         def carried(files: "Taking | None") -> CheckpointRecord:
-            assert files is not None
+            if files is None:
+                raise Misuse("workspace is the directory whose files are to be saved, not None")
             return self._saving.carry(about, ANY_HEAD, files)
 
         return self._made(carried, workspace)
@@ -199,6 +208,7 @@ class Timeline:
     ) -> Page:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
         check_limit(limit)
+        check_asked(name=name, kind=kind, status=status)
         query = Query(
             timeline=self._name,
             limit=limit + 1,  # one more, to know whether another page follows

@@ -23,8 +23,10 @@ from hardsave.timeline.refs import from_text
 from hardsave.vault.arguments import (
     MAX_VALUE_BYTES,
     Redact,
+    check_asked,
     check_cap,
     redaction_of,
+    several,
     whole_id,
 )
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
@@ -173,8 +175,8 @@ class Vault:
 
         place = self._context.places.at(path)
         place.allow(
-            include=tuple(include),
-            leave_out=tuple(leave_out),
+            include=several(include, "include"),
+            leave_out=several(leave_out, "leave_out"),
             max_file_bytes=max_file_bytes,
             max_total_bytes=max_total_bytes,
             sure=sure,
@@ -256,6 +258,7 @@ class Vault:
         """What was done and can be taken back, newest first."""
         from hardsave.vault import undo
 
+        check_asked(timeline=timeline)
         return undo.history(self._context, timeline)
 
     def delete(self, ref: Ref) -> Checkpoint:

@@ -176,6 +176,15 @@ def test_a_cursor_that_is_none_is_misuse(tmp_path: Any, after: Any) -> None:
                 pass
 
 
+@pytest.mark.parametrize("odd", [7, 10**30, b"a", ["a"], object()])
+def test_what_is_looked_for_is_text(line: Timeline, vault: Vault, odd: Any) -> None:
+    for what in ("name", "kind", "status"):
+        with pytest.raises(Misuse, match=f"^{what} is text, not "):
+            line.checkpoints(**{what: odd})
+    with pytest.raises(Misuse, match=r"^timeline is text, not "):
+        vault.operations(odd)
+
+
 @pytest.mark.parametrize("odd", ["a\0b", "\ud800", "x" * 5000, ""])
 def test_odd_filters_find_nothing(tmp_path: Any, odd: str) -> None:
     for url in ("memory://", f"sqlite:///{tmp_path / 'store.db'}"):

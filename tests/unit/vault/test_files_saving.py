@@ -60,6 +60,20 @@ def test_files_are_saved_on_no_timeline_that_could_not_be_named(desk: Desk, name
     assert list(desk.vault.timelines()) == []
 
 
+@pytest.mark.parametrize("given", ["*.env", b"*.env", None, 7, [7], ["\ud800"]], ids=ascii)
+@pytest.mark.parametrize("what", ["include", "leave_out"])
+def test_one_pattern_alone_is_not_taken_for_its_letters(desk: Desk, what: str, given: Any) -> None:
+    """`*` among them would capture every secret that there is, or nothing at all."""
+    with pytest.raises(Misuse, match=f"^{what} "):
+        desk.vault.workspace(desk.work, **{what: given})
+
+
+def test_files_of_no_workspace_cannot_be_saved(desk: Desk) -> None:
+    nowhere: Any = None
+    with pytest.raises(Misuse, match="workspace is the directory"):
+        desk.line.snapshot(nowhere)
+
+
 def test_a_conflicting_save_writes_no_files_either(desk: Desk) -> None:
     desk.write(a_txt="one")
     other = desk.vault.timeline("main")
