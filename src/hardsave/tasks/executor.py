@@ -277,7 +277,8 @@ def _wait_for(crew: Sequence[threading.Thread], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     for worker in crew:
         if worker.is_alive():
-            worker.join(max(0.0, deadline - time.monotonic()))
+            left = min(deadline - time.monotonic(), threading.TIMEOUT_MAX)  # it may be for ever
+            worker.join(max(0.0, left))
 
 
 def paused(attempt: Attempt, error: Paused) -> Outcome:

@@ -16,7 +16,7 @@ from hardsave.tasks import states
 from hardsave.tasks.attempt import Attempt, begin, look
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
-from hardsave.tasks.retry import Retry
+from hardsave.tasks.retry import Retry, longest_seconds
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task, view
 
@@ -195,7 +195,7 @@ class Shift:
 
     @property
     def _longest(self) -> int:
-        return int(self._terms.retry.max_seconds * 1_000_000)
+        return int(longest_seconds(self._terms.retry) * 1_000_000)
 
     def end(self, attempt: Attempt, outcome: Outcome) -> None:
         """Record how an attempt ended, as often as it takes: the task is ours for as long as we

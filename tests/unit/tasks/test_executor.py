@@ -1,6 +1,7 @@
 """The runner: recovery, threads, stopping."""
 
 import logging
+import math
 import os
 import signal
 import threading
@@ -121,6 +122,23 @@ def test_a_task_that_fails_waits_longer_each_time(room: Room) -> None:
             assert record is not None
             assert record.due == room.clock.now + waited * SECOND
             room.clock.jump(waited)
+
+
+def test_waits_without_a_limit_are_as_good_as_others(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "SWEEP_SECONDS", 0.0)
+    room.tasks.add("t1")
+    tried = Counter()
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        tried(attempt.number)
+        time.sleep(0.05)  # while it works, somebody looks for those whom a clock holds up
+        if attempt.number == 1:
+            raise OSError("away")
+
+    room.run(handler, retry=hardsave.Retry(first_seconds=0, max_seconds=math.inf))
+    assert tried.calls == [1, 2]
 
 
 def until(is_so: Any, seconds: float = 20) -> None:
@@ -372,6 +390,19 @@ def test_a_stop_lets_what_is_under_way_end(room: Room) -> None:
     assert room.tasks.get("t0").result == "ended"
     assert room.tasks.stats().pending == 4
     assert room.store.owners(None) == []
+
+
+def test_who_is_stopped_may_be_waited_for_without_a_limit(room: Room) -> None:
+    room.tasks.add("t1")
+    with room.tasks.runner("s") as runner:
+
+        def handler(attempt: hardsave.Attempt) -> str:
+            runner.stop()
+            time.sleep(0.1)
+            return "ended"
+
+        runner.run(handler, grace_seconds=math.inf)
+    assert room.tasks.get("t1").result == "ended"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,7 +1,15 @@
+import math
+
 import pytest
 
 from hardsave.errors import LeaseLost, Misuse, StepUnknown
-from hardsave.tasks.retry import Retry, is_worth_it, wait_seconds
+from hardsave.tasks.retry import (
+    LONGEST_SECONDS,
+    Retry,
+    is_worth_it,
+    longest_seconds,
+    wait_seconds,
+)
 
 
 def waits(policy: Retry, random: float = 0.0) -> list[float]:
@@ -22,6 +30,11 @@ def test_after_very_many_failures_it_is_the_longest_wait() -> None:
     assert wait_seconds(Retry(max_seconds=7, jitter=0), 10_000, lambda: 0.0) == 7
 
 
+def test_a_wait_without_a_limit_is_still_a_time() -> None:
+    policy = Retry(first_seconds=math.inf, max_seconds=math.inf, jitter=0)
+    assert wait_seconds(policy, 1, lambda: 0.0) == longest_seconds(policy) == LONGEST_SECONDS
+
+
 def test_only_named_errors_are_tried_again() -> None:
     policy = Retry(on=(OSError,), never=(FileNotFoundError,))
     assert is_worth_it(policy, TimeoutError())
@@ -37,7 +50,16 @@ def test_what_cannot_pass_by_itself_is_never_tried_again(error: Exception) -> No
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"attempts": 0}, {"first_seconds": -1}, {"factor": 0.5}, {"jitter": 2}, {"max_seconds": -1}],
+    [
+        {"attempts": 0},
+        {"first_seconds": -1},
+        {"first_seconds": math.nan},
+        {"factor": 0.5},
+        {"factor": math.inf},
+        {"jitter": 2},
+        {"max_seconds": -1},
+        {"max_seconds": math.nan},
+    ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(Misuse):

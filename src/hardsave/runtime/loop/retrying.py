@@ -14,7 +14,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from hardsave.logs import log
-from hardsave.tasks.retry import Retry, wait_seconds
+from hardsave.tasks.retry import Retry, longest_seconds, wait_seconds
 
 STATUSES = frozenset({429, 500, 502, 503, 504, 529})
 RETRY = Retry(attempts=5, first_seconds=10.0)
@@ -42,7 +42,7 @@ def pause_seconds(
     if error.status_code not in STATUSES or failures >= retry.attempts:
         return None
     named = _seconds((error.headers or {}).get("retry-after"))
-    return max(wait_seconds(retry, failures, random), min(named, retry.max_seconds))
+    return max(wait_seconds(retry, failures, random), min(named, longest_seconds(retry)))
 
 
 def _seconds(text: str | None) -> float:
