@@ -25,6 +25,7 @@ BEATS = 3  # heartbeats in the time of a lease: two may fail
 
 _log = log(__name__)
 _ours: "weakref.WeakSet[Lease]" = weakref.WeakSet()
+_taken: set[Id] = set()
 
 
 def held_here() -> set[Id]:
@@ -32,6 +33,12 @@ def held_here() -> set[Id]:
     machine that has slept, or a disk that is full, has kept them from being renewed, and whoever
     asks in the same process may ask before the heartbeat comes."""
     return {id for lease in list(_ours) if (id := lease.held()) is not None}
+
+
+def taken_here() -> set[Id]:
+    """All that this program has taken and not given back, be it that it lost sight of them. What
+    else has the number of this process is from before it began another program (`exec`)."""
+    return set(_taken)
 
 
 class Lease:
@@ -79,7 +86,7 @@ class Lease:
         try:
             passes = self._passing()
             owner = self._renewed(self._new())
-            self._desk.store.hold(self._desk.user, owner, is_new=True)
+            self._hold(owner)
         except BaseException:
             stop.set()
             raise
@@ -89,6 +96,14 @@ class Lease:
         self._passes = passes
         self._pid = os.getpid()
         _ours.add(self)
+
+    def _hold(self, owner: OwnerRecord) -> None:
+        _taken.add(owner.id)  # before anybody can see it
+        try:
+            self._desk.store.hold(self._desk.user, owner, is_new=True)
+        except BaseException:
+            _taken.discard(owner.id)
+            raise
 
     def _new(self) -> OwnerRecord:
         place, moment = processes.here(), self._desk.store.moment()
@@ -169,6 +184,7 @@ class Lease:
             thread.join()
         if owner is not None and self._pid == os.getpid():
             self._desk.store.let_go(self._desk.user, owner.id)
+            _taken.discard(owner.id)
 
 
 class Listener:

@@ -1,6 +1,6 @@
 """Who is dead, and what that left behind. The decision is pure; reading is done by others."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -28,8 +28,10 @@ def fate(
     here: Place,
     now: Moment,
     started: Callable[[int], int | None] | None,
+    ours: Collection[Id],
 ) -> Fate:
-    """Judge an owner. `started` tells when a process here began; None: nobody can say.
+    """Judge an owner. `started` tells when a process here began; None: nobody can say. `ours` are
+    the owners that this program has been: another one of its number was there before it.
 
     The order matters: after a restart or on another machine times since boot mean nothing, and
     in another container numbers of processes do not either. One boot is one machine, whatever
@@ -45,6 +47,8 @@ def fate(
             return Fate("dead", f"process {owner.pid} is gone")
         if found not in (owner.pid_started, UNKNOWN):
             return Fate("dead", f"process {owner.pid} is another one now")
+        if owner.pid == here.pid and owner.id not in ours:
+            return Fate("dead", f"process {owner.pid} has begun its program anew")
     if owner.until <= now.at:
         return Fate("dead", "its lease has passed")
     if owner.until > now.at + MAX_LEASE:

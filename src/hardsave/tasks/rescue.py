@@ -13,8 +13,8 @@ from hardsave.stores import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
 from hardsave.tasks.desk import Desk
-from hardsave.tasks.lease import held_here
-from hardsave.tasks.recovery import MOST_LISTED, Dead, Outlived, RecoveryReport
+from hardsave.tasks.lease import held_here, taken_here
+from hardsave.tasks.recovery import MOST_LISTED, Dead, Fate, Outlived, RecoveryReport
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task, maybe, moment, view
 from hardsave.tasks.tether import Survivors, Tethers
@@ -44,16 +44,22 @@ def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
     """Who is dead and not buried yet."""
     running = list(_in_progress(desk, None))  # first: whoever claims has a lease before
     owners = desk.store.owners(desk.user)
-    ours = held_here()
-    others = [owner for owner in owners if owner.id not in ours]
-    found = [each for owner in others if (each := _judged(desk, owner, take_over=take_over))]
+    judged = (_judged(desk, *each, take_over=take_over) for each in fates(desk, owners))
+    found = [each for each in judged if each is not None]
     orphans = recovery.orphaned(running, owners).values()
     return found + [_divided(desk, None, "its lease is gone", tasks) for tasks in orphans]
 
 
-def _judged(desk: Desk, owner: OwnerRecord, *, take_over: bool) -> Buried | None:
+def fates(desk: Desk, owners: Sequence[OwnerRecord]) -> list[tuple[OwnerRecord, Fate]]:
+    """What became of each of them, but for those that are this very process."""
+    here, now = processes.here(), desk.store.moment()
     ask = processes.started if processes.can_ask() else None
-    fate = recovery.fate(owner, processes.here(), desk.store.moment(), ask)
+    held, taken = held_here(), taken_here()
+    others = [owner for owner in owners if owner.id not in held]
+    return [(owner, recovery.fate(owner, here, now, ask, taken)) for owner in others]
+
+
+def _judged(desk: Desk, owner: OwnerRecord, fate: Fate, *, take_over: bool) -> Buried | None:
     if fate.is_ == "elsewhere" and not take_over:
         raise Unavailable(
             f"session {owner.session!r} uses this ledger too, and {fate.why}: a local store is "

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,6 +18,20 @@ from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.attempt import begin
 from hardsave.tasks.lease import Lease, Listener
 from tests.unit.tasks.room import SECOND, Room, TimedStore
+
+ANEW = """
+import os, sys, hardsave
+url, *again = sys.argv[1:]
+
+def work(attempt):
+    if not again:
+        os.execv(sys.executable, [sys.executable, "-c", os.environ["PROGRAM"], url, "again"])
+    print("ran", attempt.number)
+
+with hardsave.open(url) as vault, vault.tasks.runner("server") as runner:
+    print("clean" if runner.report.was_clean else runner.report.dead[0].why, flush=True)
+    runner.run(work, until_idle=True)
+"""
 
 
 @pytest.fixture
@@ -78,6 +94,24 @@ def test_nobody_buries_himself(room: Room) -> None:
     room.tasks._own = None  # forgotten, as it is by a program that closes nothing
     gc.collect()
     assert [task.id for task in room.tasks.recover().interrupted] == ["t2"]
+
+
+def test_a_process_that_begins_its_program_anew_goes_on_at_once(tmp_path: Path) -> None:
+    """A server that restarts itself by `exec` keeps its number, and the time that it began."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    with hardsave.open(url) as vault:
+        vault.tasks.add("t1")
+        said = subprocess.run(
+            [sys.executable, "-c", ANEW, url],
+            env={**os.environ, "PROGRAM": ANEW},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        assert vault.tasks.get("t1").state == "completed"
+    assert said[0] == "clean"
+    assert "has begun its program anew" in said[1]
+    assert said[2:] == ["ran 2"]
 
 
 def test_whoever_was_buried_learns_it_at_the_next_beat(room: Room) -> None:

@@ -46,13 +46,16 @@ def another(pid: int) -> int | None:
         (OWNER._replace(space=8, until=1), gone, "dead", "lease has passed"),
         (OWNER._replace(host="renamed"), there, "alive", "lease holds"),  # one boot, one machine
         (OWNER._replace(pid_started=0), gone, "alive", "lease holds"),  # it could not tell
+        (OWNER._replace(pid=1), there, "dead", "process 1 has begun its program anew"),
+        (OWNER._replace(pid=1, id=b"before"), there, "alive", "lease holds"),
+        (OWNER._replace(pid=1, space=8), there, "alive", "lease holds"),  # in another container
         (OWNER._replace(until=5_001 + MAX_LEASE), there, "dead", "before a restart"),
     ],
 )
 def test_the_fate_of_an_owner(
     owner: OwnerRecord, ask: Callable[[int], int | None] | None, judged: str, why: str
 ) -> None:
-    found = fate(owner, HERE, NOW, ask)
+    found = fate(owner, HERE, NOW, ask, ours=[b"before"])
     assert found.is_ == judged
     assert why in found.why
 

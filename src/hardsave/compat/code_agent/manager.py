@@ -23,10 +23,8 @@ from hardsave.compat.code_agent.mirror import ENDINGS, Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
 from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, NotFound, Unavailable
-from hardsave.stores import processes
-from hardsave.tasks import adding, names, recovery, settings
+from hardsave.tasks import adding, names, rescue, settings
 from hardsave.tasks.executor import Runner
-from hardsave.tasks.lease import held_here
 from hardsave.tasks.task import view
 from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
@@ -128,11 +126,9 @@ class CheckpointManager:
         return bool(ended["about"]["clean"]) and not self._dead()
 
     def _dead(self) -> bool:
-        store, here = self._tasks._desk.store, processes.here()
-        ask = processes.started if processes.can_ask() else None
-        ours = held_here()
-        owners = [each for each in store.owners(None) if each.id not in ours]
-        return any(recovery.fate(each, here, store.moment(), ask).is_ == "dead" for each in owners)
+        desk = self._tasks._desk
+        owners = desk.store.owners(None)
+        return any(fate.is_ == "dead" for _, fate in rescue.fates(desk, owners))
 
     def get_recovery_info(self) -> dict[str, Any]:
         """What the last start has found, or what the next one would find."""
