@@ -68,7 +68,7 @@ class Runner:
         self._lease.take()
         try:
             found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
-            self._report = rescue.report(self._desk, found, self._counts())
+            self._report = rescue.report(self._desk, found, self._counts(), is_start=True)
             self._note("session_started", {"session": self._session})
         except BaseException:
             self._lease.close()
@@ -116,6 +116,9 @@ class Runner:
         Happens by itself when a runner is entered, and every second while it runs.
         """
         found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
+        for each in found:
+            if each.tasks or not each.outlived:  # else it is found again every second
+                _log.warning("%s", rescue.obituary(each))
         return [view(task, self._desk.codec) for each in found for task in each.tasks]
 
     def run(

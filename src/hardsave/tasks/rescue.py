@@ -14,7 +14,14 @@ from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import held_here, taken_here
-from hardsave.tasks.recovery import MOST_LISTED, Dead, Fate, Outlived, RecoveryReport
+from hardsave.tasks.recovery import (
+    MOST_LISTED,
+    MOST_SHOWN,
+    Dead,
+    Fate,
+    Outlived,
+    RecoveryReport,
+)
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task, maybe, moment, view
 from hardsave.tasks.tether import Survivors, Tethers
@@ -38,6 +45,15 @@ def bury_the_dead(desk: Desk, session: str, *, take_over: bool) -> list[Buried]:
     """
     found = the_dead(desk, take_over=take_over)
     return [each for each in found if _is_buried(desk, session, each)]
+
+
+def obituary(found: Buried) -> str:
+    """Who has died, and at what, in a line for people."""
+    who = "a session" if found.owner is None else f"session {found.owner.session!r}"
+    names = [repr(task.name) for task in found.tasks[:MOST_SHOWN]]
+    more = len(found.tasks) - len(names)
+    at = ", ".join(names) + (f" and {more} more" if more else "") or "nothing"
+    return f"{who} has died: {found.why}; interrupted: {at}"
 
 
 def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
@@ -93,7 +109,9 @@ def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
     moves = [TaskMove(task.epoch, states.interrupted(task, now)) for task in found.tasks]
     about = {"session": gone, "why": found.why}
     entries = [desk.entry("interrupted", move.become, about) for move in moves]
-    event = desk.entry("recovered", None, {**about, "tasks": len(moves), "by": session})
+    since = None if found.owner is None else found.owner.since
+    whole = {**about, "since": since, "tasks": len(moves), "by": session}
+    event = desk.entry("recovered", None, whole)
     bury: Sequence[OwnerRecord] = () if found.owner is None or found.outlived else (found.owner,)
     try:
         desk.commit(event, Work(moves=moves, entries=entries, bury=bury))
@@ -103,18 +121,24 @@ def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
     return True
 
 
-def report(desk: Desk, found: Sequence[Buried], counts: TaskStats) -> RecoveryReport:
-    """What a session finds when it begins."""
+def report(
+    desk: Desk, found: Sequence[Buried], counts: TaskStats, *, is_start: bool = False
+) -> RecoveryReport:
+    """What was found; at the start of a session also what others have found since the last one
+    began, and told nobody who starts one."""
     begun, stopped = (
         desk.store.latest_entry(desk.user, kind) for kind in ("session_started", "session_stopped")
     )
+    dead = [
+        Dead(session=each.owner.session, since=moment(each.owner.since), why=each.why)
+        for each in found
+        if each.owner is not None
+    ]
+    if is_start and not found:
+        dead = _buried_before(desk, begun)
     return RecoveryReport(
-        was_clean=not found and not _broke_off(desk, begun, stopped),
-        dead=[
-            Dead(session=each.owner.session, since=moment(each.owner.since), why=each.why)
-            for each in found
-            if each.owner is not None
-        ],
+        was_clean=not found and not dead and not _broke_off(desk, begun, stopped),
+        dead=dead,
         interrupted=[view(task, desk.codec) for each in found for task in each.tasks],
         outlived=[
             Outlived(task=view(task, desk.codec), survivors=left)
@@ -138,6 +162,18 @@ def _broke_off(desk: Desk, begun: EntryRecord | None, stopped: EntryRecord | Non
     if begun is None or stopped is None or stopped.number < begun.number:
         return False
     return not desk.codec.decode(stopped.data).get("clean", True)
+
+
+def _buried_before(desk: Desk, begun: EntryRecord | None) -> list[Dead]:
+    """Who died last, if a session that runs, or somebody at a terminal, has put his tasks back."""
+    latest = desk.store.latest_entry(desk.user, "recovered")
+    if latest is None or (begun is not None and latest.number < begun.number):
+        return []
+    about = desk.codec.decode(latest.data)
+    if about["session"] is None or about.get("since") is None:
+        return []
+    why = about["why"] + ("; its tasks were put back to work then" if about["tasks"] else "")
+    return [Dead(session=about["session"], since=moment(about["since"]), why=why)]
 
 
 def _listed(desk: Desk, state: str) -> list[Task]:

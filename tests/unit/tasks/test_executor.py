@@ -15,8 +15,9 @@ import pytest
 import hardsave
 from hardsave.errors import Misuse, Unavailable
 from hardsave.stores.memory import MemoryStore
-from hardsave.tasks import executor, shift
+from hardsave.tasks import executor, rescue, shift
 from hardsave.tasks.shift import Terms
+from hardsave.tasks.tether import Survivors
 from tests.unit.tasks.room import SECOND, Counter, Room, TimedStore
 
 
@@ -278,6 +279,38 @@ def test_a_stop_that_says_it_is_not_clean_is_believed(room: Room) -> None:
         assert room.tasks.recover().was_clean  # that is settled: another session has begun
     with room.tasks.runner("three") as runner:
         assert runner.report.was_clean
+
+
+def test_a_death_that_a_living_session_sees_to_is_told_by_it_and_at_the_next_start(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    with room.tasks.runner("alive") as alive:
+        left_behind(room, "a", "b")
+        alive.recover()
+        alive.recover()
+        (told,) = (record.message for record in caplog.records)
+        assert "session 'dead' has died: process 4194305 is gone; interrupted: 'a', 'b'" in told
+        with room.tasks.runner("dead") as again:
+            assert not again.report.was_clean
+            (dead,) = again.report.dead
+            assert (dead.session, dead.since) == ("dead", datetime.fromtimestamp(1.7e9, UTC))
+            assert "put back to work" in dead.why
+            assert again.report.interrupted == []
+    with room.tasks.runner("next") as runner:
+        assert runner.report.was_clean
+
+
+def test_what_outlives_a_dead_session_is_told_once_its_task_is_put_back(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with room.tasks.runner("alive") as alive:
+        left_behind(room, "a")
+        monkeypatch.setattr(rescue.Tethers, "survivors", lambda self, tasks: {"a": Survivors((7,))})
+        alive.recover()
+        assert caplog.records == []
+        monkeypatch.undo()
+        alive.recover()
+        assert [record.message for record in caplog.records if "has died" in record.message]
 
 
 def test_the_living_are_left_alone(room: Room) -> None:
