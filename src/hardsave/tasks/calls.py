@@ -14,7 +14,8 @@ from hardsave.tasks.steps import POLICIES, Asked, Body, Journal, Scope, UnknownP
 MOST_SAID = 10_000  # characters of an error
 MOST_TRACED = 100_000  # and of its traceback
 
-_PLAIN = (type(None), bool, int, float, str, bytes)  # come back from the journal as they went in
+# Come back from the journal as they went in, unless secrets are taken out of them.
+_PLAIN = (type(None), bool, int, float, str, bytes)
 
 
 class Paused(BaseException):
@@ -235,7 +236,8 @@ class Call:
             self._fail(wrong)
             raise
         self._write_data("step_done", data)
-        return value if type(value) in _PLAIN else codec.decode(data)
+        is_as_recorded = type(value) in _PLAIN and codec.redaction is None
+        return value if is_as_recorded else codec.decode(data)
 
     def again(self, error: Exception) -> float | None:
         """How long to wait before it is tried again; None, and recorded, if it has failed."""

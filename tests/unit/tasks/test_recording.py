@@ -35,6 +35,24 @@ def unwritable(
     monkeypatch.setattr(store, "commit", flaky)
 
 
+def test_a_result_is_the_same_the_first_time_and_from_the_record_without_its_secrets() -> None:
+    token = "ghp_" + "a1B2" * 9
+    seen = Counter()
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        for number, result in enumerate([token, token.encode(), [token], 7]):
+            seen(attempt.step("login", lambda value=result: value, key=str(number)))
+        if attempt.number == 1:
+            raise OSError("away")
+
+    with hardsave.open("memory://", redact=True) as vault:
+        vault.tasks.add("t1")
+        with vault.tasks.runner("s") as runner:
+            runner.run(handler, until_idle=True, retry=AT_ONCE)
+    stands = "[redacted:github-token]"
+    assert seen.calls[:4] == seen.calls[4:] == [stands, stands.encode(), [stands], 7]
+
+
 @pytest.mark.parametrize("retry", [None, AT_ONCE])
 def test_a_function_that_was_called_is_not_called_again_because_its_record_failed(
     room: Room, monkeypatch: pytest.MonkeyPatch, retry: hardsave.Retry | None
