@@ -271,6 +271,7 @@ class Runner:
                     each.cancel()
                 results = await asyncio.gather(*crew, return_exceptions=True)
                 await self._hand_back_all(shift)  # what was just being claimed
+                sync_executor.end_shift(self._sync, shift)
         for error in results:
             if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
                 raise error

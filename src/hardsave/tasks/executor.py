@@ -54,7 +54,7 @@ class Runner:
         self._take_over = take_over
         self._lease = Lease(desk, session, seconds=lease_seconds)
         self._report: RecoveryReport | None = None
-        self._shift: Shift | None = None
+        self._shifts: list[Shift] = []  # one for each `run` that is under way
 
     @property
     def report(self) -> RecoveryReport:
@@ -86,13 +86,14 @@ class Runner:
         self.close()
 
     def close(self, *, clean: bool = True) -> None:
-        """End the session. If it is not `clean`, what is under way is left as it is, for the next
-        session to recover. A second call does nothing."""
+        """End the session, and whatever `run` is under way in other threads. If it is not `clean`,
+        what that has begun is left as it is, for the next session to recover. A second call does
+        nothing."""
         if self._is_closed:
             return
         self._is_closed = True
-        if clean and self._shift is not None:
-            self._shift.hand_back_all()
+        for shift in list(self._shifts):
+            shift.close(hand_back=clean)
         try:
             self._note("session_stopped", {"session": self._session, "clean": clean})
         finally:
@@ -157,14 +158,15 @@ class Runner:
                 shift.stop.set()
                 _wait_for(crew, grace_seconds)
                 shift.hand_back_all()
+                end_shift(self, shift)
         for worker in crew:
             if worker.error is not None:
                 raise worker.error
 
     def stop(self) -> None:
         """Begin nothing more; `run` returns when what is under way has ended, or its time is up."""
-        if self._shift is not None:
-            self._shift.stop.set()
+        for shift in list(self._shifts):
+            shift.stop.set()
 
     def _look_after(
         self, shift: Shift, crew: "list[_Worker]", told: Sequence[signal.Signals]
@@ -207,8 +209,13 @@ def begin_shift(runner: Runner, terms: Terms) -> Shift:
     check_policy(terms.unknown)
     if terms.concurrency < 1:
         raise Misuse(f"concurrency is at least 1, not {terms.concurrency}")
-    runner._shift = Shift(runner._desk, runner._lease, terms)
-    return runner._shift
+    shift = Shift(runner._desk, runner._lease, terms)
+    runner._shifts.append(shift)
+    return shift
+
+
+def end_shift(runner: Runner, shift: Shift) -> None:
+    runner._shifts.remove(shift)
 
 
 def side_shift(runner: Runner, terms: Terms) -> Shift:

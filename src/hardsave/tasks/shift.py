@@ -24,6 +24,7 @@ POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written
 REST = 4.0  # for so many times as long as it has looked in vain
 LONGEST_REST = 15.0  # seconds: a look may have taken long because its process was stopped
+LONGEST_CLAIM = 5.0  # that somebody who ends waits for
 
 _PAGE = 500
 _FOR_EVER = states.NEVER_COMES - 1
@@ -60,6 +61,7 @@ class Shift:
         self._lease = lease
         self._terms = terms
         self._mutex = threading.Lock()
+        self._unclaiming = threading.Condition(self._mutex)
         self._candidates: deque[TaskRecord] = deque()
         self._rests_until = 0.0
         self._fresh_until = 0.0
@@ -151,6 +153,8 @@ class Shift:
                 self._claiming -= 1
                 if attempt is not None:
                     self._running[attempt] = None
+                if self.stop.is_set():
+                    self._unclaiming.notify_all()
         return attempt
 
     def is_idle(self) -> bool:
@@ -232,6 +236,15 @@ class Shift:
             self.report(_unrecorded(attempt), error)
             return False
         return True
+
+    def close(self, *, hand_back: bool) -> None:
+        """Nothing more begins, though nobody has waited for those who work. What is just being
+        claimed is: it would take another lease, once this one is given back."""
+        self.stop.set()
+        with self._unclaiming:
+            self._unclaiming.wait_for(lambda: not self._claiming, LONGEST_CLAIM)
+        if hand_back:
+            self.hand_back_all()
 
     def hand_back_all(self) -> None:
         """Give up what is still under way, each on its own: one that cannot be handed back is

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, Unavailable
 from hardsave.tasks import executor, shift
+from hardsave.tasks.executor import Handler, Runner
 from hardsave.tasks.shift import Shift, Terms
 from tests.unit.tasks.room import Counter, Room
 
@@ -211,3 +213,54 @@ def test_a_task_that_ends_while_it_is_handed_back_is_no_fault_of_the_runner(
         assert attempt is not None
         crew.end(attempt, shift.Outcome("done"))
     assert room.tasks.get("t").state == "pending"
+
+
+def running(runner: Runner, handler: Handler, **how: Any) -> threading.Thread:
+    thread = threading.Thread(target=runner.run, args=(handler,), kwargs=how, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_stop_is_for_everything_that_a_session_runs(room: Room) -> None:
+    begun = threading.Semaphore(0)
+    for name in ("even", "odd"):
+        room.tasks.add(name)
+    with room.tasks.runner("s") as runner:
+        crews = [
+            running(
+                runner, lambda attempt: begun.release(), wants=lambda task, n=name: task.id == n
+            )
+            for name in ("even", "odd")
+        ]
+        assert all(begun.acquire(timeout=20) for _ in crews)
+        runner.stop()
+        for crew in crews:
+            crew.join(20)
+    assert not any(crew.is_alive() for crew in crews)
+
+
+def test_whoever_leaves_the_block_of_a_session_ends_what_it_runs_elsewhere(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what is just being claimed: it would take a lease that nobody gives back."""
+    commit, claiming = room.store.commit, threading.Event()
+
+    def slow(batch: Any) -> int:
+        if batch.event.kind == "claimed":
+            claiming.set()
+            time.sleep(0.1)
+        return commit(batch)
+
+    for number in range(9):
+        room.tasks.add(f"t{number}")
+    monkeypatch.setattr(room.store, "commit", slow)
+    with room.tasks.runner("s") as runner:
+        crew = running(runner, lambda attempt: None, concurrency=2)
+        assert claiming.wait(20)
+    assert room.store.owners(None) == []
+    crew.join(20)
+    assert not crew.is_alive()
+    stats = room.tasks.stats()
+    assert (stats.in_progress, stats.failed) == (0, 0)
+    assert stats.pending > 0
+    assert room.store.owners(None) == []
