@@ -13,7 +13,7 @@ from hardsave.vault.arguments import encoded
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
-from hardsave.workspace import capture, checkout, directory, ignore
+from hardsave.workspace import capture, checkout, directory
 from hardsave.workspace import plan as plans
 from hardsave.workspace.content import overlay
 from hardsave.workspace.steps import Restored
@@ -83,7 +83,7 @@ def write_out(
     nothing: dict[Hash, bytes] = {}
     present = directory.write_empty(nothing.__setitem__)
     fetch = overlay(nothing, context.objects.fetch)
-    plan = plans.plan(present, target, fetch, rules=_no_rules)
+    plan = plans.plan(present, target, fetch, rules=_NoRules)
     done = checkout.restore(
         *(root, plan, context.objects.fetch, journal),
         id=id,
@@ -101,5 +101,17 @@ def write_out(
     return done
 
 
-def _no_rules(patterns: object) -> ignore.Rules:
-    return ignore.root_rules(exclude_files=(), patterns=())
+class _NoRules:
+    """What a checkpoint has is written, whatever its ignore files say: they ignored none of it,
+    because git tracked it, or somebody asked for it."""
+
+    key = b""
+
+    def __init__(self, patterns: object) -> None:
+        pass
+
+    def enter(self, name: bytes, patterns: object) -> "_NoRules":
+        return self
+
+    def match(self, name: bytes, is_dir: bool) -> bool:
+        return False

@@ -38,6 +38,16 @@ def test_forks_are_equal_to_the_byte_and_independent(desk: Desk, tmp_path: Path)
     assert desk.line.load() == {"turn": 1}
 
 
+def test_what_was_saved_although_rules_ignore_it_is_in_a_fork(desk: Desk, tmp_path: Path) -> None:
+    """At the top, and in a directory that has ignore files of its own."""
+    put(desk.work, ".gitignore", "gen/\n")
+    put(desk.work, "sub/.gitignore", "*.log\ngen/\n")
+    desk.write(gen__b="b", sub__a_log="a", sub__gen__deep__c="c")
+    workspace = desk.vault.workspace(desk.work, include=["*.log", "gen", "c", "deep", "b"])
+    fork = workspace.fork(desk.save(1), tmp_path / "try")
+    assert picture(fork.workspace.path) == desk.seen()
+
+
 def test_one_of_several_tries_is_adopted(desk: Desk, tmp_path: Path) -> None:
     desk.write(a_txt="one", kept="k")
     desk.save(1)
