@@ -12,6 +12,7 @@ safety checkpoint does not have, or that changed after it, are kept and told as 
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from hardsave.errors import NotFound
@@ -30,7 +31,7 @@ from hardsave.workspace import plan as plans
 from hardsave.workspace.asked import checked
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import overlay
-from hardsave.workspace.entries import DIRECTORY, above
+from hardsave.workspace.entries import DIRECTORY, Entry, above
 from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
 
@@ -66,6 +67,8 @@ class FileChanges(NamedTuple):
         ]
         return ", ".join(parts) or "nothing to do"
 
+
+_IGNORED = "it is ignored, and git tracks it no more"
 
 Commit = Callable[[Id, FilesMove], object]
 """Commits the operation, under this id."""
@@ -156,23 +159,54 @@ def _plan(
     goal: capture.Capture,
     chosen: Chosen,
 ) -> Plan:
+    """What git tracked at the target comes back though rules of today ignore it: it may be gone
+    from the index as well, or with all of the repository. What lies there stays: it is ignored,
+    and so it was not saved."""
     fetch = context.objects.fetch
     outside = capture.outside(goal.around, fetch)
-    return plans.plan(
+    tracked = outside.below(capture.tracked(goal.git, fetch))
+    untracked = tracked - taken.around.tracked
+    decide = partial(
+        plans.plan,
         taken.snapshot,
         goal.snapshot,
         overlay(taken.objects, fetch),
         rules=taken.around.rules,
         target_rules=outside.rules(),
-        present_tracked=taken.around.tracked,
-        target_tracked=outside.below(capture.tracked(goal.git, fetch)),
+        present_tracked=taken.around.tracked | untracked,
+        target_tracked=tracked,
         include=place.policy.include,
         paths=chosen.paths,
         only=chosen.only,
-        missed=Missed(
-            now=frozenset(each.path for each in taken.not_captured),
-            then=frozenset(each.path for each in goal.not_captured),
-        ),
+    )
+    missed = Missed(
+        now=frozenset(each.path for each in taken.not_captured),
+        then=frozenset(each.path for each in goal.not_captured),
+    )
+    plan = decide(missed=missed)
+    if not untracked:
+        return plan
+    if there := _there(place, plan, untracked):
+        plan = decide(missed=missed._replace(now=missed.now | there))
+    return _as_it_stands(place, plan, untracked)
+
+
+def _there(place: Place, plan: Plan, untracked: frozenset[bytes]) -> frozenset[bytes]:
+    """Of what git tracks no more and a plan would make, that which is there."""
+    made = [step.path for step in plan.steps if step.before is None and step.path in untracked]
+    with Beneath(place.root) as beneath:
+        return frozenset(path for path in made if disk.is_taken(beneath, path))
+
+
+def _as_it_stands(place: Place, plan: Plan, untracked: frozenset[bytes]) -> Plan:
+    """Without making the directories that are there: ignored, and so the present has none."""
+    above_them = {over for path in untracked for over in above(path)}
+    made = [step.path for step in plan.steps if step.do == "mkdir" and step.path in above_them]
+    with Beneath(place.root) as beneath:
+        there = {path for path in made if disk.is_at(beneath, path, Entry(DIRECTORY, 0))}
+    return plan._replace(
+        steps=tuple(step for step in plan.steps if step.path not in there),
+        back=tuple(step for step in plan.back if step.path not in there),
     )
 
 
@@ -202,7 +236,7 @@ def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
     why = {missed.path: missed.reason for missed in taken.not_captured}
     with Beneath(place.root) as beneath:
         return [
-            Kept(os.fsdecode(path), f"it could not be saved first: {why[path]}")
+            Kept(os.fsdecode(path), f"it could not be saved first: {why.get(path, _IGNORED)}")
             for path, entry in sorted(plan.unsaved.items())
             if entry.type == DIRECTORY or not disk.is_at(beneath, path, entry)
         ]

@@ -64,6 +64,15 @@ def is_at(beneath: Beneath, path: bytes, entry: Entry) -> bool:
         return False
 
 
+def is_taken(beneath: Beneath, path: bytes) -> bool:
+    """Whether anything lies at a path. Nothing is beneath what is no directory."""
+    try:
+        with beneath.directory(parent(path)) as directory:
+            return look(last_name(path), directory) is not None
+    except OSError:
+        return False
+
+
 def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
     """They change with the file: to read a large one takes long enough for somebody to write
     where it was read already."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.vault.desk import Desk, put
+from tests.unit.vault.desk import Desk, put, wipe
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.repository import Repository
 
@@ -73,6 +73,56 @@ def test_what_git_tracks_below_its_top_comes_back_although_rules_ignore_it(
     desk.line.rewind(one)
     assert [desk.read(path) for path in ("x.log", "sub/y.log")] == ["one", "one"]
     assert desk.read("other.log") == "still ignored"
+    desk.vault.close()
+
+
+def test_what_git_tracked_comes_back_with_a_directory_that_was_lost(
+    repository: Repository, store: Watched, tmp_path: Path
+) -> None:
+    """The user's own rules are left, and nothing that says what git tracked."""
+    users(tmp_path / "home", repository.root)
+    desk = Desk(repository.root, store)
+    desk.write(a="one", notes="shared", sub__notes="shared")
+    repository.git("add", "--force", "--all")
+    one, before = desk.save(1), desk.seen()
+    wipe(desk.work)
+    desk.line.rewind(one)
+    assert desk.seen() == {path: at for path, at in before.items() if b".git" not in path}
+    desk.vault.close()
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_what_git_tracked_comes_back_after_it_was_removed_from_the_index(
+    repository: Repository, store: Watched, git: bool
+) -> None:
+    put(repository.root, ".gitignore", "gen/\n")
+    repository.commit("gen/a", "one")
+    desk = Desk(repository.root, store)
+    one = desk.save(1)
+    repository.git("rm", "-q", "gen/a")
+    put(desk.work, "gen/mine", "ignored")
+    desk.line.rewind(one, git=git)
+    assert (desk.read("gen/a"), desk.read("gen/mine")) == ("one", "ignored")
+    assert not desk.line.rewind(one, git=git).files
+    desk.vault.close()
+
+
+def test_what_git_tracks_no_more_and_rules_ignore_is_not_replaced(
+    repository: Repository, store: Watched
+) -> None:
+    put(repository.root, ".gitignore", "gen/\n")
+    repository.commit("gen/a", "one")
+    desk = Desk(repository.root, store)
+    one = desk.save(1)
+    repository.git("rm", "-q", "--cached", "gen/a")
+    assert not desk.line.rewind(one, dry_run=True).files
+    desk.write(gen__a="mine, and nowhere else", b="b")
+    for told in (desk.line.rewind(one, dry_run=True).files, desk.line.rewind(one).files):
+        assert told is not None
+        [kept] = told.kept
+        assert (kept.path, told.created, told.removed) == ("gen/a", (), ("b",))
+        assert "ignored, and git tracks it no more" in kept.reason
+    assert desk.read("gen/a") == "mine, and nowhere else"
     desk.vault.close()
 
 
