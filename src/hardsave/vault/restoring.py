@@ -31,7 +31,7 @@ from hardsave.workspace import plan as plans
 from hardsave.workspace.asked import checked
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import overlay
-from hardsave.workspace.entries import DIRECTORY, Entry, above
+from hardsave.workspace.entries import DIRECTORY, Entry, above, joined
 from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
 
@@ -184,11 +184,11 @@ def _plan(
         then=frozenset(each.path for each in goal.not_captured),
     )
     plan = decide(missed=missed)
-    if not untracked:
-        return plan
-    if there := _there(place, plan, untracked):
-        plan = decide(missed=missed._replace(now=missed.now | there))
-    return _as_it_stands(place, plan, untracked)
+    if untracked:
+        if there := _there(place, plan, untracked):
+            plan = decide(missed=missed._replace(now=missed.now | there))
+        plan = _as_it_stands(place, plan, untracked)
+    return plan.without_held(_held(place, plan))
 
 
 def _there(place: Place, plan: Plan, untracked: frozenset[bytes]) -> frozenset[bytes]:
@@ -210,6 +210,19 @@ def _as_it_stands(place: Place, plan: Plan, untracked: frozenset[bytes]) -> Plan
     )
 
 
+def _held(place: Place, plan: Plan) -> frozenset[bytes]:
+    """Directories that are to go, and hold something that is not: what is ignored, a secret,
+    another session's."""
+    going = {step.path for step in plan.steps if step.do in ("remove", "rmdir")}
+    held: set[bytes] = set()
+    with Beneath(place.root) as beneath:
+        for path in sorted({step.path for step in plan.steps if step.do == "rmdir"}, reverse=True):
+            inside = {joined(path, name) for name in disk.names(beneath, path)}
+            if inside - going or inside & held:
+                held.add(path)
+    return frozenset(held)
+
+
 def _left(
     context: Context,
     place: Place,
@@ -221,11 +234,12 @@ def _left(
 ) -> list[Kept]:
     """What would be restored as well, if it could be saved first, or were not other sessions'."""
     kept = _unsaved(place, taken, plan) + _obstructed(plan)
+    kept += [Kept(os.fsdecode(path), "not empty") for path in sorted(plan.held)]
     if chosen.only == wanted.only:
         return kept
     everything = chosen._replace(only=wanted.only)
     whole = _plan(context, place, taken, goal, everything)
-    done = {step.path for step in plan.steps}
+    done = {step.path for step in plan.steps} | plan.held
     kept += chosen.kept({step.path for step in whole.steps if step.do != "open"} - done)
     return kept
 

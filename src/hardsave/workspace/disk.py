@@ -73,6 +73,15 @@ def is_taken(beneath: Beneath, path: bytes) -> bool:
         return False
 
 
+def names(beneath: Beneath, path: bytes) -> list[bytes]:
+    """What is in a directory; nothing if it cannot be looked into."""
+    try:
+        with beneath.directory(path) as directory:
+            return [os.fsencode(name) for name in os.listdir(directory)]
+    except OSError:
+        return []
+
+
 def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
     """They change with the file: to read a large one takes long enough for somebody to write
     where it was read already."""

@@ -35,6 +35,7 @@ Verb = Literal["open", "mkdir", "remove", "rmdir", "write", "symlink", "link", "
 
 _WRITABLE = 0o300
 _OPENED = 0o700
+_MODES = ("open", "close")
 
 
 class Step(NamedTuple):
@@ -62,6 +63,14 @@ class Plan(NamedTuple):
     obstructed: Mapping[bytes, bytes] = MappingProxyType({})
     """What was asked for and cannot be put in its place: a path above it, this one, is no
     directory now, and was not asked for."""
+    held: frozenset[bytes] = frozenset()
+    """Directories that would go, or make room, and stay: they hold what is in no snapshot, or was
+    not asked for. Only the disk tells; see `without_held`."""
+
+    def without_held(self, held: frozenset[bytes]) -> "Plan":
+        """The same, with directories that stay."""
+        steps = [step for step in self.steps if step.path not in held or step.do in _MODES]
+        return self._replace(steps=tuple(steps), held=held)
 
 
 def plan(

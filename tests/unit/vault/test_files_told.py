@@ -112,6 +112,25 @@ def test_directories_are_told_where_no_file_speaks_for_them(desk: Desk) -> None:
     assert (desk.work / "empty/deep").is_dir()
 
 
+def test_directories_that_hold_what_is_not_saved_are_told_to_stay(desk: Desk) -> None:
+    put(desk.work, ".gitignore", "build/\n")
+    desk.write(a_txt="one", place="a file")
+    one = desk.save(1)
+    (desk.work / "place").unlink()
+    put(desk.work, "place/.env", "TOKEN=1")
+    desk.write(place__b="b", new__inner__c_py="c", new__inner__build__c="c", other__d="d")
+    before = desk.seen()
+    told = both(desk, one)
+    assert (told.created, told.removed) == ((), ("new/inner/c.py", "other/d", "place/b"))
+    assert {each.path for each in told.kept} == {"new", "new/inner", "place"}
+    assert {each.reason for each in told.kept} == {"not empty"}
+    operations = desk.log()
+    assert not both(desk, one)
+    assert desk.log() == operations
+    desk.line.undo()
+    assert desk.seen() == before
+
+
 def test_bytes_are_those_that_are_written(desk: Desk) -> None:
     workspace = desk.vault.workspace(desk.work, max_file_bytes=1_000)
     desk.write(a_txt="12345", b_txt="123", odd="small")
