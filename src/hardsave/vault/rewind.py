@@ -7,7 +7,7 @@ again, not overlooked.
 
 import os
 from collections.abc import Callable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound
@@ -146,9 +146,8 @@ def _to(
 
 def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Place":
     """Where this timeline saves its files; if it never has, where the target's are from."""
-    head = context.history.head(name)
-    own = [head, *islice(context.history.ancestors(head), _PAGE)] if head is not None else []
-    workspace = next((each.workspace for each in own if each.workspace), target.workspace)
+    own = _saves_at(context, name)
+    workspace = own or target.workspace
     if workspace is None:
         raise NotFound(
             f"checkpoint {to_text(target.id)} ({name}:{target.seq}) was saved without files; "
@@ -160,9 +159,24 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
             f"the files are from {shown!r}, and this store has never saved there; name the "
             "directory that they shall go to with workspace=, or rewind what='state' alone"
         )
+    then = target.workspace
+    if then and then != workspace and target.timeline == name and os.path.isdir(then):
+        raise Misuse(
+            f"the files are from {os.fsdecode(then)!r}, and timeline {name!r} saves {shown!r} by "
+            "now; name the one that they shall go to with workspace=, or rewind what='state' alone"
+        )
     return context.places.still_at(
         workspace, "name another with workspace=, or rewind what='state' alone"
     )
+
+
+def _saves_at(context: Context, name: str) -> bytes | None:
+    """The directory of its newest checkpoint with files. What it was only rewound to may be from
+    anywhere; it counts for a timeline that has saved none of its own."""
+    head = context.history.head(name)
+    past = () if head is None else chain([head], context.history.ancestors(head))
+    found = chain(islice(context.history.line(name), _PAGE), islice(past, _PAGE))
+    return next((each.workspace for each in found if each.workspace), None)
 
 
 def _rewind_state(

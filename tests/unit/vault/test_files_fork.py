@@ -68,6 +68,18 @@ def test_one_of_several_tries_is_adopted(desk: Desk, tmp_path: Path) -> None:
     assert (desk.seen(), desk.line.load()) == (before, {"turn": 1})
 
 
+def test_whoever_has_adopted_a_try_goes_on_where_he_was(desk: Desk, tmp_path: Path) -> None:
+    desk.write(a_txt="one")
+    one = desk.save(1)
+    fork = desk.vault.workspace(desk.work).fork(one, tmp_path / "try")
+    put(fork.workspace.path, "a.txt", "tried")
+    desk.line.rewind(fork.timeline.save({"turn": 2}, workspace=fork.workspace))
+    assert desk.read("a.txt") == "tried"
+    desk.line.rewind(one)
+    assert desk.read("a.txt") == "one"
+    assert (tmp_path / "try/a.txt").read_text() == "tried"
+
+
 def test_adopting_a_try_respects_what_others_did_here_meanwhile(desk: Desk, tmp_path: Path) -> None:
     desk.write(a_txt="one", theirs="0", both="0")
     desk.save(1)

@@ -284,6 +284,22 @@ def test_a_moved_workspace_has_to_be_named(desk: Desk, tmp_path: Path) -> None:
     assert desk.line.get().id == two or desk.line.load() == {"turn": 2}
 
 
+def test_a_timeline_that_saves_two_directories_is_asked_which(desk: Desk, tmp_path: Path) -> None:
+    desk.write(a_txt="one")
+    one = desk.save(1)
+    put(tmp_path / "other", "precious", "two")
+    desk.line.save({"turn": 2}, workspace=tmp_path / "other")
+    desk.write(a_txt="two")
+    error = refusal(desk.line.rewind, one)
+    assert isinstance(error, Misuse)
+    assert all(word in str(error) for word in (str(desk.work), str(tmp_path / "other")))
+    assert "workspace=" in str(error)
+    assert (tmp_path / "other/precious").read_text() == "two"
+    desk.line.rewind(one, workspace=desk.work)
+    assert (desk.read("a.txt"), desk.line.load()) == ("one", {"turn": 1})
+    assert (tmp_path / "other/precious").read_text() == "two"
+
+
 def test_a_deleted_workspace_comes_back_in_an_empty_directory(desk: Desk) -> None:
     desk.write(a_txt="one", sub__b_txt="two")
     before = desk.seen()
