@@ -68,7 +68,7 @@ class FileChanges(NamedTuple):
         return ", ".join(parts) or "nothing to do"
 
 
-_IGNORED = "it is ignored, and git tracks it no more"
+_IGNORED = "ignored by the rules that are here now"
 
 Commit = Callable[[Id, FilesMove], object]
 """Commits the operation, under this id."""
@@ -247,10 +247,13 @@ def _left(
 def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
     """What is not as the checkpoint has it, and could not be saved before it is replaced. Of a
     directory that could not be looked into, nobody knows."""
-    why = {missed.path: missed.reason for missed in taken.not_captured}
+    why = {
+        missed.path: f"it could not be saved first: {missed.reason}"
+        for missed in taken.not_captured
+    }
     with Beneath(place.root) as beneath:
         return [
-            Kept(os.fsdecode(path), f"it could not be saved first: {why.get(path, _IGNORED)}")
+            Kept(os.fsdecode(path), why.get(path, _IGNORED))
             for path, entry in sorted(plan.unsaved.items())
             if entry.type == DIRECTORY or not disk.is_at(beneath, path, entry)
         ]

@@ -50,7 +50,7 @@ NOTHING_MISSED = Missed()
 
 class Seen(NamedTuple):
     """What a walk comes upon: present modes of the directories that it looked into, and what
-    the target has where something is that the present could not capture."""
+    the target has where the present could not, or by its rules did not, capture anything."""
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
@@ -95,12 +95,11 @@ class LeftAlone:
         if new is None and path in self._missed.then:
             return True
         entries = [entry for entry in (old, new) if entry is not None]
-        if any(side.ignores(path, entry) for side in self._sides for entry in entries):
-            return True
-        if old is None and new is not None and path in self._missed.now:
+        now, then = [any(side.ignores(path, each) for each in entries) for side in self._sides]
+        if not then and old is None and new is not None and (now or path in self._missed.now):
             self._seen.unsaved[path] = new
             return True
-        return False
+        return now or then
 
 
 def _meet(path: bytes, chosen: bytes) -> bool:

@@ -58,8 +58,8 @@ class Plan(NamedTuple):
     steps: tuple[Step, ...]
     back: tuple[Step, ...]
     unsaved: Mapping[bytes, Entry] = MappingProxyType({})
-    """What the target has where something lies that the present could not capture. It is left
-    alone, for nothing could bring it back."""
+    """What the target has where something lies that the present could not capture, or that its
+    rules ignore. It is left alone, for nothing could bring it back."""
     obstructed: Mapping[bytes, bytes] = MappingProxyType({})
     """What was asked for and cannot be put in its place: a path above it, this one, is no
     directory now, and was not asked for."""

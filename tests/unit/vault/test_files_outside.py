@@ -121,7 +121,7 @@ def test_what_git_tracks_no_more_and_rules_ignore_is_not_replaced(
         assert told is not None
         [kept] = told.kept
         assert (kept.path, told.created, told.removed) == ("gen/a", (), ("b",))
-        assert "ignored, and git tracks it no more" in kept.reason
+        assert "ignored by the rules that are here now" in kept.reason
     assert desk.read("gen/a") == "mine, and nowhere else"
     desk.vault.close()
 

@@ -54,6 +54,21 @@ def test_what_cannot_be_saved_first_is_kept_and_said_to_be(
     assert os.lstat(desk.work / "odd") == there
 
 
+def test_what_todays_rules_ignore_is_told_to_stay_and_comes_once_they_are_gone(desk: Desk) -> None:
+    desk.write(a_txt="one", same_txt="same", gone_txt="one", sub__b_txt="one", c="one")
+    one, then = desk.save(1), desk.seen()
+    put(desk.work, ".gitignore", "*.txt\nsub/\n")
+    desk.write(a_txt="nowhere else", c="two")
+    (desk.work / "gone.txt").unlink()
+    told = both(desk, one)
+    assert (told.changed, told.removed) == (("c",), (".gitignore",))
+    assert [each.path for each in told.kept] == ["a.txt", "gone.txt", "sub"]
+    assert {each.reason for each in told.kept} == {"ignored by the rules that are here now"}
+    assert desk.read("a.txt") == "nowhere else"
+    assert both(desk, one).kept == ()
+    assert desk.seen() == then
+
+
 def test_a_secret_that_was_asked_for_once_is_not_replaced_by_whoever_does_not(desk: Desk) -> None:
     desk.vault.workspace(desk.work, include=(".env",))
     desk.write(_env="TOKEN=1", a_txt="one")
