@@ -789,3 +789,11 @@ def test_a_page_of_the_backup_that_leads_to_others_takes_none_of_these_along(
         assert hardsave.repair(url(many)).ok
     _assert_all_but(many, 1)
     assert not list(many.parent.glob("*-pages*"))
+
+
+def test_keys_that_cannot_be_read_are_not_tried_for_ever(many: Path) -> None:
+    _operate(many, "delete")
+    SqliteStore(many, backup=False).close()  # moves the WAL into the file
+    _spoil(many, _leaves(many, "checkpoints")[-1])
+    beside(many, "-suspect").touch()
+    _assert_all_but(many, 1, 5)

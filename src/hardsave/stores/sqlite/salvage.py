@@ -201,7 +201,7 @@ class Salvage:
             for table in ("checkpoints", "tombstones", "log", "ledger")
         }
         self._copy_changed_tasks(name, after)
-        self._copy_operations(name, after)
+        self._copy_operations(name, after, top)
         for table in ("users", "timelines", "tasks"):
             unread[table] = self.copy_table(name, table, top)
         unread["packs"] = []
@@ -212,7 +212,7 @@ class Salvage:
                 unread["packs"] += self.copy(name, "packs", (max(known + 1, span[0]), span[1]))
         return unread
 
-    def _copy_operations(self, name: str, after: int) -> None:
+    def _copy_operations(self, name: str, after: int, top: int) -> None:
         """What operations after `after` hid, showed, dropped and moved: their log entries are
         there, and have to be true. Pages that nothing vouches for do not decide about this."""
         if name == "raw" or not self._one(_HAS_NEWER_LOG, (after,)):
@@ -222,7 +222,7 @@ class Salvage:
             self.copy(name, table, (0, highest), "REPLACE", where.format(name, after))
         for table in _RETURNED:
             where = _IS_EARLIER.format(name, table, after)
-            self.copy(name, table, (after + 1, 1 << 62), "REPLACE", where)
+            self.copy(name, table, (after + 1, top + _SLACK), "REPLACE", where)
         self._keep_the_latest()
 
     def _keep_the_latest(self) -> None:
