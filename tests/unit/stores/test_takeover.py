@@ -624,6 +624,8 @@ elif sys.argv[2] == "undo":
 elif sys.argv[2] in ("gc", "compact"):
     ruins._fill(vault, ruins.SAVES + 1, ruins.SAVES + ruins.LATER)
     getattr(vault, sys.argv[2])()
+elif sys.argv[2] == "save":
+    line.save({"again": True})
 elif sys.argv[2] == "forget":
     vault.tasks.forget(keep_completed=0)
     vault.tasks.add("second")
@@ -663,6 +665,16 @@ def test_what_was_saved_right_before_room_was_made_comes_back(path: Path, what: 
     _operate(path, what)
     path.unlink()
     assert_intact(path, SAVES + LATER)
+
+
+def test_a_timeline_that_a_save_has_brought_back_is_there(path: Path) -> None:
+    with hardsave.open(url(path)) as vault:
+        vault.timeline("main").delete()
+    _operate(path, "save")
+    path.unlink()
+    with hardsave.open(url(path)) as vault:
+        assert "main" in [line.name for line in vault.timelines()]
+        assert vault.timeline("main").load() == {"again": True}
 
 
 @pytest.mark.parametrize("is_dropped", [True, False])

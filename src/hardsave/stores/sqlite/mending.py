@@ -92,7 +92,8 @@ class Mender:
         ).fetchone()
         seq, newest = latest
         highest = max(row.last_seq, seq or 0, self._one(_LAST_STONE, (row.id,)) or 0)
-        head = newest if (seq or 0) > row.last_seq else row.head  # its row is older than they are
+        is_older = (seq or 0) > row.last_seq  # its row, than they are
+        head = newest if is_older else row.head
         standing = self._readable(row, head, bad)
         if (standing, highest) == (row.head, row.last_seq):
             return []
@@ -100,6 +101,9 @@ class Mender:
             "UPDATE main.timelines SET head = ?, last_seq = ? WHERE id = ?",
             (standing, highest, row.id),
         )
+        if is_older:  # what is saved on a timeline that was deleted brings it back
+            sql = "UPDATE main.timelines SET deleted = 0 WHERE id = ?"
+            self._connection.execute(sql, (row.id,))
         if standing == head:
             return []
         return [f"the head of timeline {row.name!r} is gone; it stands at {_named(standing)} now"]
