@@ -305,6 +305,23 @@ def test_without_a_backup_damage_stays_damage(path: Path) -> None:
     assert set_aside(path) == []
 
 
+def test_nobody_is_sent_to_a_backup_that_is_not_there(path: Path) -> None:
+    beside(path, "-backup").unlink()
+    spoil_all_but_the_header(path)
+    with pytest.raises(Corrupt, match=r"is damaged \([^;]*\)\. It has no backup: close it"):
+        hardsave.open(url(path))
+
+
+def test_of_a_damaged_backup_it_is_said_that_it_is_made_anew(path: Path) -> None:
+    overwrite(beside(path, "-backup"))
+    with hardsave.open(url(path)) as vault:
+        (fault,) = vault.verify().faults
+        assert fault.startswith(f"{beside(path, '-backup')} is damaged")
+        assert fault.endswith("; it is made anew with the next commit")
+        vault.timeline("main").save(ruins.state(SAVES + 1))
+    assert_intact(path, SAVES + 1)
+
+
 def test_both_damaged_is_an_error_and_never_an_empty_store(path: Path) -> None:
     overwrite(path)
     overwrite(beside(path, "-backup"))

@@ -11,7 +11,7 @@ import apsw
 from hardsave.errors import HardsaveError
 from hardsave.stores.sqlite import backup, packs
 from hardsave.stores.sqlite.backup import NUMBERED, path_of
-from hardsave.stores.sqlite.connection import in_our_words
+from hardsave.stores.sqlite.connection import OPEN_AGAIN, in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT, prefix
 
 MOST_LINES = 20  # of one kind of fault
@@ -85,7 +85,7 @@ def backup_faults(store: str) -> list[str]:
                 return found  # one of another version is made anew with the next commit
             return _differences(connection, store)
     except HardsaveError as error:
-        return [str(error)]
+        return [str(error).replace(OPEN_AGAIN, "; it is made anew with the next commit")]
 
 
 def _differences(connection: apsw.Connection, store: str) -> list[str]:

@@ -208,13 +208,13 @@ def in_our_words(path: str) -> Iterator[None]:
         raise translated(error, path) from error
 
 
+OPEN_AGAIN = "; close it everywhere and open it again, which takes over from its backup"
+
+
 def translated(error: apsw.Error, path: str) -> HardsaveError:
     """An error of our own tree for one of SQLite's."""
     if isinstance(error, apsw.CorruptError | apsw.NotADBError) or _is_damage(error):
-        return Corrupt(
-            f"{path} is damaged ({error}); close it everywhere and open it again, which takes "
-            "over from its backup"
-        )
+        return Corrupt(f"{path} is damaged ({error}){OPEN_AGAIN}")
     if isinstance(error, apsw.FullError):
         return Unavailable(f"no space left for {path}; free some and repeat")
     if isinstance(error, apsw.BusyError):

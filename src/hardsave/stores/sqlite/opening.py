@@ -17,6 +17,7 @@ from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import backup, rewriting, schema
 from hardsave.stores.sqlite.connection import (
     BUSY_SECONDS,
+    OPEN_AGAIN,
     PAGE_BYTES,
     check_pages_are_checked,
     check_wal,
@@ -201,7 +202,8 @@ def _take_over(
     from hardsave.stores.sqlite import takeover  # only whoever needs it loads it
 
     if not os.path.exists(backup.path_of(path)):
-        raise Corrupt(f"{damage}. It has no backup: {takeover.ADVICE}") from damage
+        found = str(damage).removesuffix(OPEN_AGAIN)
+        raise Corrupt(f"{found}. It has no backup: {takeover.ADVICE}") from damage
     presence.seize()
     wrong = str(damage).partition(";")[0]  # what is wrong, without what to do about it
     takeover.take_over(path, mark, wrong)
