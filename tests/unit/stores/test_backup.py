@@ -25,7 +25,6 @@ from hardsave.stores.sqlite import (
     cramped,
     feeding,
     merge,
-    room,
 )
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.copier import Copier
@@ -737,7 +736,7 @@ def test_a_wal_is_emptied_for_its_room_once_somebody_elses_backup_has_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
-    monkeypatch.setattr(room, "SOME_SECONDS", 0.1)
+    monkeypatch.setattr(copier, "PASS_SECONDS", 0.1)
     elected, store = SqliteStore(path), SqliteStore(path)
     assert elected._copier is not None
     Line(elected, "theirs").save()

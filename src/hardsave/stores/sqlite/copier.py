@@ -128,10 +128,19 @@ class Copier:
             if self._elect():
                 self._fed()
                 return True
-            return backup.peek(self._path) == backup.standing(connection, "main")
+            return self._is_fed(backup.standing(connection, "main"))
         except (HardsaveError, apsw.Error, OSError, Outdated):  # the next turn sees to it
             self._disconnect()
             return False
+
+    def _is_fed(self, upto: Copied) -> bool:
+        """Whether somebody else comes by in time and feeds it."""
+        until = time.monotonic() + 1.5 * PASS_SECONDS
+        while backup.peek(self._path) != upto:
+            if time.monotonic() > until:
+                return False
+            time.sleep(PASS_SECONDS / 20)
+        return True
 
     def _copies(self) -> tuple[str, str, str]:
         """The backup; the one that it takes the place of and its draft, for a moment or after

@@ -18,9 +18,7 @@ from hardsave.stores.sqlite.connection import BUSY_SECONDS
 
 STEP_PAGES = 512  # moved while others wait
 PATIENCE_SECONDS = 10.0
-# By then a reader is mostly gone, and whoever feeds the backup has come by; otherwise the WAL is
-# emptied another time.
-SOME_SECONDS = 1.0
+SOME_SECONDS = 0.2  # a reader is mostly gone by then; the WAL is emptied another time otherwise
 _BUSY_MILLISECONDS = 20
 
 Apply = Callable[[Callable[[apsw.Connection], None]], None]
