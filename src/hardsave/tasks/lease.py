@@ -41,16 +41,16 @@ def taken_here() -> set[Id]:
     return set(_taken)
 
 
-class Lease:
+class Lease(threads.Shared):
     """One process's right to run tasks. Threads may share it."""
 
     def __init__(self, desk: Desk, session: str, *, seconds: float = LEASE_SECONDS) -> None:
+        super().__init__()
         if not 0 < seconds * 1_000_000 <= MAX_LEASE:
             raise Misuse(f"a lease lasts up to an hour, not {seconds} s")
         self.session = session
         self.seconds = seconds
         self._desk = desk
-        self._mutex = threading.Lock()
         self._owner: OwnerRecord | None = None
         self._pid = 0
         self._passes = 0.0

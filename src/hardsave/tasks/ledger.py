@@ -1,7 +1,6 @@
 """The ledger: the only truth about work. `vault.tasks` is one of these."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
-from hardsave.tasks import adding, iterations, names, recovery, settings, states, steps
+from hardsave.tasks import adding, iterations, names, recovery, settings, states, steps, threads
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
@@ -30,7 +29,7 @@ PAGE = 500
 _UPKEEP_ROUNDS = 10  # after which it is asked whether it is due
 
 
-class Tasks:
+class Tasks(threads.Shared):
     """The tasks of one user. Threads may share it; processes open their own."""
 
     def __init__(
@@ -39,10 +38,10 @@ class Tasks:
         settings: TaskSettings = settings.DEFAULT,
         upkeep: Callable[[], object] = lambda: None,
     ) -> None:
+        super().__init__()
         self._desk = desk
         self._settings = settings
         self._upkeep = upkeep  # of the store, now and then
-        self._mutex = threading.Lock()
         self._own: Lease | None = None  # for attempts outside of any runner
 
     # Adding and looking
@@ -307,7 +306,8 @@ class Tasks:
         """An attempt at one task: completed at the end of the block, failed by an exception.
 
         `Conflict` if it is not due, or somebody is at work on it. `force=True` begins also what
-        is not due yet, or is over: that starts over with an empty journal.
+        is not due yet, or is over; what is completed or rolled back then starts over with an empty
+        journal.
         """
         with self.claim(id, force=force, unknown=unknown, retry=retry) as attempt:
             yield attempt

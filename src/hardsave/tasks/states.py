@@ -67,7 +67,7 @@ def check(what: str, task: TaskRecord) -> None:
 
 
 def claimed(task: TaskRecord, owner: Id, now: int, *, force: bool = False) -> TaskRecord:
-    """An attempt begins. What was over and is forced begins anew, with an empty journal."""
+    """An attempt begins. What was done or taken back, and is forced, has an empty journal."""
     check("forced" if force else "claimed", task)
     if not force and (task.due is None or task.due > now):
         raise Conflict(f"task {task.name!r} is not due: {why_not_due(task)}")

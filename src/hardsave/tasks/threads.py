@@ -1,7 +1,9 @@
 """Threads, and what it means that one cannot be started."""
 
+import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -20,6 +22,27 @@ def start(thread: threading.Thread) -> None:
             f"thread {thread.name!r} cannot be started: {error}; let this process have fewer, or "
             "raise its limit (ulimit -u)"
         ) from error
+
+
+class Shared:
+    """Something that threads share by its mutex. In a forked child that is a new one: a thread of
+    the parent's may have held it, as whoever waits in a store for the fork to be made does, and
+    in the child it would never let it go."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        _shared.add(self)
+
+
+_shared: "weakref.WeakSet[Shared]" = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for each in list(_shared):
+        each._mutex = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 class Crew:

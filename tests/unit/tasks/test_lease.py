@@ -17,6 +17,7 @@ from hardsave.objects.records import TaskRecord
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.attempt import begin
 from hardsave.tasks.lease import Lease, Listener
+from tests.unit.stores.processes import Child
 from tests.unit.tasks.room import SECOND, Room, TimedStore
 
 ANEW = """
@@ -112,6 +113,23 @@ def test_a_process_that_begins_its_program_anew_goes_on_at_once(tmp_path: Path) 
     assert said[0] == "clean"
     assert "has begun its program anew" in said[1]
     assert said[2:] == ["ran 2"]
+
+
+def test_a_forked_child_has_a_lease_of_its_own_though_the_parent_was_just_renewing(
+    tmp_path: Path,
+) -> None:
+    """A heartbeat waits in the store until the fork is made, with its mutex held."""
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        for name in ("one", "two"):
+            vault.tasks.add(name)
+        with vault.tasks.runner("s") as runner:
+            vault.tasks.claim("one").complete()
+            with runner._lease._mutex, vault.tasks._mutex:
+                first = Child(lambda _: runner.claim("two").fail("no"))
+                second = Child(lambda _: vault.tasks.iterate())
+            assert (first.end(), second.end()) == (0, 0)
+        assert vault.tasks.get("two").attempts == 1
+        assert vault.tasks.iterations == 1
 
 
 def test_whoever_was_buried_learns_it_at_the_next_beat(room: Room) -> None:
