@@ -152,6 +152,7 @@ class Attempt(Listener):
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
         if not _is_so_many(done) or not _is_so_many(total) or (total and done > total):
             raise Misuse(f"progress is so many of so many, not {done!r} of {total!r}")
+        self._check_process()
         with self._mutex:
             if (done, total) != (self._record.done, self._record.total):
                 self._move("progressed", states.progressed(self._record, done, total))
@@ -198,6 +199,7 @@ class Attempt(Listener):
 
     def complete(self, result: Any = None) -> None:
         """It is done, with this result."""
+        self._check_process()
         data = self._desk.codec.encode(result, "result")
         with self._mutex:
             record = states.completed(self._record, data, self._desk.clock())
@@ -205,6 +207,7 @@ class Attempt(Listener):
 
     def fail(self, error: BaseException | str) -> None:
         """It has failed. It is tried again if it has attempts left and the error may pass."""
+        self._check_process()
         now = self._desk.clock()
         again_at = self._again_at(error, now)
         line = bounded(self._desk.redacted(said(error)), MOST_SAID)
@@ -227,6 +230,7 @@ class Attempt(Listener):
 
     def hand_back(self) -> None:
         """Give it up before its end: somebody else may take it. The attempt does not count."""
+        self._check_process()
         with self._mutex:
             record = states.handed_back(self._record, self._desk.clock())
             self._move("handed_back", record, ends=True, loses=True)
@@ -266,10 +270,15 @@ class Attempt(Listener):
         self._is_over = ends
         self._record = record
 
+    def _check_process(self) -> None:
+        """Before the mutex is taken: in a forked child nobody may ever give it back."""
+        if self._pid != os.getpid():
+            raise Misuse(f"{self!r} belongs to process {self._pid}; a forked one cannot write it")
+
     def _check(self) -> None:
         """Only for as long as the task is this attempt's, and in the process that began it."""
         if self._pid != os.getpid():
-            raise Misuse(f"{self!r} belongs to process {self._pid}; a forked one cannot write it")
+            self._check_process()
         if self._is_lost.is_set():
             raise LeaseLost(f"task {self.id!r} is not this attempt's any more")
         if self._is_over:

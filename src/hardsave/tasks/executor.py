@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import os
 import signal
 import threading
 import time
@@ -251,11 +252,14 @@ class _Worker(threading.Thread):
         self._handler = handler
         self._ended = ended
         self._until_idle = until_idle
+        self._pid = os.getpid()
 
     def run(self) -> None:
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 # the runner raises it
+            if self._pid != os.getpid():  # but not in a child, which has this thread alone
+                _log.error("a handler has returned in a child; end that with os._exit(): %s", error)
             self.error = error
             self._shift.stop.set()
 

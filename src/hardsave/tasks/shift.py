@@ -12,7 +12,7 @@ from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.ledger import TaskMove, Work
-from hardsave.tasks import states
+from hardsave.tasks import states, threads
 from hardsave.tasks.attempt import Attempt, begin, look
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
@@ -52,15 +52,15 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
 
 
-class Shift:
+class Shift(threads.Shared):
     """Attempts of one lease. Threads share it."""
 
     def __init__(self, desk: Desk, lease: Lease, terms: Terms) -> None:
+        super().__init__()
         self.stop = threading.Event()  # nothing more is to begin
         self._desk = desk
         self._lease = lease
         self._terms = terms
-        self._mutex = threading.Lock()
         self._unclaiming = threading.Condition(self._mutex)
         self._candidates: deque[TaskRecord] = deque()
         self._rests_until = 0.0

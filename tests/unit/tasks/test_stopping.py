@@ -1,8 +1,12 @@
 """A runner that is stopped: by signals, by errors, while the store fails."""
 
+import logging
+import os
 import signal
 import threading
 import time
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -264,3 +268,38 @@ def test_whoever_leaves_the_block_of_a_session_ends_what_it_runs_elsewhere(
     assert (stats.in_progress, stats.failed) == (0, 0)
     assert stats.pending > 0
     assert room.store.owners(None) == []
+
+
+def test_a_child_that_a_handler_has_forked_ends_with_a_word_and_changes_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever mutex was held in its parent, which it has as it was."""
+    children: list[int] = []
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        vault.tasks.add("t1")
+        with vault.tasks.runner("s") as runner:
+
+            def handler(attempt: hardsave.Attempt) -> str:
+                held = [attempt._mutex, runner._shifts[0]._mutex]
+                for mutex in held:
+                    mutex.acquire()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    child = os.fork()
+                if not child:
+                    logging.basicConfig(force=True)
+                    return "the child's"
+                for mutex in held:
+                    mutex.release()
+                children.append(child)
+                return "the parent's"
+
+            runner.run(handler, until_idle=True)
+        assert vault.tasks.get("t1").result == "the parent's"
+    deadline = time.monotonic() + 20
+    while os.waitpid(children[0], os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(children[0], signal.SIGKILL)
+            raise TimeoutError("the child hangs")
+        time.sleep(0.01)
+    assert "a handler has returned in a child; end that with os._exit()" in capfd.readouterr().err
