@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 256 * 1024
 MAX_VALUE = 4096  # characters: the longest path there is
+_NOTHING = "tag:yaml.org,2002:null"
 _MARKS = frozenset("._-")  # beside letters and digits, in the name of a file
 
 
@@ -167,6 +168,8 @@ def _pairs(
 ) -> "list[tuple[str, int, yaml.Node]]":
     import yaml
 
+    if node.tag == _NOTHING and node.value == "":  # all that it held is commented out
+        return []
     if not isinstance(node, yaml.MappingNode):
         what = ".".join(path) or "the file"
         raise Misuse(f"{name}:{node.start_mark.line + 1}: {what} holds settings, one a line")

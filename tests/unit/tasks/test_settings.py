@@ -32,6 +32,12 @@ def test_an_empty_file_changes_nothing() -> None:
     assert read("", "f") == read("# only a comment\n", "f") == read("tasks: {}", "f") == DEFAULT
 
 
+def test_a_section_whose_settings_are_commented_out_changes_nothing() -> None:
+    found = read("tasks:\n  # max_attempts: 5\nserver:\n  checkpoint:\n", "f")
+    assert found == DEFAULT
+    assert read("tasks: !!null\n  max_attempts: 5\n", "f").max_attempts == 5
+
+
 def test_the_section_of_code_agent_is_understood() -> None:
     assert read(CODE_AGENT, "f") == TaskSettings(
         enabled=False, checkpoint_file=".mirror.json", max_attempts=7, keep_completed=20
@@ -74,6 +80,7 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
         ("tasks: {? [" + LAUGHS + "] : 3}", r"f.yaml:1: tasks.a sequence is not a setting"),
         ("tasks:\n  profile: fast", r"f.yaml:2: .*development, production, long-running"),
         ("tasks:\n  keep_completed: -1", r"f.yaml:2: .*from 0"),
+        ('tasks: ""', r"f.yaml:1: tasks holds settings"),
         ("tasks:\n  - 3", r"f.yaml:2: tasks holds settings"),
         ("- tasks", r"f.yaml:1: the file holds settings"),
         ("tasks:\n  max_attempts: 3\n  max_attempts: 4", r"f.yaml:3: .*for the second time"),
