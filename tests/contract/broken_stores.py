@@ -20,6 +20,7 @@ from hardsave.objects.records import (
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
+    Tombstone,
 )
 from hardsave.stores.base import Batch, Changes, Collected, Move, Query, Store
 from hardsave.stores.ledger import TaskQuery
@@ -218,6 +219,27 @@ class PagesIncludeTheirCursor(MemoryStore):
         if query.before_seq is None:
             return super().checkpoints(user, query)
         return super().checkpoints(user, but(query, before_seq=query.before_seq + 1))
+
+
+class PagesAreAsLongAsTheyLike(MemoryStore):
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        return super().saved(user, after, limit + 1)
+
+    def tombstones(
+        self, user: str | None, timeline: str, before_seq: int | None, limit: int
+    ) -> list[Tombstone]:
+        return super().tombstones(user, timeline, before_seq, limit + 1)
+
+    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+        return super().log(user, after, limit + 1)
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        return super().tasks(user, but(query, limit=query.limit + 1))
+
+    def entries(
+        self, user: str | None, task: str | None, after: int = 0, limit: int = 1_000
+    ) -> list[EntryRecord]:
+        return super().entries(user, task, after, limit + 1)
 
 
 class FiltersAfterTheLimit(MemoryStore):

@@ -183,11 +183,14 @@ def trace(store: Store, user: str | None = None) -> Trace:
     )
 
 
-def walk(page: Callable[[Key | None], list[Row]], cursor: Callable[[Row], Key]) -> Iterator[Row]:
-    """All rows, page after page, each page asked for with the cursor of the last row before."""
+def walk(
+    page: Callable[[Key | None, int], list[Row]], cursor: Callable[[Row], Key], limit: int
+) -> Iterator[Row]:
+    """All rows, in pages of at most `limit`, each after the cursor of the last row before it."""
     at: Key | None = None
     for _ in range(MOST_PAGES):
-        rows = page(at)
+        rows = page(at, limit)
+        assert len(rows) <= limit
         if not rows:
             return
         yield from rows

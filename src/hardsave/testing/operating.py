@@ -130,7 +130,11 @@ class Operating:
         saved = [line.save() for _ in range(9)]
         Line(store, "other").save()
         operate(store, "drop", Changes(drop=[record.id for record in saved[:-1]]))
-        found = walk(lambda at: store.tombstones(None, "main", at, 3), lambda stone: int(stone.seq))
+        found = walk(
+            lambda at, limit: store.tombstones(None, "main", at, limit),
+            lambda stone: int(stone.seq),
+            limit=3,
+        )
         assert [stone.seq for stone in found] == list(range(8, 0, -1))
 
     def test_tombstones_can_be_brought_along(self, store: Store) -> None:
@@ -268,13 +272,21 @@ class Operating:
         saved = [lines[at % 2].save() for at in range(7)]
         store.commit(a_note("between"))
         saved.append(lines[0].save())
-        found = walk(lambda at: store.saved(None, at or 0, 3), lambda record: int(record.number))
+        found = walk(
+            lambda at, limit: store.saved(None, at or 0, limit),
+            lambda record: int(record.number),
+            limit=3,
+        )
         assert list(found) == saved
 
     def test_the_log_is_read_backwards_too(self, store: Store) -> None:
         for at in range(7):
             store.commit(a_note(f"note {at}"))
-        found = walk(lambda at: store.log_before(None, at, 3), lambda entry: int(entry.number))
+        found = walk(
+            lambda at, limit: store.log_before(None, at, limit),
+            lambda entry: int(entry.number),
+            limit=3,
+        )
         assert list(found) == store.log(None, 0, 10)[::-1]
         assert store.log_before("ada", None, 10) == []
 
@@ -283,7 +295,11 @@ class Operating:
             note = an_entry(f"note {len(store.log(None, 0, 10))}")
             store.commit(Batch(None, note._replace(timeline=name)))
         own = [e for e in store.log(None, 0, 10)[::-1] if e.timeline in ("a", None)]
-        found = walk(lambda at: store.log_before(None, at, 2, "a"), lambda e: int(e.number))
+        found = walk(
+            lambda at, limit: store.log_before(None, at, limit, "a"),
+            lambda entry: int(entry.number),
+            limit=2,
+        )
         assert list(found) == own
         assert [entry.timeline for entry in own] == ["a", None, "a"]
 

@@ -38,14 +38,18 @@ class Queueing:
         add(store, a_task("never", due=None, question=b"\x01"))
         for state in ("in_progress", "completed", "failed", "rolled_back"):
             add(store, a_task(state, state=state))
-        assert names(store.due(None, MOMENT, 9)) == ["now"]
+        assert names(store.due(None, MOMENT + 4, 9)) == ["now"]
         assert names(store.due(None, MOMENT + 5, 9)) == ["soon", "now"]
 
     def test_tasks_are_listed_in_the_order_they_were_added(self, store: Store) -> None:
         for name in ("c", "a", "d", "b"):
             add(store, a_task(name, state="completed" if name in "ab" else "pending"))
         found = list(
-            walk(lambda at: store.tasks(None, TaskQuery(2, after=at or 0)), lambda task: task.place)
+            walk(
+                lambda at, limit: store.tasks(None, TaskQuery(limit, after=at or 0)),
+                lambda task: task.place,
+                limit=2,
+            )
         )
         assert names(found) == ["c", "a", "d", "b"]
         assert names(store.tasks(None, TaskQuery(9, state="completed"))) == ["a", "b"]
@@ -76,7 +80,9 @@ class Queueing:
         add(store, a_task("running", state="in_progress", due=MOMENT + 2, attempts=1))
         add(store, a_task("hers", due=MOMENT + 2, attempts=1), "ada")
         pages = walk(
-            lambda at: store.retries(None, MOMENT, MOMENT + 3, at or 0, 1), lambda task: task.place
+            lambda at, limit: store.retries(None, MOMENT, MOMENT + 3, at or 0, limit),
+            lambda task: task.place,
+            limit=1,
         )
         assert names(list(pages)) == ["first", "second"]
 

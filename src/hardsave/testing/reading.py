@@ -78,7 +78,7 @@ class Reading:
         for name in NAMES:
             Line(store, name).save()
         for limit in (1, 3, len(NAMES), len(NAMES) + 1):
-            found = walk(lambda at, n=limit: store.timelines(None, at, n), lambda row: row.name)  # type: ignore[misc] # n is bound to the loop
+            found = walk(lambda at, n: store.timelines(None, at, n), lambda row: row.name, limit)
             assert [row.name for row in found] == list(NAMES)
 
     def test_timelines_after_a_name_that_does_not_exist(self, store: Store) -> None:
@@ -143,11 +143,11 @@ class Reading:
         for query in _queries():
             wanted = [row for row in saved if _matches(row, query)]
 
-            def page(at: int | None, query: Query = query) -> list[CheckpointRecord]:
+            def page(at: int | None, limit: int, query: Query = query) -> list[CheckpointRecord]:
                 before = query.before_seq if at is None else at
-                return store.checkpoints(None, but(query, limit=2, before_seq=before))
+                return store.checkpoints(None, but(query, limit=limit, before_seq=before))
 
-            assert list(walk(page, lambda row: row.seq)) == wanted, query
+            assert list(walk(page, lambda row: row.seq, limit=2)) == wanted, query
 
     def test_since_and_until_include_their_moment(self, store: Store) -> None:
         line = Line(store)
@@ -242,7 +242,7 @@ class Reading:
             store.commit(a_note(f"note {number}"))
         whole = store.log(None, 0, 100)
         for limit in (1, 3, 7, 8):
-            found = walk(lambda at, n=limit: store.log(None, at or 0, n), lambda row: row.number)  # type: ignore[misc] # n is bound to the loop
+            found = walk(lambda at, n: store.log(None, at or 0, n), lambda row: row.number, limit)
             assert list(found) == whole
         assert store.log(None, whole[-1].number, 10) == []
 

@@ -157,8 +157,8 @@ class Working:
             store.commit(Batch(None, happened(f"e{number}", "t1")))
             store.commit(Batch(None, happened(f"s{number}", "t1", step=f"s#{number}")))
         store.commit(Batch(None, happened("whole", None)))
-        found = list(walk(lambda at: store.entries(None, "t1", at or 0, 2), lambda e: e.number))
-        assert [e.data.decode() for e in found] == ["add t1", "e0", "e1", "e2", "e3", "e4"]
+        pages = walk(lambda at, n: store.entries(None, "t1", at or 0, n), lambda e: e.number, 2)
+        assert [e.data.decode() for e in pages] == ["add t1", "e0", "e1", "e2", "e3", "e4"]
         assert [e.data for e in store.entries(None, None)] == [b"whole"]
         assert [e.step for e in store.journal(None, "t1", 1)] == [f"s#{n}" for n in range(5)]
         assert store.journal(None, "t1", 2) == []
@@ -182,7 +182,8 @@ class Working:
         Line(store).save()
         store.commit(Batch("ada", happened("hers", None)))
         last = store.commit(Batch(None, happened("one", "t1")))
-        found = list(walk(lambda at: store.happened(None, at or 0, 2), lambda e: e.number))
+        pages = walk(lambda at, n: store.happened(None, at or 0, n), lambda e: e.number, limit=2)
+        found = list(pages)
         told = [(entry.task, entry.data) for entry in found]
         assert told == [
             ("t1", b"add t1"),
