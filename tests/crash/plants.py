@@ -4,9 +4,12 @@ Each is a mistake that a store like ours could contain. They are applied to the 
 scenario only; the process that checks afterwards runs the code as it is.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
+
+import apsw
 
 from hardsave.stores.sqlite import connection, merge, opening, schema
 from hardsave.stores.sqlite.index import add_rows
@@ -25,6 +28,20 @@ def answer_before_commit() -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         work = Round(items, self._cursor, self._index, self._known)
         work.run()
+        return work
+
+    mock.patch.object(Writer, "_transact", transact).start()
+
+
+def failure_not_heeded() -> None:
+    """A commit that the disk has refused is taken for one that stands."""
+
+    def transact(self: Writer, items: Sequence[Item]) -> Round:
+        self._connection.execute("BEGIN IMMEDIATE")
+        work = Round(items, self._cursor, self._index, self._known)
+        work.run()
+        with contextlib.suppress(apsw.Error):
+            self._connection.execute("COMMIT")
         return work
 
     mock.patch.object(Writer, "_transact", transact).start()
@@ -94,6 +111,7 @@ PLANTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
         answer_before_commit,
+        failure_not_heeded,
         index_before_pack,
         mark_before_commit,
         mark_never_written,

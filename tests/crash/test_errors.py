@@ -18,10 +18,10 @@ SAMPLE = 3  # of each scenario and kind of error, in the ordinary suite
 ERRORS: tuple[How, ...] = ("ENOSPC", "EIO")
 
 
-def strike(rig: Rig, scenario: str, strike: Strike) -> list[str]:
+def strike(rig: Rig, scenario: str, strike: Strike, bugs: list[str] | None = None) -> list[str]:
     """What does not hold after a call has failed."""
     where = f"{strike.how} at call {strike.at}{' and later' if strike.lasting else ''}"
-    run = rig.run(scenario, strike, forgiving=True)
+    run = rig.run(scenario, strike, forgiving=True, bugs=bugs)
     ended = run.ended[0]
     if ended.code != 0:  # an error that is not of our tree, or no way to save afterwards
         return [f"{where}: the process ended with {ended.code}: {ended.words}"]

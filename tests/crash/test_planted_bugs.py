@@ -6,6 +6,7 @@ from tests.crash import disk, outage
 from tests.crash.damage import flips
 from tests.crash.rig import Rig
 from tests.crash.specimen import Specimen
+from tests.crash.test_errors import strike
 
 
 def noticed_by_killing(rig: Rig, scenario: str, bug: str) -> str:
@@ -15,6 +16,13 @@ def noticed_by_killing(rig: Rig, scenario: str, bug: str) -> str:
         if faults := rig.kill(scenario, point, bugs=[bug]):
             return faults[0]
     return ""
+
+
+def noticed_by_failing(rig: Rig, scenario: str, bug: str) -> list[str]:
+    """What shows when one call or other of a process with the bug fails."""
+    points = rig.points(scenario, "EIO")
+    found = (strike(rig, scenario, point, bugs=[bug]) for point in points[len(points) // 3 :])
+    return next(filter(None, found), [])
 
 
 def noticed_by_power_loss(rig: Rig, scenario: str, bug: str) -> list[str]:
@@ -28,6 +36,11 @@ def noticed_by_power_loss(rig: Rig, scenario: str, bug: str) -> list[str]:
 def test_an_answer_before_the_commit_is_noticed(rig: Rig) -> None:
     fault = noticed_by_killing(rig, "append", "answer_before_commit")
     assert "was acknowledged" in fault
+
+
+def test_a_failure_that_is_not_heeded_is_noticed(rig: Rig) -> None:
+    faults = noticed_by_failing(rig, "append", "failure_not_heeded")
+    assert any("another writer saved" in fault for fault in faults)  # the next save missed it
 
 
 def test_an_index_row_before_its_pack_is_noticed(rig: Rig) -> None:
