@@ -159,13 +159,10 @@ def _plan(
     goal: capture.Capture,
     chosen: Chosen,
 ) -> Plan:
-    """What git tracked at the target comes back though rules of today ignore it: it may be gone
-    from the index as well, or with all of the repository. What lies there stays: it is ignored,
-    and so it was not saved."""
+    """What was saved although rules ignore it comes back though they do today, as long as nothing
+    lies there: that would be ignored, and so it was not saved."""
     fetch = context.objects.fetch
     outside = capture.outside(goal.around, fetch)
-    tracked = outside.below(capture.tracked(goal.git, fetch))
-    untracked = tracked - taken.around.tracked
     decide = partial(
         plans.plan,
         taken.snapshot,
@@ -173,8 +170,8 @@ def _plan(
         overlay(taken.objects, fetch),
         rules=taken.around.rules,
         target_rules=outside.rules(),
-        present_tracked=taken.around.tracked | untracked,
-        target_tracked=tracked,
+        present_tracked=taken.around.tracked,
+        target_tracked=outside.below(capture.tracked(goal.git, fetch)),
         include=place.policy.include,
         paths=chosen.paths,
         only=chosen.only,
@@ -184,24 +181,26 @@ def _plan(
         then=frozenset(each.path for each in goal.not_captured),
     )
     plan = decide(missed=missed)
-    if untracked:
-        if there := _there(place, plan, untracked):
-            plan = decide(missed=missed._replace(now=missed.now | there))
-        plan = _as_it_stands(place, plan, untracked)
+    if there := _there(place, plan):
+        plan = decide(missed=missed._replace(now=missed.now | there))
+    plan = _as_it_stands(place, plan)
     return plan.without_held(_held(place, plan))
 
 
-def _there(place: Place, plan: Plan, untracked: frozenset[bytes]) -> frozenset[bytes]:
-    """Of what git tracks no more and a plan would make, that which is there."""
-    made = [step.path for step in plan.steps if step.before is None and step.path in untracked]
+def _there(place: Place, plan: Plan) -> frozenset[bytes]:
+    """Of the files that rules ignore and a plan would make, those in whose place something is."""
+    put = [step for step in plan.steps if step.do in ("write", "symlink", "link")]
     with Beneath(place.root) as beneath:
-        return frozenset(path for path in made if disk.is_taken(beneath, path))
+        return frozenset(
+            step.path
+            for step in put
+            if step.path in plan.meant and disk.is_taken(beneath, step.path)
+        )
 
 
-def _as_it_stands(place: Place, plan: Plan, untracked: frozenset[bytes]) -> Plan:
+def _as_it_stands(place: Place, plan: Plan) -> Plan:
     """Without making the directories that are there: ignored, and so the present has none."""
-    above_them = {over for path in untracked for over in above(path)}
-    made = [step.path for step in plan.steps if step.do == "mkdir" and step.path in above_them]
+    made = [step.path for step in plan.steps if step.do == "mkdir" and step.path in plan.meant]
     with Beneath(place.root) as beneath:
         there = {path for path in made if disk.is_at(beneath, path, Entry(DIRECTORY, 0))}
     return plan._replace(

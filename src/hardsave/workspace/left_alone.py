@@ -4,7 +4,8 @@ in no snapshot that could bring it back.
 
 An older `.gitignore` must not make yesterday's build output deletable, and a newer one must
 not be overruled by files from before it: either side's rules are enough. Both are found in
-the snapshots themselves, because ignore files are always captured.
+the snapshots themselves, because ignore files are always captured. What the target has although
+its rules ignore it was meant to be saved, and comes back if nothing lies in its place.
 """
 
 from collections.abc import Sequence
@@ -50,10 +51,12 @@ NOTHING_MISSED = Missed()
 
 class Seen(NamedTuple):
     """What a walk comes upon: present modes of the directories that it looked into, and what
-    the target has where the present could not, or by its rules did not, capture anything."""
+    the target has where the present could not, or by its rules did not, capture anything; of
+    that, what is `meant` to come back all the same, if nothing lies there."""
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
+    meant: set[bytes]
 
 
 class LeftAlone:
@@ -96,10 +99,22 @@ class LeftAlone:
             return True
         entries = [entry for entry in (old, new) if entry is not None]
         now, then = [any(side.ignores(path, each) for each in entries) for side in self._sides]
-        if not then and old is None and new is not None and (now or path in self._missed.now):
+        if old is None and new is not None and (now or path in self._missed.now or then):
+            return self._stays_out(path, new, is_ignored_then=then)
+        return now or then
+
+    def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
+        """Of what only the target has. If git tracked it, or somebody had asked for it, it was
+        saved whatever rules said, and comes back whatever they say now. Ignore files are saved in
+        any case, which says nothing of the kind."""
+        if path not in self._missed.now and last_name(path) in IGNORE_FILES:
+            return True
+        is_meant = is_ignored_then or self._sides[1].exempt.holds(path)
+        if path in self._missed.now or not is_meant:
             self._seen.unsaved[path] = new
             return True
-        return now or then
+        self._seen.meant.add(path)
+        return False
 
 
 def _meet(path: bytes, chosen: bytes) -> bool:

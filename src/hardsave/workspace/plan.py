@@ -63,6 +63,8 @@ class Plan(NamedTuple):
     obstructed: Mapping[bytes, bytes] = MappingProxyType({})
     """What was asked for and cannot be put in its place: a path above it, this one, is no
     directory now, and was not asked for."""
+    meant: frozenset[bytes] = frozenset()
+    """What the target has although rules ignore it. If something lies there, it was not saved."""
     held: frozenset[bytes] = frozenset()
     """Directories that would go, or make room, and stay: they hold what is in no snapshot, or was
     not asked for. Only the disk tells; see `without_held`."""
@@ -97,7 +99,7 @@ def plan(
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     then = (target_rules or rules)(patterns(new.top, fetch))
     theirs = Side(then, Exempt(lambda: target_tracked, chosen))
-    seen = Seen({}, {})
+    seen = Seen({}, {}, set())
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
     every = list(compare.differences(old.top, new.top, fetch, ward))
     found, obstructed = asked_for(every, asked)
@@ -114,6 +116,7 @@ def plan(
             if asked.holds(path) or asked.lies_in(path)
         },
         obstructed,
+        meant=frozenset(seen.meant),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hardsave.errors import Misuse
 from hardsave.vault.restoring import FileChanges
 from hardsave.workspace.beneath import Beneath
-from tests.unit.vault.desk import Desk, put, refusal
+from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.workspace.room import picture
 
 
@@ -77,6 +77,25 @@ def test_a_secret_that_was_asked_for_once_is_not_replaced_by_whoever_does_not(de
     desk.write(_env="TOKEN=2", a_txt="two")
     assert [each.path for each in both(desk, one).kept] == [".env"]
     assert desk.read(".env") == "TOKEN=2"
+
+
+def test_what_was_asked_for_and_is_ignored_comes_back_without_asking_again(desk: Desk) -> None:
+    put(desk.work, ".gitignore", ".env\nbuild/\n")
+    for path in (".env", "build/a", "build/b", "build/deep/c"):
+        put(desk.work, path, "asked for")
+    desk.vault.workspace(desk.work, include=(".env", "build", "build/*"))
+    one, then = desk.save(1), desk.seen()
+    another = Desk(desk.work, desk.store)  # nobody asks here
+    wipe(desk.work)
+    told = both(another, one)
+    assert told.created == (".env", ".gitignore", "build/a", "build/b", "build/deep/c")
+    assert another.seen() == then
+    put(desk.work, "build/a", "made again")
+    (desk.work / "build/b").unlink()
+    told = both(another, one)
+    assert (told.created, [each.path for each in told.kept]) == (("build/b",), ["build/a"])
+    assert another.read("build/a") == "made again"
+    another.vault.close()
 
 
 def test_what_is_as_it_shall_be_is_not_worth_a_word(desk: Desk) -> None:
