@@ -166,8 +166,9 @@ class Vault:
     ) -> "Workspace":
         """A directory whose files are captured and restored.
 
-        `include` names patterns of files to capture although they look secret or are ignored,
-        `leave_out` paths that are neither captured nor restored, with all that begin like them.
+        `include` names patterns of files to capture although they look secret or are ignored; of
+        a directory that is ignored, all that is in it, but for secrets. `leave_out` names paths
+        that are neither captured nor restored, with all that begin like them.
         `max_file_bytes` and `max_total_bytes` bound what is captured; what goes beyond is
         listed as not captured. `/` and a home directory need `sure=True`.
         """

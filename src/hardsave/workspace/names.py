@@ -10,10 +10,14 @@ from collections.abc import Iterable
 from fnmatch import translate
 from functools import cache, cached_property
 
+from hardsave.workspace.entries import above
+
 TEMPORARY_PREFIX = b".hardsave-tmp-"
 """Files that a restore, or a tool of an agent, has not put in their place yet. Never captured."""
 
 IGNORE_FILES = (b".gitignore", b".hardsaveignore")
+
+_WILD = (b"*", b"?", b"[")
 
 # Code points that HFS+ leaves out when it compares names: `.g<U+200C>it` is `.git` there.
 _UNSEEN = (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF)
@@ -83,7 +87,7 @@ class Chosen:
     """Paths that somebody asked for by pattern: each is held against the name and the path."""
 
     def __init__(self, patterns: Iterable[bytes] = ()) -> None:
-        self.patterns = tuple(sorted(set(patterns)))
+        self.patterns = tuple(sorted({pattern.rstrip(b"/") for pattern in patterns}))
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
@@ -93,3 +97,14 @@ class Chosen:
     def holds(self, path: bytes) -> bool:
         name = path.rpartition(b"/")[2]
         return bool(self._pattern.match(path) or self._pattern.match(name))
+
+    def spares(self, path: bytes) -> bool:
+        """Whether no ignore rule counts for a path: it was asked for, lies in a directory that
+        was, or is on the way to what was. A secret has to be asked for itself."""
+        return path in self._on_the_way or any(self.holds(each) for each in (path, *above(path)))
+
+    @cached_property
+    def _on_the_way(self) -> frozenset[bytes]:
+        """Directories, as far as patterns name them: a star must not lead into all there are."""
+        over = {each for pattern in self.patterns for each in above(pattern)}
+        return frozenset(each for each in over if not any(mark in each for mark in _WILD))

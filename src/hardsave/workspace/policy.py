@@ -98,7 +98,7 @@ class Exempt:
         """Directories count in which something tracked lies."""
         if self._tracked and self._is_tracked(path):
             return True
-        return self._chosen is not None and self._chosen.holds(path)
+        return self._chosen is not None and self._chosen.spares(path)
 
     def _is_tracked(self, path: bytes) -> bool:
         above, whole = self._directories

@@ -253,8 +253,20 @@ def test_include_asks_for_what_looks_secret_or_is_ignored(desk: Desk) -> None:
     assert ".env" not in names(desk.line.save({}, workspace=desk.work))
     workspace = desk.vault.workspace(desk.work, include=[".env", "build/kept"])
     found = names(desk.line.save({}, workspace=workspace))
-    assert ".env" in found
+    assert {".env", "build/kept"} <= {*found}
     assert "build/other" not in found
+
+
+@pytest.mark.parametrize("asked", ["build", "build/"])
+def test_include_asks_for_a_directory_with_all_that_is_in_it(desk: Desk, asked: str) -> None:
+    desk.write(_gitignore="build/\nother/\n", build__a="a", build__deep__b="b", other__c="c")
+    put(desk.work, "build/deep/.env", "TOKEN=1")
+    before = desk.line.save({}, workspace=desk.work)
+    workspace = desk.vault.workspace(desk.work, include=[asked])
+    found = desk.line.save({}, workspace=workspace)
+    assert "build/a" not in names(before)
+    assert {*names(found)} - {*names(before)} == {"build", "build/a", "build/deep", "build/deep/b"}
+    assert [each.path for each in found.not_captured] == ["build/deep/.env"]
 
 
 def test_caps_leave_out_and_say_so(desk: Desk) -> None:
