@@ -50,6 +50,7 @@ from hardsave.objects.records import (
     LogRecord,
     TimelineRecord,
     Tombstone,
+    filled,
 )
 from hardsave.stores.ledger import NO_WORK, LedgerStore, Work
 
@@ -93,6 +94,7 @@ class Changes(NamedTuple):
 
 
 NO_CHANGES = Changes()
+_NO_OBJECTS: Mapping[Hash, bytes] = MappingProxyType({})
 
 
 class Batch(NamedTuple):
@@ -105,10 +107,15 @@ class Batch(NamedTuple):
     user: str | None
     event: CheckpointRecord | LogRecord | EntryRecord
     move: Move | None = None
-    objects: Mapping[Hash, bytes] = MappingProxyType({})
+    objects: Mapping[Hash, bytes] = _NO_OBJECTS
     requires: Collection[Hash] = ()
     changes: Changes = NO_CHANGES
     work: Work = NO_WORK
+
+
+def of_ledger(user: str | None, event: EntryRecord, work: Work) -> Batch:
+    """A batch of tasks alone."""
+    return filled(Batch, (user, event, None, _NO_OBJECTS, (), NO_CHANGES, work))
 
 
 class Query(NamedTuple):

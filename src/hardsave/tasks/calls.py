@@ -5,7 +5,7 @@ from contextvars import ContextVar, Token
 from typing import Any, NamedTuple, Protocol
 
 from hardsave.errors import Misuse, StepUnknown
-from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.objects.records import EntryRecord, TaskRecord, filled
 from hardsave.tasks import names, retry, steps
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.retry import Retry
@@ -106,16 +106,19 @@ class Calls:
 
     def entry(self, kind: str, asked: Asked, body: Body) -> EntryRecord:
         task, desk = self.task, self.desk
-        return EntryRecord(
-            0,
-            desk.new_id(),
-            task.name,
-            kind,
-            task.generation,
-            task.epoch,
-            desk.clock(),
-            asked.path,
-            steps.pack(body),
+        return filled(
+            EntryRecord,
+            (
+                0,
+                desk.new_id(),
+                task.name,
+                kind,
+                task.generation,
+                task.epoch,
+                desk.clock(),
+                asked.path,
+                steps.pack(body),
+            ),
         )
 
     def write(self, kind: str, asked: Asked, body: Body) -> None:
@@ -215,7 +218,7 @@ class Call:
     def enter(self) -> "Token[_Enclosing | None]":
         """From here on its function runs: steps inside it lie beneath it."""
         self._calls.anew(self.asked.path)
-        return _enclosing.set(_Enclosing(id(self._calls), self.asked.path))
+        return _enclosing.set(filled(_Enclosing, (id(self._calls), self.asked.path)))
 
     def exit(self, token: "Token[_Enclosing | None]") -> None:
         _enclosing.reset(token)
@@ -269,7 +272,7 @@ class Call:
         self._write_data(kind, self._calls.desk.codec.encode(value))
 
     def _write_data(self, kind: str, data: bytes) -> None:
-        self._calls.write(kind, self.asked, Body(self.arguments, self.place, data))
+        self._calls.write(kind, self.asked, filled(Body, (self.arguments, self.place, data)))
 
 
 def check_policy(policy: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import EntryRecord, Id, TaskRecord
-from hardsave.stores.base import Batch, Store
+from hardsave.stores.base import Store, of_ledger
 from hardsave.stores.ledger import Work
 
 KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries, bookmarks
@@ -34,7 +34,7 @@ class Desk(NamedTuple):
         )
 
     def commit(self, event: EntryRecord, work: Work) -> int:
-        number = self.store.commit(Batch(self.user, event, work=work))
+        number = self.store.commit(of_ledger(self.user, event, work))
         if work.moves:
             self._told([*work.entries, event], work)
         return number

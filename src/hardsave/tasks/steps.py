@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from hardsave.errors import Corrupt, Misuse, StepsChanged, Unstorable
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
-from hardsave.objects.records import EntryRecord
+from hardsave.objects.records import EntryRecord, filled
 
 UnknownPolicy = Literal["retry", "ask", "skip", "fail"]
 POLICIES: tuple[UnknownPolicy, ...] = ("retry", "ask", "skip", "fail")
@@ -108,7 +108,7 @@ class Journal:
     def note(self, path: str, kind: str, body: Body) -> None:
         """What the last entry of a path says."""
         before = self._steps.get(path)
-        self._steps[path] = Recorded(_STATES[kind], body)
+        self._steps[path] = filled(Recorded, (_STATES[kind], body))
         enclosing = _enclosing(path)
         if before is not None and before.body.place != NO_PLACE:
             self._places.pop((enclosing, before.body.place), None)  # others may have joined it
@@ -196,7 +196,7 @@ class Scope:
     def _named(self, enclosing: str, name: str) -> Asked:
         self._counts[name] = self._counts.get(name, 0) + 1
         self._asked += 1
-        return Asked(path_of(enclosing, name, self._counts[name]), self._asked)
+        return filled(Asked, (path_of(enclosing, name, self._counts[name]), self._asked))
 
     def _keyed(self, enclosing: str, name: str, key: str) -> Asked:
         path = path_of(enclosing, name, key)

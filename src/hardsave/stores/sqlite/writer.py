@@ -14,7 +14,7 @@ import apsw
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import OwnerRecord
+from hardsave.objects.records import OwnerRecord, filled
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated, wal_bytes_of
@@ -67,7 +67,8 @@ class Writer:
 
     def commit(self, batch: Batch) -> int:
         objects = batch.objects
-        return self._submit(Write(batch, list(packs.pack(objects.items())) if objects else []))
+        made = list(packs.pack(objects.items())) if objects else []
+        return self._submit(filled(Write, (batch, made)))
 
     def put(self, user: str | None, objects: Mapping[Hash, bytes], pin: Pin) -> None:
         """Store objects that nothing leads to yet, and hold them."""
