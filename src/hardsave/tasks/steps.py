@@ -72,7 +72,7 @@ def path_of(enclosing: str, name: str, which: int | str) -> str:
 
 
 def _escaped(name: str) -> str:
-    return name.translate(_MARKS)
+    return name if name.isidentifier() else name.translate(_MARKS)  # most are
 
 
 _MARKS = {ord(mark): f"%{ord(mark):02x}" for mark in "%/#[]"}
