@@ -9,12 +9,12 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from hardsave.errors import Unavailable
 from hardsave.stores.sqlite.lock import FileLock
 
-P = ParamSpec("P")
+A = TypeVar("A")
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 600.0
@@ -59,12 +59,12 @@ def is_under_way(path: str) -> bool:
     return False
 
 
-def past(path: str, attempt: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def past(path: str, attempt: Callable[[A], T], given: A) -> T:
     """What an attempt comes to. One that has `NotBegun` because the file was being written anew
     is repeated afterwards."""
     while True:
         try:
-            return attempt(*args, **kwargs)
+            return attempt(given)
         except NotBegun:
             if not waited_for(path):
                 raise
