@@ -32,15 +32,21 @@ class Ticket(Generic[Item, Result]):
         self.item = item
         self.result: Result | None = None
         self.error: BaseException | None = None
-        self._wake = threading.Lock()
-        self._wake.acquire()
+        self._wake: threading.Lock | None = None
+
+    def queue(self) -> None:
+        """From now on it can be waited for. Who leads at once never waits."""
+        wake = threading.Lock()
+        wake.acquire()
+        self._wake = wake
 
     def wait(self, seconds: float = -1) -> None:
-        self._wake.acquire(timeout=seconds)
+        if self._wake is not None:
+            self._wake.acquire(timeout=seconds)
 
     def wake(self) -> None:
         """Let the caller go on. A second call does no harm."""
-        if self._wake.locked():
+        if self._wake is not None and self._wake.locked():
             with contextlib.suppress(RuntimeError):  # woken in the same moment
                 self._wake.release()
 
@@ -84,9 +90,11 @@ class Group(Generic[Item, Result]):
         is_over = False
         try:
             with self._mutex:
-                self._waiting.append(ticket)
                 if self._leader is None:
                     self._leader = ticket
+                else:
+                    ticket.queue()
+                self._waiting.append(ticket)
             if self._leader is not ticket:
                 ticket.wait()
             if self._leader is ticket:
