@@ -68,7 +68,8 @@ class Attempt(Listener):
         self._pid = os.getpid()
         self._mutex = threading.Lock()
         self._is_over = False
-        self._is_lost = threading.Event()
+        self._is_lost = False
+        self._loss = threading.Event()  # for who waits
         self._block = contextlib.ExitStack()
 
     # Looking
@@ -91,16 +92,17 @@ class Attempt(Listener):
     @property
     def is_over(self) -> bool:
         """Whether it has ended, or was taken away: nothing more can be written."""
-        return self._is_over or self._is_lost.is_set()
+        return self._is_over or self._is_lost
 
     @property
     def is_lost(self) -> bool:
         """Whether somebody else has the task now. A long computation may look at this."""
-        return self._is_lost.is_set()
+        return self._is_lost
 
     def lost(self) -> None:
         """Know that the task is somebody else's now."""
-        self._is_lost.set()
+        self._is_lost = True
+        self._loss.set()
 
     def __repr__(self) -> str:
         return f"<attempt {self.number} at task {self.id!r}>"
@@ -146,7 +148,7 @@ class Attempt(Listener):
                 seconds = call.again(error)
                 if seconds is None:
                     raise
-            self._is_lost.wait(seconds)
+            self._loss.wait(seconds)
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
@@ -279,7 +281,7 @@ class Attempt(Listener):
         """Only for as long as the task is this attempt's, and in the process that began it."""
         if self._pid != os.getpid():
             self._check_process()
-        if self._is_lost.is_set():
+        if self._is_lost:
             raise LeaseLost(f"task {self.id!r} is not this attempt's any more")
         if self._is_over:
             raise Misuse(f"{self!r} is over")

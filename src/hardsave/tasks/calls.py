@@ -89,8 +89,10 @@ class Calls:
             self._names.add(name)
         if key is not None:
             names.check("the key of a step", key)
-        policy = self._unknown if unknown is None else unknown
-        check_policy(policy)
+        policy = self._unknown
+        if unknown is not None:
+            check_policy(unknown)
+            policy = unknown
         with self._mutex:
             scope = self._scopes.get(enclosing)
             if scope is None:
