@@ -31,7 +31,7 @@ from hardsave.vault.arguments import (
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.saving import ANY_HEAD, Expected, Saving
+from hardsave.vault.saving import Expected, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -142,7 +142,7 @@ class Timeline:
         def carried(files: "Taking | None") -> CheckpointRecord:
             if files is None:
                 raise Misuse("workspace is the directory whose files are to be saved, not None")
-            return self._saving.carry(about, ANY_HEAD, files)
+            return self._saving.carry(about, files)
 
         return self._made(carried, workspace)
 

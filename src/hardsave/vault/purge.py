@@ -10,9 +10,9 @@ same, `Purged.left` says so: in names of timelines and sessions, in the path of 
 a process that is at work, in files that a repair set aside (see `vault.remains`).
 
 What goes on is told nothing, and no memory of ours brings a text back: who repeats what he has
-said of his checkpoints reads it from the store (`Saving.carry`). But what people and programs hand
-us is theirs: a conversation that goes on, a transcript, a file of the workspace, the state in an
-agent's memory, a path. If they have the text when they are saved next, it is there again. So are
+said of his checkpoints has to find it in the store (`Saving.carry`). But what people and programs
+hand us is theirs: a conversation that goes on, a transcript, a file of the workspace, the state in
+an agent's memory, a path. If they have the text when they are saved next, it is there again. So are
 exports.
 
 Values are built anew without a text: where it was the text of a date, a time or a Decimal, that

@@ -25,7 +25,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
-from hardsave.vault.saving import ANY_HEAD, Saving
+from hardsave.vault.saving import Saving
 from hardsave.workspace import capture, checkout, compare, directory, disk
 from hardsave.workspace import plan as plans
 from hardsave.workspace.asked import checked
@@ -341,7 +341,7 @@ def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> _S
         f"before the {wanted.kind} to {goal}",
         None,
     )
-    return _Safety(saving.carry(about, ANY_HEAD, files), is_made=True)
+    return _Safety(saving.carry(about, files), is_made=True)
 
 
 def _move(place: Place, wanted: Wanted, chosen: Chosen, safety: _Safety, plan: Plan) -> FilesMove:

@@ -73,6 +73,7 @@ class Saving:
         self.seen = seen
         self._memory: Memory | None = None
         self._grown_on: Hash | None = None  # the state that a growth remembers
+        self._made: tuple[Id, Hash] | None = None  # the checkpoint that was saved last, its state
         self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
@@ -116,9 +117,13 @@ class Saving:
         finally:
             pin.give_back()
 
-    def carry(self, about: About, expect: Expected, files: "Taking") -> CheckpointRecord:
-        """Save files beside the state that the head has; None if there is no head."""
-        return self._write(self._carried, about, expect, files)
+    def carry(self, about: About, files: "Taking") -> CheckpointRecord:
+        """Save files beside the state that the head has by then; None if there is no head."""
+        return self._write(self._carried, about, ANY_HEAD, files, looks=not self._stands_on_own())
+
+    def _stands_on_own(self) -> bool:
+        """Whether the head was made here, as far as this handle knows: the commit finds out."""
+        return self._made is not None and self.seen is not None and self._made[0] == self.seen.head
 
     def look(self) -> None:
         """See where the timeline stands now."""
@@ -136,8 +141,10 @@ class Saving:
         about: About,
         expect: Expected,
         files: "Taking | None",
+        *,
+        looks: bool = True,
     ) -> CheckpointRecord:
-        if expect is not None or self._attempted is not None:
+        if (expect is not None and looks) or self._attempted is not None:
             self._meet(expect)
         gone = 0
         while True:
@@ -157,6 +164,7 @@ class Saving:
                 raise
             except ObjectsGone as error:
                 gone += 1  # what was remembered is collected by now: once more, with all of it
+                self._made = None  # or a text was purged from it
                 if gone > 1:
                     raise Corrupt(f"{error}, but the head needs it; run verify") from error
             except (Conflict, Corrupt) as error:
@@ -209,6 +217,7 @@ class Saving:
         number = self._context.store.commit(batch)
         self._is_warm = True
         self._memory, self._grown_on = memory, root
+        self._made = (record.id, root)
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return CheckpointRecord(number, *record[1:])
@@ -245,7 +254,14 @@ class Saving:
         if base is None or base.head is None:
             return self._saved(None)
         memory, self._memory = self._memory, None
-        return self._context.history.at(base.head).root, Out(), memory
+        return self._root_of(base.head), Out(), memory
+
+    def _root_of(self, head: Id) -> Hash:
+        """A purge gives a checkpoint another root: then the one that is known here is not stored
+        any more, and whoever relies on it is told by the commit."""
+        if self._made is not None and self._made[0] == head:
+            return self._made[1]
+        return self._context.history.at(head).root
 
     def _grown(
         self, base: TimelineRecord | None, grow: Callable[[Growth], tuple[Hash, Out]]

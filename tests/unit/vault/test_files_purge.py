@@ -141,6 +141,16 @@ def test_a_workspace_can_be_saved_on_after_a_purge(desk: Desk) -> None:
     assert desk.vault.verify().faults == ()
 
 
+def test_a_snapshot_does_not_bring_back_a_state_that_was_purged(desk: Desk) -> None:
+    desk.write(a_txt="one")
+    desk.line.save({"word": "open sesame"}, workspace=desk.work)
+    desk.vault.purge(text="sesame")
+    desk.write(a_txt="two")
+    saved = desk.line.snapshot(desk.work)
+    assert saved.state["word"] == "open [purged]"
+    assert desk.vault.verify().faults == ()
+
+
 def test_another_vaults_memory_of_purged_files_does_no_harm(path: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     put(work, "a.txt", "sesame here")

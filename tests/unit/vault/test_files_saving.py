@@ -41,6 +41,26 @@ def test_state_and_files_are_one_commit(desk: Desk, store: Watched) -> None:
     assert saved.not_captured == ()
 
 
+def test_a_snapshot_on_what_the_handle_saved_asks_for_no_head(
+    desk: Desk, store: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.save(1)
+    for question in ("timeline", "checkpoint"):
+        monkeypatch.setattr(store, question, lambda *_: pytest.fail("it knows the head"))
+    desk.write(a_txt="one")
+    saved = desk.line.snapshot(desk.work)
+    assert (saved.seq, saved.state["turn"]) == (2, 1)
+
+
+def test_a_snapshot_goes_on_top_of_what_another_handle_saved(desk: Desk, store: Watched) -> None:
+    desk.save(1)
+    other = desk.vault.timeline("main")
+    between = other.save({"turn": 2})
+    desk.write(a_txt="one")
+    saved = desk.line.snapshot(desk.work)
+    assert (saved.seq, saved.state["turn"], saved.parent) == (3, 2, between.id)
+
+
 def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
     desk.write(a_txt="one")
     store.before_commit = Unavailable("the disk is full")
