@@ -5,40 +5,60 @@ Stamps as young as the clock is coarse prove nothing: whoever has one of those h
 
 import os
 from collections.abc import Iterable
+from operator import attrgetter
+from stat import S_ISDIR
 from typing import NamedTuple
 
 from hardsave.workspace import policy
 
+Fields = tuple[int, int, int, int, int]
+_fields_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
+
 
 class Stamp(NamedTuple):
-    """A file or a directory from outside; all zero if there was none."""
+    """A file or a directory from outside."""
 
     path: bytes
-    follows: bool = False  # whether a link stands for what it leads to
-    size: int = 0
-    mtime_ns: int = 0
-    ctime_ns: int = 0
-    inode: int = 0
-    mode: int = 0
+    follows: bool  # whether a link stands for what it leads to
+    fields: Fields | None  # None: there was none
+
+    @property
+    def is_directory(self) -> bool:
+        return self.fields is not None and S_ISDIR(self.fields[-1])
+
+    def is_proof(self, start_ns: int) -> bool:
+        if self.fields is None:
+            return True
+        _, mtime_ns, ctime_ns, *_ = self.fields
+        return not policy.may_change_unseen(mtime_ns, ctime_ns, start_ns)
 
 
-def stamp(path: bytes, follows: bool = False) -> Stamp:
+def _fields(path: bytes, follows: bool) -> Fields | None:
     try:
-        at = os.stat(path) if follows else os.lstat(path)
+        fields: Fields = _fields_of(os.stat(path) if follows else os.lstat(path))
+        return fields
     except OSError:
-        return Stamp(path, follows)
-    return Stamp(path, follows, at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_mode)
+        return None
 
 
 def taken(paths: Iterable[bytes], start_ns: int, *, follows: bool = False) -> tuple[Stamp, ...]:
     """Stamps of what was read from `start_ns` on, taken afterwards; none if one of them proves
     nothing: then it may have changed after it was read."""
-    stamps = tuple([stamp(path, follows) for path in paths])
-    if any(policy.may_change_unseen(each.mtime_ns, each.ctime_ns, start_ns) for each in stamps):
+    stamps = [Stamp(path, follows, _fields(path, follows)) for path in dict.fromkeys(paths)]
+    if not all(each.is_proof(start_ns) for each in stamps):
         return ()
-    return stamps
+    # What was not there cannot come unless the directory's own stamp becomes another.
+    directories = {each.path for each in stamps if each.is_directory}
+    return tuple(
+        each
+        for each in stamps
+        if each.fields is not None or os.path.dirname(each.path) not in directories
+    )
 
 
 def are_same(stamps: tuple[Stamp, ...]) -> bool:
     """Whether everything looks as it did; if there are none, nobody knows."""
-    return bool(stamps) and all(stamp(each.path, each.follows) == each for each in stamps)
+    for path, follows, fields in stamps:
+        if _fields(path, follows) != fields:
+            return False
+    return bool(stamps)
