@@ -1,8 +1,8 @@
 """Opening beneath a root without ever following a symlink.
 
 On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path is
-walked name by name. So it is for the first few directories, too, because to load what makes that
-call takes longer; what is mounted beneath the root is not entered then either. In any case a
+walked name by name. So it is for a process's first few directories, too, because to load what makes
+that call takes longer; what is mounted beneath the root is not entered then either. In any case a
 directory that is swapped for a symlink at the worst moment is refused with ELOOP or ENOTDIR, and
 nothing outside is touched. A process that cannot open anything any more is told so (`Unavailable`):
 that is no fault of the path.
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import ClassVar
 
 from hardsave.errors import Unavailable
 from hardsave.workspace.limits import refuse_if_spent
@@ -28,12 +29,14 @@ _EXCHANGE = 2  # on both
 _NOTHING: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
 _STEP = _NOTHING | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # on the way to something
-_FEW = 8  # directories
+_FEW = 8 if _SYSTEM == "linux" else 0  # directories
 _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
 
 class Beneath:
     """A root directory, and all that is opened beneath it. Paths are relative."""
+
+    few: ClassVar[int] = _FEW  # how many this process still opens name by name
 
     def __init__(self, root: bytes) -> None:
         self.root = root
@@ -45,7 +48,6 @@ class Beneath:
         status = os.fstat(self.fd)
         self.device = status.st_dev
         self.identity = (status.st_dev, status.st_ino)
-        self._few = _FEW if _SYSTEM == "linux" else 0
 
     def close(self) -> None:
         os.close(self.fd)
@@ -60,8 +62,8 @@ class Beneath:
         """A descriptor. The empty path is the root itself."""
         flags |= os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            if self._few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
-                self._few -= 1
+            if Beneath.few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
+                Beneath.few -= 1
                 return _walked_in(mount, self.fd, path, flags)
             kernel = _openat2()
             if kernel is not None:

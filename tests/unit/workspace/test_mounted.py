@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace import beneath
 from hardsave.workspace.beneath import Beneath
 from tests.unit.workspace.room import Room, paths_of
 from tests.unit.workspace.test_scan import captured
@@ -75,7 +74,7 @@ def test_a_file_that_is_mounted_over_another_is_none_of_ours(tmp_path: Path, mou
 def test_a_directory_that_is_mounted_from_the_same_disk_is_not_entered(
     tmp_path: Path, mount: Mount, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(beneath, "_FEW", few)
+    monkeypatch.setattr(Beneath, "few", few)
     (made(tmp_path / "other") / "file").write_bytes(b"elsewhere")
     made(tmp_path / "other" / "deep")
     mount(made(tmp_path / "root" / "sub"), "--bind", str(tmp_path / "other"))
