@@ -7,6 +7,7 @@ made for each of them.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
@@ -24,8 +25,7 @@ class Runs:
     def __init__(
         self, folder: Folder, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]
     ) -> None:
-        self._listed = sorted([*folder.files, *folder.directories])
-        self._starts = directory.run_starts(self._listed)
+        self._listed, self._starts = _layout(folder.files, folder.directories)
         self._files = folder.files
         self._hashes = folder.hashes
         self._sizes, self._modes = sizes_and_modes(folder.keys, len(folder.files))
@@ -50,21 +50,32 @@ class Runs:
         """Store one of them."""
         start, *ends = self._starts[number : number + 2]
         some = self._listed[start : ends[0] if ends else None]
+        below, hashes, modes, sizes = self._below, self._hashes, self._modes, self._sizes
+        row = directory.row
         rows: list[bytes] = []
         refs: list[Hash] = []
         targets: list[bytes] = []
         at = bisect_left(self._files, some[0]) if some else 0  # both are sorted
         for name in some:
-            if self._files[at : at + 1] != (name,):
-                rows.append(directory.row(DIRECTORY, kept_mode(self._below[name]), 0))
+            if name in below:
+                rows.append(row(DIRECTORY, kept_mode(below[name]), 0))
                 refs.append(self._tree(name))
                 continue
-            address = self._hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES]
+            address = hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES]
             if address == NO_HASH:
                 targets.append(self._targets[name])
-                rows.append(directory.row(SYMLINK, 0, len(targets[-1])))
+                rows.append(row(SYMLINK, 0, len(targets[-1])))
             else:
-                rows.append(directory.row(FILE, self._modes[at] & FILE_BITS, self._sizes[at]))
+                rows.append(row(FILE, modes[at] & FILE_BITS, sizes[at]))
                 refs.append(address)
             at += 1
         return directory.write_rows([*some, *targets], rows, refs, put)
+
+
+@lru_cache(maxsize=64)  # a process that stays changes files in the same directories
+def _layout(
+    files: tuple[bytes, ...], directories: tuple[bytes, ...]
+) -> tuple[list[bytes], list[int]]:
+    """All names in order, and where runs begin: that depends on names alone."""
+    listed = sorted([*files, *directories])
+    return listed, directory.run_starts(listed)

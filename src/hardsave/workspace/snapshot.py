@@ -311,7 +311,8 @@ class _Capture:
             above, _, name = found.path.rpartition(b"/")
             self._rebuilt.setdefault(above, set()).add(name)
         self._folders[found.path] = folder._replace(tree=tree, runs=b"".join(runs))
-        self._total += bytes_of(folder.keys, len(folder.files))
-        self._total -= bytes_of(found.keys, len(found.files))
+        if folder.keys != found.keys:  # something changed since the scan
+            self._total += bytes_of(folder.keys, len(folder.files))
+            self._total -= bytes_of(found.keys, len(found.files))
         if folder.stamp == NO_STAMP or has_unproven(folder.keys, len(folder.files)):
             self._unproven.add(found.path)
