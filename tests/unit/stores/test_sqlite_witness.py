@@ -59,6 +59,24 @@ def test_the_mark_follows_every_commit(path: Path) -> None:
     store.close()
 
 
+def test_a_mark_that_cannot_be_written_is_told_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with contextlib.closing(SqliteStore(path, backup=False)) as store:
+        mark_of(path).unlink()
+        mark_of(path).mkdir()
+        store._mark.close()
+        for number in range(3):
+            Line(store, f"line {number}").save()
+        assert len(caplog.records) == 1
+        mark_of(path).rmdir()
+        Line(store, "the last line").save()
+        found = store._mark.read()
+    assert "cannot be written" in caplog.text
+    assert found is not None
+    assert found.number == 7
+
+
 @pytest.mark.parametrize("remains", [None, b""])
 def test_a_store_that_is_gone_is_not_made_anew(path: Path, remains: bytes | None) -> None:
     path.unlink()

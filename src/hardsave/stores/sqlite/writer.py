@@ -59,6 +59,7 @@ class Writer:
         self._reopen = reopen
         self._wrong: Corrupt | None = None  # the store is damaged
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
+        self._is_unmarked = False  # the last mark could not be written
         self._footing = Footing(path)
         self._footing.follow(connection)
         self._group: Group[Item, int] = Group(self._run)
@@ -257,12 +258,15 @@ class Writer:
         """
         try:
             self._mark.write(number, relaxed=self._relaxed)
+            self._is_unmarked = False
         except TimeoutError:  # see above
             raise
         except OSError:
-            log(__name__).warning(
-                "the mark at %s cannot be written", self._mark.path, exc_info=True
-            )
+            if not self._is_unmarked:  # once
+                log(__name__).warning(
+                    "the mark at %s cannot be written", self._mark.path, exc_info=True
+                )
+            self._is_unmarked = True
 
 
 class Refusing(Writer):
