@@ -117,6 +117,31 @@ def test_files_that_we_may_only_read_are_read(
     assert pictures(folder) == before
 
 
+LOOK = """
+import sys
+import hardsave
+with hardsave.open("sqlite:///" + sys.argv[1]) as vault:
+    assert vault.timeline("main").save({}).seq == 5
+    print(vault.verify().faults[0])
+    try:
+        vault.repair()
+    except hardsave.Unavailable as error:
+        print(error)
+"""
+
+
+def test_a_backup_that_we_may_not_even_read_is_named(tmp_path: Path) -> None:
+    """As one that another user has made. Saves go on without it."""
+    write(tmp_path, 4, dies=False)
+    (tmp_path / "store.db-backup").chmod(0)
+    looking = [*POWERLESS, sys.executable, "-c", LOOK, str(tmp_path / "store.db")]
+    done = subprocess.run(looking, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    verified, repaired = done.stdout.splitlines()
+    assert "store.db-backup cannot be read: [Errno 13] Permission denied" in verified
+    assert "store.db cannot be repaired: [Errno 13] Permission denied" in repaired
+
+
 def test_a_takeover_that_was_broken_off_is_not_read_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,7 +115,7 @@ def connect(path: str) -> apsw.Connection:
     """A connection that reads, and nothing else."""
     _make_vfs()
     with in_our_words(path):
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=VFS)
+        connection = _opened(path)
         try:
             connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
             connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -125,6 +125,13 @@ def connect(path: str) -> apsw.Connection:
             connection.close()
             raise
     return connection
+
+
+def _opened(path: str) -> apsw.Connection:
+    try:
+        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=VFS)
+    except OSError as error:  # of a file that we may not even read
+        raise Unavailable(f"{path} cannot be read: {error}; see to it, then repeat") from error
 
 
 def _stamp(path: str) -> list[tuple[int, int, int] | None]:

@@ -8,7 +8,7 @@ only if they match their hashes. The old files are set aside; nothing is deleted
 import os
 from typing import NamedTuple
 
-from hardsave.errors import Corrupt, NotFound
+from hardsave.errors import Corrupt, NotFound, Unavailable
 from hardsave.stores.base import Report
 from hardsave.stores.sqlite import backup, drafts, takeover
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words, real_path
@@ -39,6 +39,10 @@ def repair(path: str | os.PathLike[str]) -> Report:
             takeover.put_in_place(path)
         with in_our_words(path):
             return _repair(path, mark)
+    except TimeoutError:  # of a signal handler: those of alarms raise it, and disks do not
+        raise
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be repaired: {error}; see to it, then repeat") from error
     finally:
         presence.close()
         mark.close()
