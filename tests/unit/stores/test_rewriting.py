@@ -11,7 +11,9 @@ import pytest
 
 import hardsave
 from hardsave.errors import Unavailable
-from hardsave.stores.sqlite import connection, opening, rewriting, room, writer
+from hardsave.stores.sqlite import SqliteStore, connection, copier, opening, rewriting, room, writer
+from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.lock import FileLock
 
 SHORT = 0.05
 
@@ -120,3 +122,62 @@ def test_a_purge_says_that_it_is_at_it(
     vault.purge(text="sesame")
     assert seen == [True]
     assert not rewriting.is_under_way(str(tmp_path / "store.db"))
+
+
+def test_it_is_not_over_before_the_wal_is_emptied(
+    vault: hardsave.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is as long as the store then, and keeps writers out no less."""
+    path = str(tmp_path / "store.db")
+    truncate = room.truncate_wal
+    seen: list[bool] = []
+
+    def watched(connection: apsw.Connection, patience_seconds: float) -> bool:
+        seen.append(rewriting.is_under_way(path))
+        return truncate(connection, patience_seconds)
+
+    monkeypatch.setattr(room, "truncate_wal", watched)
+    vault.purge(timeline="a")
+    assert seen == [True]
+    vault.gc()
+    assert seen == [True, False]
+
+
+@pytest.fixture
+def long(vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch) -> Copier:
+    """Who feeds a store whose WAL is to be moved."""
+    monkeypatch.setattr(copier, "WAL_BYTES", 4096)
+    store = vault._context.store
+    assert isinstance(store, SqliteStore)
+    ours = store._copier
+    assert ours is not None
+    ours.turn()
+    ours.turn()
+    monkeypatch.setattr(ours._wake, "wait", lambda _: ours._stop.wait(60))  # nobody but us
+    vault.timeline("a").save({"n": "long " * 2_000})
+    assert ours._unmoved() > 4096
+    return ours
+
+
+def test_whoever_writes_anew_is_the_one_who_moves_the_wal(long: Copier, tmp_path: Path) -> None:
+    """Nobody else is in the way when he wants to empty it."""
+    before = long._unmoved()
+    with rewriting.announced(str(tmp_path / "store.db")):
+        long.turn()
+        assert long._unmoved() >= before
+    long.turn()
+    assert long._unmoved() == 0
+
+
+def test_a_wal_that_cannot_be_moved_because_somebody_holds_the_lock_waits(
+    long: Copier, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The backup has everything: that is not what went wrong."""
+    lock = FileLock(f"{tmp_path}/store.db-lock")
+    lock.acquire(5)
+    long.turn()
+    lock.close()
+    assert long._unmoved() > 4096
+    assert not caplog.records
+    long.turn()
+    assert long._unmoved() == 0

@@ -17,7 +17,7 @@ import apsw
 
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
-from hardsave.stores.sqlite import backup, drafts, feeding, room
+from hardsave.stores.sqlite import backup, drafts, feeding, rewriting, room
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words, wal_bytes, wal_bytes_of
 from hardsave.stores.sqlite.feeding import Outdated
@@ -113,7 +113,7 @@ class Copier:
         self.saw()  # whoever is elected here feeds it from now on
         is_our_turn = self._turning.acquire(timeout=PASS_SECONDS)  # it may be built anew right now
         try:
-            with self._writer.pause():
+            with _standstill(self._writer):
                 yield is_our_turn and self._has_all(connection)
         finally:
             if is_our_turn:
@@ -274,8 +274,11 @@ class Copier:
         size = wal_bytes(self._path)
         if size <= WAL_BYTES or self._unmoved() <= WAL_BYTES:
             return
+        if rewriting.is_under_way(self._path):  # whoever does that moves it himself in the end
+            return
         with (
             contextlib.suppress(Outdated),  # since the pass a moment ago: the next builds it anew
+            contextlib.suppress(rewriting.NotBegun),  # the next turn tries again
             self._writer.pause(),
             in_our_words(self._path),
         ):
@@ -353,6 +356,16 @@ class Copier:
         if self._lock is not None:
             os.close(self._lock)
             self._lock, self._is_elected = None, False
+
+
+@contextlib.contextmanager
+def _standstill(writer: Writer) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(writer.pause())
+        except rewriting.NotBegun as late:
+            raise Unavailable(str(late)) from late
+        yield
 
 
 def _work(copier: "weakref.ref[Copier]", stop: threading.Event, wake: threading.Event) -> None:

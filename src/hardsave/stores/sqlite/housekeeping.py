@@ -86,15 +86,22 @@ class Housekeeper:
             rows: list[Any] = connection.execute(sql).fetchall()
         return rows
 
+    def _empty_wal(
+        self, connection: apsw.Connection, patience_seconds: float, *, must: bool = False
+    ) -> bool:
+        return room.truncate_wal(connection, patience_seconds, self._access.at_rest, must=must)
+
     def _give_back(self, *, exact: bool) -> None:
         is_done = room.give_back(self._access.apply)
         with self._access.idle() as connection:
             if exact:
+                # Moving a WAL as long as the store takes others' time as well.
                 with rewriting.announced(self._path):
                     room.rewrite(connection)
-            patience = room.PATIENCE_SECONDS if exact else room.SOME_SECONDS
-            at_rest = self._access.at_rest
-            is_done = room.truncate_wal(connection, patience, at_rest, must=exact) and is_done
+                    is_emptied = self._empty_wal(connection, room.PATIENCE_SECONDS, must=True)
+            else:
+                is_emptied = self._empty_wal(connection, room.SOME_SECONDS)
+            is_done = is_emptied and is_done
         if exact and not is_done:
             raise Unavailable(
                 f"what was removed from {self._path} is still in its files: others were reading "

@@ -106,9 +106,9 @@ class Writer:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Meanwhile nobody commits, in whatever process."""
+        """Meanwhile nobody commits, in whatever process. `NotBegun` if that cannot be had."""
         lock = FileLock(self._lock.path)
-        lock.acquire(BUSY_SECONDS)
+        _acquire(lock)
         try:
             yield
         finally:
@@ -158,10 +158,7 @@ class Writer:
                 ticket.result = answer
 
     def _locked(self, items: Sequence[Item]) -> Round:
-        try:
-            self._lock.acquire(BUSY_SECONDS)
-        except Unavailable as error:
-            raise rewriting.NotBegun(str(error)) from error
+        _acquire(self._lock)
         try:
             if self._wrong is not None:
                 raise Corrupt(str(self._wrong))
@@ -267,6 +264,13 @@ class Writer:
                     "the mark at %s cannot be written", self._mark.path, exc_info=True
                 )
             self._is_unmarked = True
+
+
+def _acquire(lock: FileLock) -> None:
+    try:
+        lock.acquire(BUSY_SECONDS)
+    except Unavailable as error:
+        raise rewriting.NotBegun(str(error)) from error
 
 
 class Refusing(Writer):
