@@ -540,6 +540,21 @@ def is_elected(store: SqliteStore) -> bool:
     return store._copier._is_elected
 
 
+def test_whoever_holds_a_lock_that_was_removed_feeds_no_more(path: Path) -> None:
+    """There may be another by now: two would be in each other's way."""
+    first, second = SqliteStore(path), SqliteStore(path)
+    copiers = [each._copier for each in (first, second) if each._copier is not None]
+    for ours in copiers:
+        ours.turn()
+        assert ours._is_elected
+        path.with_name(path.name + "-backup-lock").unlink()
+    for ours in reversed(copiers):
+        ours.turn()
+    assert [ours._is_elected for ours in copiers] == [False, True]
+    for store in (first, second):
+        store.close()
+
+
 def test_another_process_takes_over_from_one_that_was_killed(path: Path) -> None:
     def work(child: Child) -> None:
         mine = SqliteStore(path)

@@ -15,10 +15,11 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
-from hardsave.stores.sqlite import SqliteStore, copier, footing
+from hardsave.stores.sqlite import SqliteStore, copier, footing, writer
 from hardsave.stores.sqlite.connection import PAGE_BYTES, wal_bytes_of
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.footing import Footing
+from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
 from hardsave.testing.batches import Line, trace
@@ -57,6 +58,26 @@ def test_the_mark_follows_every_commit(path: Path) -> None:
         assert found is not None
         assert (found.number, found.relaxed) == (number, False)
     store.close()
+
+
+def test_a_lock_that_was_removed_is_made_anew_before_the_files_are_judged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others who write hold another one by then, and what they are at looks like damage."""
+    monkeypatch.setattr(writer, "BUSY_SECONDS", 0.1)
+    lock = path.with_name(path.name + "-lock")
+    with contextlib.closing(SqliteStore(path, backup=False)) as store:
+        line = Line(store, "another")
+        line.save()
+        lock.unlink()
+        with contextlib.closing(store._connect()) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        others = FileLock(str(lock))
+        others.acquire(1)
+        with pytest.raises(Unavailable, match="another process has held"):
+            line.save()
+        others.close()
+        line.save()
 
 
 def test_a_mark_that_cannot_be_written_is_told_once(

@@ -22,6 +22,7 @@ from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words, wal_bytes, wal_bytes_of
 from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.stores.sqlite.footing import status_of
+from hardsave.stores.sqlite.lock import is_at
 from hardsave.stores.sqlite.writer import Writer
 
 PASS_SECONDS = 0.5
@@ -194,8 +195,10 @@ class Copier:
                 self._is_failing = True
 
     def _elect(self) -> bool:
+        name = self._path + "-backup-lock"
+        if self._lock is not None and not is_at(name, self._lock):
+            self._let_go()  # another may be elected by now
         if self._lock is None:
-            name = self._path + "-backup-lock"
             self._lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not self._is_elected:
             try:

@@ -47,6 +47,10 @@ class FileLock:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
             raise
 
+    def is_in_place(self) -> bool:
+        """Whether it is still the file that others lock, too; to be asked by its holder."""
+        return self._file is not None and is_at(self.path, self._file)
+
     def __del__(self) -> None:
         self.close()
 
@@ -81,6 +85,14 @@ class FileLock:
                 f"another process has held {self.path} for {timeout_seconds:.0f} s; "
                 "it may be stopped (see 'lsof' or 'fuser' on that file)"
             )
+
+
+def is_at(path: str, file: int) -> bool:
+    """Whether a path leads to a file that is open. One that was removed is locked to no avail."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def _nothing() -> None:

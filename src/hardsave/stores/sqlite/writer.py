@@ -202,6 +202,9 @@ class Writer:
         raise Unavailable(f"{self.path} was changed {REPEATS} times meanwhile; repeat it")
 
     def _accept_changes(self) -> None:
+        if not self._lock.is_in_place():  # others may be at it who hold another one by now
+            self._lock.close()
+            _acquire(self._lock)
         try:
             self._footing.changed(self._connection, self._reopen)
         except Corrupt as error:
