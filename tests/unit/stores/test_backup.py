@@ -346,7 +346,7 @@ def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> N
     direct.execute("UPDATE marks SET number = 7")
     direct.close()
     assert store._copier is not None
-    connection = feeding.open_for_feeding(store.path, lambda: False)
+    connection = feeding.open_for_feeding(store.path, lambda: False, lambda: True)
     with pytest.raises(Corrupt, match="lost commits"):
         feeding.feed(connection)
     connection.close()
@@ -413,7 +413,7 @@ def test_building_that_fails_leaves_no_draft(
     with monkeypatch.context() as patched:
         patched.setattr(feeding, "copy_rows", full)
         with pytest.raises(Unavailable):
-            feeding.build(store.path)
+            feeding.build(store.path, lambda: False, lambda: True)
     assert [file for file in path.parent.iterdir() if "-new" in file.name] == []
     copy(store)
     assert_same(store)
@@ -424,7 +424,7 @@ def test_building_that_takes_too_long_is_broken_off(store: SqliteStore) -> None:
     for _ in range(300):
         line.save()
     with pytest.raises(Exception, match="interrupt"):
-        feeding.build(store.path, lambda: True)
+        feeding.build(store.path, lambda: True, lambda: True)
     assert not os.path.exists(backup.path_of(store.path))
     copy(store)
     assert_same(store)
@@ -641,6 +641,38 @@ def test_a_file_that_was_put_in_its_place_is_not_copied(path: Path) -> None:
     store.close()
     assert path.read_bytes() == before
     assert number(path) == 0
+
+
+@pytest.mark.parametrize("has_backup", [False, True])
+def test_a_file_that_is_put_in_its_place_while_somebody_looks_is_not_touched(
+    path: Path, monkeypatch: pytest.MonkeyPatch, has_backup: bool
+) -> None:
+    """Whoever closes a file moves its WAL into it: here ours, into another's file."""
+    store = SqliteStore(path)
+    assert store._copier is not None
+    Line(store).save()
+    if has_backup:
+        store._copier.turn()
+        store._copier._disconnect()
+        Line(store, "later").save()
+    other = SqliteStore(path.with_name("other.db"))
+    for turn in range(5):
+        Line(other, f"foreign {turn}").save()
+    other.close()
+    before = path.with_name("other.db").read_bytes()
+    elect = Copier._elect
+
+    def late(copier: Copier) -> bool:
+        with contextlib.suppress(FileNotFoundError):  # at its second look
+            os.replace(path.with_name("other.db"), path)
+        return elect(copier)
+
+    monkeypatch.setattr(Copier, "_elect", late)
+    known = number(path)
+    store._copier.turn()
+    store.close()
+    assert path.read_bytes() == before
+    assert number(path) == known
 
 
 def test_a_backup_that_is_locked_for_a_moment_is_waited_for(store: SqliteStore) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -132,9 +133,9 @@ def test_it_is_not_over_before_the_wal_is_emptied(
     truncate = room.truncate_wal
     seen: list[bool] = []
 
-    def watched(connection: apsw.Connection, patience_seconds: float) -> bool:
+    def watched(*given: Any, must: bool) -> bool:
         seen.append(rewriting.is_under_way(path))
-        return truncate(connection, patience_seconds)
+        return truncate(*given, must=must)
 
     monkeypatch.setattr(room, "truncate_wal", watched)
     vault.purge(timeline="a")

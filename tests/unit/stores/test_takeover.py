@@ -574,7 +574,7 @@ def test_a_takeover_that_did_not_get_far_leaves_everything_as_it_was(
 def test_the_backup_follows_the_new_file(path: Path) -> None:
     overwrite(path)
     SqliteStore(path).close()
-    old = feeding.open_for_feeding(str(path), lambda: False)
+    old = feeding.open_for_feeding(str(path), lambda: False, lambda: True)
     with pytest.raises(feeding.Outdated):  # the new file is not what it was copied from
         feeding.feed(old)
     old.close()

@@ -329,7 +329,7 @@ class Copier:
         self._disconnect()
         log(__name__).info("the backup of %s is built anew: %s", self._path, why)
         with self._giving_up():
-            feeding.build(self._path, self._must_end)
+            feeding.build(self._path, self._must_end, self._writer.is_in_place)
 
     def _must_end(self) -> bool:
         return self._is_in_a_hurry
@@ -337,8 +337,9 @@ class Copier:
     def _connected(self) -> apsw.Connection:
         if self._connection is None:
             if not os.path.exists(backup.path_of(self._path)):
-                feeding.build(self._path, self._must_end)
-            self._connection = feeding.open_for_feeding(self._path, self._must_end)
+                feeding.build(self._path, self._must_end, self._writer.is_in_place)
+            ours = self._writer.is_in_place
+            self._connection = feeding.open_for_feeding(self._path, self._must_end, ours)
             self._seen = None
         return self._connection
 

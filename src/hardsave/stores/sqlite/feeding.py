@@ -18,7 +18,7 @@ from typing import Any
 
 import apsw
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite import backup, drafts, schema
 from hardsave.stores.sqlite.backup import (
     CHANGED_TASKS,
@@ -59,26 +59,43 @@ class Outdated(Exception):
     """A backup that cannot be fed any more; it has to be built anew."""
 
 
-def open_for_feeding(store: str, must_end: Callable[[], bool]) -> apsw.Connection:
+def open_for_feeding(
+    store: str, must_end: Callable[[], bool], is_ours: Callable[[], bool]
+) -> apsw.Connection:
     """A connection to a backup that is there, with its store attached."""
     connection = connect(path_of(store), "power", create=False)
     try:
         with in_our_words(path_of(store)):
             if not backup.is_current(connection):
                 raise Outdated("it is of another version")
-            _prepare_to_feed(connection, store, must_end)
+            _prepare_to_feed(connection, store, must_end, is_ours)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _prepare_to_feed(connection: apsw.Connection, store: str, must_end: Callable[[], bool]) -> None:
+def _prepare_to_feed(
+    connection: apsw.Connection,
+    store: str,
+    must_end: Callable[[], bool],
+    is_ours: Callable[[], bool],
+) -> None:
     connection.set_progress_handler(must_end, _STEPS_BETWEEN_LOOKS)
     connection.pragma("foreign_keys", 0)  # rows come in the order of tables
     connection.pragma("temp_store", 2)
-    connection.execute("ATTACH ? AS store", (store,))
+    _attach(connection, store, is_ours)
     connection.execute("CREATE TEMP TABLE highest (user INTEGER PRIMARY KEY, pack INTEGER)")
+
+
+def _attach(connection: apsw.Connection, store: str, is_ours: Callable[[], bool]) -> None:
+    """Another file that was put there meanwhile is neither copied nor meets the WAL of ours, which
+    closing would move into it."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.execute("ATTACH ? AS store", (store,))
+    if not is_ours():
+        raise Unavailable(f"{store} was removed or replaced while it was open")
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def waiting(connection: apsw.Connection) -> int:
@@ -169,7 +186,7 @@ def _copy_additions(connection: apsw.Connection, before: Copied) -> None:
 # Building
 
 
-def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
+def build(store: str, must_end: Callable[[], bool], is_ours: Callable[[], bool]) -> None:
     """Make a backup from nothing, beside the old one, and put it in its place."""
     path = path_of(store)
     new = path + drafts.BACKUP
@@ -177,7 +194,7 @@ def build(store: str, must_end: Callable[[], bool] = lambda: False) -> None:
     try:
         with in_our_words(new):
             make_tables(connection)
-            _prepare_to_feed(connection, store, must_end)
+            _prepare_to_feed(connection, store, must_end, is_ours)
             _copy_all(connection)
             connection.execute("DETACH store")
             connection.pragma("journal_mode", "wal")
