@@ -91,6 +91,10 @@ def look(store: str) -> apsw.Connection | None:
         return None if os.path.getsize(path) == 0 else _opened(path)
     except FileNotFoundError:  # perhaps it is being replaced right now, at whatever moment
         return None
+    except Unavailable as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
 
 
 def _opened(path: str) -> apsw.Connection:
