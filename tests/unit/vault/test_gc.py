@@ -175,7 +175,7 @@ def shrinks(path: Path, size: int, *, alternating: bool) -> None:
             vault.gc()
         assert eventually(lambda: 0 < copied_bytes(path) <= 0.2 * scale.before, seconds=120)
         assert eventually(lambda: scale.now <= 0.2 * scale.before, seconds=60)
-        assert scale.peak <= 1.25 * scale.before
+        assert scale.peak <= 1.1 * scale.before + 32 * MIB  # which a WAL takes, however large it is
         assert vault.verify().ok
         assert vault.stats().checkpoints == len(kept) + 10
 

@@ -355,6 +355,8 @@ class SqliteStore(Questions):
     def _apply(self, change: Callable[[apsw.Connection], None]) -> None:
         with self._writing() as writer:
             writer.apply(change)
+            if self._copier is not None:
+                self._copier.saw()  # whoever collects writes much, and the WAL has to be moved
 
     def _merge_waiting(self, user: int) -> None:
         """Merge and index all packs that are there now, however few."""
