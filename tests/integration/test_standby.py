@@ -333,4 +333,6 @@ def test_where_nobody_buries_the_dead_there_is_an_end_to_them(tmp_path: Path) ->
     found = json.loads(done.stdout)
     assert found["process"] == 1
     assert found["saved"] == [["c0", "c1"]] * 3
-    assert found["dead"] == [MOST_UNBURIED] * 3
+    first, *later = found["dead"]
+    assert first in (MOST_UNBURIED, MOST_UNBURIED + 1)  # two hooks may begin in one moment
+    assert later == [first] * 2
