@@ -109,7 +109,8 @@ class WorkflowExecutor:
             raise Misuse(f"inputs is a dict, not {inputs!r}")
         check_storable(dict(inputs or {}), "inputs")
         if checkpoint_id is None:
-            run = Run(f"run-{uuid.uuid4().hex[:12]}", plan.name, dict(inputs or {}))
+            id = f"run-{uuid.uuid4().hex[:12]}"
+            run = Run(id, plan.name, self._as_saved(id, dict(inputs or {})))
         else:
             run = self._resumed(plan, checkpoint_id, inputs, accept_changes=accept_changes)
         with self._held(run):
@@ -203,14 +204,15 @@ class WorkflowExecutor:
                 f"the workflow has changed since {checkpoint_id}: {'; '.join(changes)}. Run it "
                 "anew, or accept_changes=True to run the changed steps again"
             )
-        given = saved["inputs"] if inputs is None else dict(inputs)
+        id = saved["run"]
+        given = saved["inputs"] if inputs is None else self._as_saved(id, dict(inputs))
         if given != saved["inputs"] and not accept_changes:
             raise Conflict(
                 f"the run of {checkpoint_id} has other inputs. Go on without any, run it anew, or "
                 "accept_changes=True to run all steps again with these"
             )
         kept = _kept(plan, steps) if given == saved["inputs"] else {}
-        return Run(saved["run"], plan.name, given, kept, found.id)  # a ref has many spellings
+        return Run(id, plan.name, given, kept, found.id)  # a ref has many spellings
 
     # One step
 
@@ -238,7 +240,8 @@ class WorkflowExecutor:
                 inputs = _own(filled(dict(step.inputs), answers))
                 answer = await _asked(self._agents[step.agent], inputs)
                 check_storable(answer, "answer")
-                return Outcome("completed", _own(answer), attempt, key=step.key)
+                kept = self._as_saved(run.id, answer)
+                return Outcome("completed", kept, attempt, key=step.key)
             except (Exception, asyncio.CancelledError) as failure:  # whatever an agent raises
                 if isinstance(failure, asyncio.CancelledError) and is_cancelled():
                     raise
@@ -247,6 +250,11 @@ class WorkflowExecutor:
                 if isinstance(failure, Unstorable):
                     break  # it has done its work, and would do it again
         return Outcome("failed", None, attempt, error, step.key)
+
+    def _as_saved(self, run_id: str, value: Any) -> Any:
+        """What steps get is the same in the process that began a run as in one that goes on with
+        it. And it is a copy: whoever gave it may change what is his."""
+        return self._vault.timeline(run_id).as_saved(value)
 
     def _save(self, run: Run, status: str) -> None:
         state = {
@@ -260,8 +268,8 @@ class WorkflowExecutor:
 
 
 def _own(value: Any) -> Any:
-    """A copy: whoever gave it or gets it may change what is his, and what was answered stands.
-    What is nested too deeply for that is shared."""
+    """A copy: whoever gets it may change what is his, and what was answered stands. What is nested
+    too deeply for that is shared."""
     try:
         return deepcopy(value)
     except RecursionError:

@@ -184,8 +184,8 @@ class Timeline:
         return state if type is None else shaped(state, type)
 
     def as_saved(self, value: Any) -> Any:
-        """Plain data as a save keeps it: without secrets, if this vault redacts. What was loaded
-        is compared with this."""
+        """A value as it is loaded from a save: classes that nobody registered are plain data then,
+        and there are no secrets, if this vault redacts. What was loaded is compared with this."""
         return self._context.objects.as_saved(value)
 
     def get(self, ref: Ref = "@") -> Checkpoint:

@@ -51,10 +51,8 @@ class Objects:
         return text if redaction is None else redaction.scalar(text)
 
     def as_saved(self, value: Any) -> Any:
-        """A value as it is stored in objects: the same, or without secrets."""
-        return (
-            value if self.codec.redaction is None else self.codec.decode(self.codec.encode(value))
-        )
+        """A value as it comes back from objects."""
+        return self.codec.decode(self.codec.encode(value))
 
     def fetch(
         self, wanted: Collection[Hash], owner: CheckpointRecord | None = None

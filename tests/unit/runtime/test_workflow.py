@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,39 @@ def test_a_run_does_not_go_on_with_other_inputs_unnoticed(vault: hardsave.Vault)
     assert len(count.calls) == 1
     assert run(vault, text, agents, inputs={"goal": "dogs"}, accept_changes=True, **way).ok
     assert len(count.calls) == 2
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@pytest.mark.parametrize("secret", ["", "sk-ant-api03-" + "a1B2" * 24])
+def test_steps_get_the_same_in_the_run_that_begins_as_in_one_that_goes_on(secret: str) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def flaky(inputs: dict[str, Any]) -> str:
+        seen.append(inputs)
+        if len(seen) == 1:
+            raise ValueError("not yet")
+        return "done"
+
+    text = """
+steps:
+  - {name: a, agent: point}
+  - {name: b, agent: flaky, inputs: {all: "${a}", x: "${a.at.x}", given: "${inputs.point}"}}
+"""
+    agents = {"point": lambda _: {"at": Point(3), "key": secret}, "flaky": flaky}
+    given = {"point": Point(1), "key": secret}
+    with hardsave.open("memory://", redact=bool(secret)) as vault:
+        with pytest.raises(StepFailed, match="not yet") as caught:
+            run(vault, text, agents, inputs=given)
+        begun = caught.value.run.checkpoint_id
+        assert run(vault, text, agents, inputs=given, checkpoint_id=begun).ok
+    assert seen[0] == seen[1]
+    assert seen[0]["x"] == 3
+    assert seen[0]["given"] == {"x": 1}
+    assert not secret or secret not in repr(seen)
 
 
 @pytest.mark.parametrize("way", ["checkpoint: true", "checkpoint: false"])
