@@ -50,6 +50,7 @@ class Runner:
         self._claim = claim
         self._counts = counts
         self._is_closed = False
+        self._pid = 0
         self._desk = desk
         self._session = session
         self._take_over = take_over
@@ -66,6 +67,7 @@ class Runner:
 
     def __enter__(self) -> "Runner":
         self._is_closed = False
+        self._pid = os.getpid()
         self._lease.take()
         try:
             found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
@@ -89,14 +91,15 @@ class Runner:
     def close(self, *, clean: bool = True) -> None:
         """End the session, and whatever `run` is under way in other threads. If it is not `clean`,
         what that has begun is left as it is, for the next session to recover. A second call does
-        nothing."""
+        nothing. In a forked child it ends what that has begun itself; the session goes on."""
         if self._is_closed:
             return
         self._is_closed = True
         for shift in list(self._shifts):
             shift.close(hand_back=clean)
         try:
-            self._note("session_stopped", {"session": self._session, "clean": clean})
+            if self._pid == os.getpid():
+                self._note("session_stopped", {"session": self._session, "clean": clean})
         finally:
             self._lease.close()
 

@@ -58,6 +58,10 @@ class Lease(threads.Shared):
         self._thread: threading.Thread | None = None
         self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()  # of the one that it has
 
+    def _begin_in_child(self) -> None:
+        super()._begin_in_child()
+        self._stop = threading.Event()
+
     def held(self) -> Id | None:
         """The id that it has, if it has one, and is this process's."""
         owner = self._owner

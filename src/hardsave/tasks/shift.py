@@ -70,6 +70,13 @@ class Shift(threads.Shared):
         self._is_given_up = threading.Event()
         self._worries: dict[str, str] = {}  # and what was last said about each
 
+    def _begin_in_child(self) -> None:
+        """Nobody claims anything here: those who do are in the parent."""
+        super()._begin_in_child()
+        self._unclaiming = threading.Condition(self._mutex)
+        self._claiming = 0
+        self.stop, self._is_given_up = _anew(self.stop), _anew(self._is_given_up)
+
     def next(self) -> Attempt | None:
         """Claim what is due next; None if nothing is, or it cannot be had now."""
         worry = "no task can be claimed for now"
@@ -265,6 +272,13 @@ class Shift(threads.Shared):
         if outcome is None or not self._is_recorded(attempt, outcome):
             attempt.hand_back()
             _log.warning("task %r was handed back before its end", attempt.id)
+
+
+def _anew(event: threading.Event) -> threading.Event:
+    another = threading.Event()
+    if event.is_set():
+        another.set()
+    return another
 
 
 def _unrecorded(attempt: Attempt) -> str:

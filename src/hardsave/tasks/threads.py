@@ -33,13 +33,17 @@ class Shared:
         self._mutex = threading.Lock()
         _shared.add(self)
 
+    def _begin_in_child(self) -> None:
+        """Whatever else is a lock is made anew here, too: events and conditions."""
+        self._mutex = threading.Lock()
+
 
 _shared: "weakref.WeakSet[Shared]" = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
     for each in list(_shared):
-        each._mutex = threading.Lock()
+        each._begin_in_child()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

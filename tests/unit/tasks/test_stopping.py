@@ -16,6 +16,7 @@ from hardsave.errors import Conflict, Unavailable
 from hardsave.tasks import executor, shift
 from hardsave.tasks.executor import Handler, Runner
 from hardsave.tasks.shift import Shift, Terms
+from tests.unit.stores.processes import Child
 from tests.unit.tasks.room import Counter, Room
 
 
@@ -303,3 +304,36 @@ def test_a_child_that_a_handler_has_forked_ends_with_a_word_and_changes_nothing(
             raise TimeoutError("the child hangs")
         time.sleep(0.01)
     assert "a handler has returned in a child; end that with os._exit()" in capfd.readouterr().err
+
+
+def test_a_child_that_leaves_the_block_of_a_runner_ends_nothing_of_its_parents(
+    tmp_path: Path,
+) -> None:
+    """Whatever was held or under way in the parent when it forked."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def handler(attempt: hardsave.Attempt) -> str:
+        begun.set()
+        assert go_on.wait(20)
+        return "the parent's"
+
+    with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
+        vault.tasks.add("t1")
+        with vault.tasks.runner("s") as runner:
+            crew = running(runner, handler)
+            assert begun.wait(20)
+            ours: Any = runner._shifts[0]
+            lease: Any = runner._lease
+            with ours._mutex, ours.stop._cond, lease._stop._cond:
+                ours._claiming += 1
+                child = Child(lambda _: runner.close())
+                ours._claiming -= 1
+            start = time.monotonic()
+            assert child.end() == 0
+            assert time.monotonic() - start < shift.LONGEST_CLAIM
+            go_on.set()
+            while vault.tasks.get("t1").state != "completed" and crew.is_alive():
+                time.sleep(0.01)
+            assert vault.tasks.get("t1").result == "the parent's"
+            told = [each.kind for each in vault.tasks.happened(0)]
+            assert ("session_started" in told, "session_stopped" in told) == (True, False)
