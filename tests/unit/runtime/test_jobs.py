@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import math
 import threading
 import time
 from collections import Counter
@@ -127,6 +128,21 @@ def test_a_job_is_the_same_when_it_is_added_again_also_if_its_prompt_holds_a_sec
         assert jobs.add("fix", prompt).state == "queued"
         with pytest.raises(Conflict, match="something else"):
             jobs.add("fix", "the key is lost")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:opensesame@example.com/", "https://example.com/?key=sk-ant-api03-" + "a1B2" * 24],
+)
+def test_a_callback_that_would_lose_its_secret_is_refused_and_nothing_is_queued(url: str) -> None:
+    with hardsave.open("memory://", redact=True) as vault:
+        jobs = Jobs(vault)
+        with pytest.raises(Misuse, match=r"the callback of job 'fix' holds a secret.*\[redacted"):
+            jobs.add("fix", "Fix the bug", callback=url)
+        assert vault.tasks.find() == []
+        assert jobs.add("fix", "Fix the bug", callback="https://example.com/").state == "queued"
+    with hardsave.open("memory://") as vault:
+        assert Jobs(vault).add("fix", "Fix the bug", callback=url).spec.callback == url
 
 
 def test_a_job_that_fails_keeps_what_it_has_done(office: Office) -> None:
@@ -981,6 +997,12 @@ def test_a_worker_that_is_stopped_hands_its_job_back(office: Office) -> None:
     office.work()
     assert office.jobs.get("fix").output == "done"
     assert office.noted == ["turn 1", "turn 2"]
+
+
+def test_a_worker_may_wait_for_ever_for_what_is_under_way(office: Office) -> None:
+    office.add()
+    Worker(office.jobs, {"default": office.agent}).run(until_idle=True, grace_seconds=math.inf)
+    assert office.jobs.get("fix").output == "done"
 
 
 @pytest.mark.parametrize(

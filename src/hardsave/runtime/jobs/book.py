@@ -24,6 +24,7 @@ from hardsave.tasks.task import Task
 from hardsave.vault.vault import Vault
 
 _PAGE = 500
+_WORDS = ("prompt", "about")  # for people and models
 
 
 def utc_now() -> datetime:
@@ -111,6 +112,7 @@ class Jobs:
         return self._judged(task, found)
 
     def _queue(self, spec: Spec, id: JobId, text: str, priority: int) -> None:
+        self._check_kept(spec, id)
         task = self.vault.tasks.add(
             str(id),
             text,
@@ -121,6 +123,17 @@ class Jobs:
         )
         if not task.is_new or task.id != str(id):
             raise Conflict(f"somebody else has just queued job {str(id)!r}; look at it again")
+
+    def _check_kept(self, spec: Spec, id: JobId) -> None:
+        """Without a secret a prompt is still one; an address, a path or a name leads nowhere."""
+        asked = specs.to_plain(spec, id)
+        kept = self.vault.timeline(spec.lineage).as_saved(asked)
+        lost = [name for name in asked if name not in _WORDS and kept[name] != asked[name]]
+        if lost:
+            raise Misuse(
+                f"the {lost[0]} of job {str(id)!r} holds a secret, which this vault does not keep: "
+                f"{kept[lost[0]]!r}; give one without it"
+            )
 
     def get(self, id: str) -> Job:
         """A job by any of its ids, as it stands now."""

@@ -167,7 +167,7 @@ class Messenger:
         finally:
             self._is_over = True
             self._wake.set()
-            self._thread.join(grace_seconds)
+            self._thread.join(min(grace_seconds, threading.TIMEOUT_MAX))
             self._shift.stop.set()
             self._shift.hand_back_all()
 
