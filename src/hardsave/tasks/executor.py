@@ -57,6 +57,7 @@ class Runner:
         self._lease = Lease(desk, session, seconds=lease_seconds)
         self._report: RecoveryReport | None = None
         self._shifts: list[Shift] = []  # one for each `run` that is under way
+        self._is_stopped = False
 
     @property
     def report(self) -> RecoveryReport:
@@ -168,7 +169,9 @@ class Runner:
                 raise worker.error
 
     def stop(self) -> None:
-        """Begin nothing more; `run` returns when what is under way has ended, or its time is up."""
+        """Begin nothing more; `run` returns when what is under way has ended, or its time is up.
+        If none is under way, as while a session begins, the next one returns at once."""
+        self._is_stopped = True  # first: whoever begins looks after he can be seen
         for shift in list(self._shifts):
             shift.stop.set()
 
@@ -215,11 +218,14 @@ def begin_shift(runner: Runner, terms: Terms) -> Shift:
         raise Misuse(f"concurrency is at least 1, not {terms.concurrency}")
     shift = Shift(runner._desk, runner._lease, terms)
     runner._shifts.append(shift)
+    if runner._is_stopped:
+        shift.stop.set()
     return shift
 
 
 def end_shift(runner: Runner, shift: Shift) -> None:
     runner._shifts.remove(shift)
+    runner._is_stopped = False
 
 
 def side_shift(runner: Runner, terms: Terms) -> Shift:

@@ -30,6 +30,7 @@ from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
 from hardsave.stores.memory import MemoryStore
+from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import Task
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -997,6 +998,29 @@ def test_a_worker_that_is_stopped_hands_its_job_back(office: Office) -> None:
     office.work()
     assert office.jobs.get("fix").output == "done"
     assert office.noted == ["turn 1", "turn 2"]
+
+
+def test_a_worker_that_is_stopped_while_it_begins_ends(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server is that is stopped while it looks for what the last one has left."""
+    office.add()
+    worker = Worker(office.jobs, {"default": office.agent})
+    enter = Runner.__enter__
+
+    def stopped(runner: Runner) -> Runner:
+        worker.stop()
+        return enter(runner)
+
+    monkeypatch.setattr(Runner, "__enter__", stopped)
+    thread = threading.Thread(target=worker.run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert office.jobs.get("fix").state == "queued"
+    monkeypatch.undo()
+    worker.run(until_idle=True)
+    assert office.jobs.get("fix").output == "done"
 
 
 def test_a_worker_may_wait_for_ever_for_what_is_under_way(office: Office) -> None:
