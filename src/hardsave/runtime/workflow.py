@@ -14,6 +14,7 @@ does not come by itself.
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import hardsave
-from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
+from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.orchestrator import is_cancelled
@@ -91,6 +92,7 @@ class WorkflowExecutor:
     ) -> None:
         self._agents = dict(agents)
         self._vault = vault
+        self._unrecorded: dict[str, Callable[[], None]] = {}
 
     async def run(
         self,
@@ -135,13 +137,28 @@ class WorkflowExecutor:
             with working(attempt):
                 yield
         except BaseException as error:
-            if not attempt.is_lost:
-                with contextlib.suppress(LeaseLost):  # what has happened matters more
-                    attempt.fail(error)  # it has one attempt: nobody takes it up unasked
+            # What has happened matters more than what is recorded of it. (`Misuse`: a step has
+            # forked, and this is the child.) It has one attempt: nobody takes it up unasked.
+            with contextlib.suppress(LeaseLost, Misuse, Unavailable):
+                self._record(run, functools.partial(attempt.fail, error))
             raise
-        attempt.complete()
+        self._record(run, attempt.complete)
+
+    def _record(self, run: Run, end: Callable[[], None]) -> None:
+        """Write that it is over. While that cannot be done this process is at work on it, for all
+        that others know; so whoever goes on with it here does that first."""
+        try:
+            end()
+        except Unavailable as error:
+            _log.warning("the end of run %r could not be recorded: %s", run.id, error)
+            self._unrecorded[run.id] = end
+            raise
 
     def _claimed(self, run: Run) -> Attempt:
+        end = self._unrecorded.pop(run.id, None)
+        if end is not None:
+            with contextlib.suppress(LeaseLost):
+                self._record(run, end)
         try:
             return self._vault.tasks.claim(run.id, force=True)
         except NotFound:  # new, or its task was forgotten

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unstorable
+from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable, Unstorable
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.plan import read
 from hardsave.runtime.workflow import Run, StepFailed, WorkflowExecutor
+from hardsave.stores.base import Batch
+from hardsave.stores.memory import MemoryStore
 
 TEN = "steps:\n" + "".join(f"  - {{name: s{n}, agent: count}}\n" for n in range(1, 11))
 
@@ -276,6 +278,64 @@ def test_a_workflow_that_is_cancelled_stops(vault: hardsave.Vault) -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(cancelled())
+
+
+class Full(MemoryStore):
+    """A store on a disk that is full at times."""
+
+    is_full = False
+
+    def commit(self, batch: Batch) -> int:
+        if self.is_full:
+            raise Unavailable("no space is left")
+        return super().commit(batch)
+
+
+@pytest.mark.parametrize("where", ["in a step", "at the end"])
+def test_a_run_whose_end_could_not_be_recorded_is_gone_on_with_once_that_can_be(where: str) -> None:
+    store, count = Full(), Counting()
+    broken = [True]
+
+    def breaks(inputs: dict[str, Any]) -> str:
+        store.is_full = broken.pop() if broken else False
+        if store.is_full and where == "in a step":
+            raise ValueError("no")
+        return "done"
+
+    text = "steps: [{name: a, agent: count}, {name: b, agent: breaks, checkpoint: false}]"
+    begun: list[Run] = []
+    with hardsave.Vault(store) as vault:
+        executor = WorkflowExecutor({"count": count, "breaks": breaks}, vault=vault)
+        with pytest.raises(Unavailable, match="no space"):
+            asyncio.run(executor.run(read(text, "w.yaml"), begun=begun.append))
+        head = begun[0].checkpoint_id
+        with pytest.raises(Unavailable, match="no space"):  # and not that somebody is at work on it
+            asyncio.run(executor.run(read(text, "w.yaml"), checkpoint_id=head))
+        store.is_full = False
+        assert asyncio.run(executor.run(read(text, "w.yaml"), checkpoint_id=head)).ok
+        assert vault.tasks.get(begun[0].id).state == "completed"
+    assert len(count.calls) == 1
+
+
+def test_a_workflow_is_cancelled_also_where_that_cannot_be_recorded() -> None:
+    store, begun = Full(), asyncio.Event()
+
+    async def hang(inputs: dict[str, Any]) -> None:
+        store.is_full = True
+        begun.set()
+        await asyncio.sleep(3600)
+
+    async def cancelled(vault: hardsave.Vault) -> bool:
+        executor = WorkflowExecutor({"hang": hang}, vault=vault)
+        going = asyncio.create_task(executor.run(read("steps: [{name: a, agent: hang}]", "w.yaml")))
+        await begun.wait()
+        going.cancel()
+        await asyncio.wait([going])
+        store.is_full = False
+        return going.cancelled()
+
+    with hardsave.Vault(store) as vault:
+        assert asyncio.run(cancelled(vault))
 
 
 def test_a_workflow_that_changed_is_explained(vault: hardsave.Vault) -> None:
