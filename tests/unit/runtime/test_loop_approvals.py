@@ -203,3 +203,44 @@ def test_a_word_that_comes_again_after_a_crash_allows_no_later_call(vault: Vault
 )
 def test_what_was_decided_stands(noted: Noted | None, given: Any, verdict: Any) -> None:
     assert journal.verdict(noted, given) == verdict
+
+
+@pytest.mark.parametrize("needs_word", [False, True])
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_call_that_has_lost_its_secret_is_told_and_not_made(
+    *, redact: bool, needs_word: bool
+) -> None:
+    """Else it would write the mark in the place of the secret to wherever it was to be."""
+    secret = "sk-ant-api03-" + "a1B2" * 24
+    kept: list[str] = []
+
+    def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            calls = [
+                ToolCallPart("keep", {"text": text}, tool_call_id=id)
+                for id, text in (("id-0", "plain"), ("id-1", secret))
+            ]
+            return ModelResponse(parts=calls)
+        results = [str(getattr(part, "content", "")) for part in messages[-1].parts]
+        return ModelResponse(parts=[TextPart(" | ".join(results))])
+
+    agent: Agent[None, Any] = Agent(FunctionModel(say))
+
+    @agent.tool_plain(requires_approval=needs_word)
+    def keep(text: str) -> str:
+        kept.append(text)
+        return "kept"
+
+    def dies(turn: int) -> None:
+        raise KeyError("killed before any tool was called")
+
+    with hardsave.open("memory://", redact=redact) as vault:
+        way: dict[str, Any] = {"line": vault.timeline("job"), "run_id": "job"}
+        with pytest.raises(loop.ApprovalNeeded if needs_word else KeyError):
+            loop.run_sync(agent, "go", turns=None if needs_word else dies, **way)
+        words = {"id-0": True, "id-1": True}
+        outcome = loop.run_sync(agent, "go", approvals=words, **way)
+    first, second = outcome.output.split(" | ")
+    assert first == "kept"
+    assert kept == (["plain"] if redact else ["plain", secret])
+    assert ("was not made: it holds a secret" in second) is redact

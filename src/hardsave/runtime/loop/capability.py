@@ -35,6 +35,8 @@ class Keeping(AbstractCapability[Any]):
     patience: Patience
     approvals: dict[str, Verdict] = field(default_factory=dict)
     """What people have said about the calls of the response that a run goes on with."""
+    secretless: set[str] = field(default_factory=set)
+    """Which of these calls held a secret that was not saved."""
     _ids: Counter[str] = field(default_factory=Counter)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -57,6 +59,7 @@ class Keeping(AbstractCapability[Any]):
         """Ids may come again from here on, and what was said about them was about others."""
         self._ids.clear()
         self.approvals.clear()
+        self.secretless.clear()
 
     def key(self, id: str) -> str:
         """What a call is on record as: a careless model may give an id twice."""
@@ -77,7 +80,8 @@ class Keeping(AbstractCapability[Any]):
         waiting: list[approvals.PendingCall] = []
         for call in requests.approvals:
             id, noted = call.tool_call_id, self.record.noted(call.tool_call_id)
-            verdict = journal.verdict(noted, self.approvals.get(id))
+            said = journal.unmade(call.tool_name) if id in self.secretless else None
+            verdict = journal.verdict(noted, said or self.approvals.get(id))
             if verdict is None:
                 waiting.append(approvals.pending(call))
                 continue
@@ -112,6 +116,8 @@ class Journalled(WrapperToolset[Any]):
         decision = journal.decide(noted, policy)
         if noted is not None and decision != "run":
             return await self._known(key, noted, decision)
+        if ctx.tool_call_id in self.keeping.secretless:
+            return await self._told(key, name, journal.unmade(name))
         if policy != "retry":
             await record.began(key, name)
         return await self._run(key, name, tool_args, ctx, tool)
@@ -123,7 +129,11 @@ class Journalled(WrapperToolset[Any]):
         if decision == "refuse":
             raise StepUnknown(journal.refused(key, noted))
         text = journal.told(noted) if decision == "tell" else journal.skipped(noted)
-        await self.keeping.record.ended(key, noted.tool, "returned", plain_result(text))
+        return await self._told(key, noted.tool, text)
+
+    async def _told(self, key: str, tool: str, text: str) -> str:
+        """What the model is told in the place of a result, as often as it is asked for."""
+        await self.keeping.record.ended(key, tool, "returned", plain_result(text))
         return text
 
     async def _run(

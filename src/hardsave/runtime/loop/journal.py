@@ -4,6 +4,7 @@ A call is known by the id that the model gave it. It was never begun, or it was 
 end is on record, or neither: then nobody knows what it did, and the policy of its tool decides.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -110,6 +111,21 @@ def told(noted: Noted) -> str:
         f"This call of {noted.tool!r} began at {noted.at}, and the process was stopped before its "
         "result was recorded. It may have had all of its effects, a part of them, or none. It "
         "was not called again: look what it did before you do."
+    )
+
+
+def lacks_secret(call: Mapping[str, Any]) -> bool:
+    """Whether a call that was saved is not the one that the model asked for."""
+    return "[redacted:" in json.dumps(call.get("args"))
+
+
+def unmade(tool: str) -> str:
+    """What a model is told about a call that lacks a secret: made without it, it would do something
+    else than was asked for, as write the mark into a file."""
+    return (
+        f"This call of {tool!r} was not made: it holds a secret, which is not kept where this "
+        "conversation is saved, and the process that knew it has ended. Let the secret be read "
+        "where it lies, or call again if you know it."
     )
 
 

@@ -31,7 +31,7 @@ from hardsave.runtime.loop.approvals import ApprovalNeeded
 from hardsave.runtime.loop.capability import Keeping, Unknown
 from hardsave.runtime.loop.choice import chosen
 from hardsave.runtime.loop.conversation import Conversation
-from hardsave.runtime.loop.journal import Verdict
+from hardsave.runtime.loop.journal import Verdict, lacks_secret
 from hardsave.runtime.loop.messages import (
     Prompt,
     live_prompt,
@@ -43,7 +43,7 @@ from hardsave.runtime.loop.messages import (
 )
 from hardsave.runtime.loop.once import read_out
 from hardsave.runtime.loop.record import Record
-from hardsave.runtime.loop.repair import repaired
+from hardsave.runtime.loop.repair import open_calls, repaired
 from hardsave.runtime.loop.retrying import RETRY, Patience, Sleep
 from hardsave.tasks.retry import Retry
 from hardsave.vault.checkpoint import Checkpoint
@@ -122,7 +122,7 @@ async def run(
     choice = chosen(model, models or {}, agent.model, asked=began.asked, answered=began.model)
     record = Record(line, workspace, replace(began, asked=choice.name), is_kept=opened.is_kept)
     words = approvals if opened.is_waiting and approvals else {}
-    keeping = Keeping(record, unknown, Patience(retry, sleep), dict(words))
+    keeping = Keeping(record, unknown, Patience(retry, sleep), dict(words), _secretless(opened))
     arguments = {
         "deps": deps,
         "model": choice.model,
@@ -181,6 +181,12 @@ def _opened(
         data=wanted.data,
     )
     return _Opened(begun, is_kept=False, resumed=False)
+
+
+def _secretless(opened: _Opened) -> set[str]:
+    """The calls that a run goes on with and that held what was not saved."""
+    calls = open_calls(opened.conversation.messages) if opened.resumed else []
+    return {str(call["tool_call_id"]) for call in calls if lacks_secret(call)}
 
 
 def _reopened(saved: Conversation, wanted: _Wanted, line: Timeline) -> _Opened:
