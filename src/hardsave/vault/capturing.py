@@ -24,6 +24,7 @@ from hardsave.workspace.capture import Capture, Git
 from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.found import Scan
+from hardsave.workspace.inner import UNREADABLE
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import snapshot
 from hardsave.workspace.surroundings import Surroundings
@@ -198,8 +199,7 @@ class _Gathered:
 def _missed(around: Surroundings, missed: tuple[NotCaptured, ...]) -> tuple[NotCaptured, ...]:
     if not around.problem:
         return missed
-    why = f"git's index could not be read, so ignored files count as untracked: {around.problem}"
-    return (*missed, NotCaptured(b".git/index", why))
+    return (*missed, NotCaptured(b".git/index", UNREADABLE + around.problem))
 
 
 def _git(around: Surroundings, last: Last | None, put: Put) -> Git | None:

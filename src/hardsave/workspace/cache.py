@@ -18,7 +18,7 @@ from hardsave.objects.types import Types
 from hardsave.workspace.changed import Mark
 from hardsave.workspace.entries import NotCaptured, parent
 
-_MAGIC = b"HSSC\x04"
+_MAGIC = b"HSSC\x05"
 _HEAD = struct.Struct("<5s20sQQQ")  # magic, root, how many directories, bytes of index and memory
 _CODEC = Codec(Types(), verbatim=True)
 
@@ -94,6 +94,7 @@ class Memory(NamedTuple):
     not_captured: Mapping[bytes, tuple[NotCaptured, ...]]  # by directory
     linked: Mapping[bytes, tuple[Linked, ...]]  # by directory
     unproven: frozenset[bytes]  # directories to be looked at again, whatever their stamps are
+    inner: Mapping[bytes, bytes]  # repositories inside, by path: keys of what they track
 
 
 class Cache(NamedTuple):
@@ -162,7 +163,7 @@ def _dump_memory(memory: Memory, capture: tuple[Hash, ...]) -> bytes:
         for each in some
     ]
     about = [memory.tracked_key, memory.total_bytes, left_out, linked, [*memory.unproven]]
-    return _CODEC.encode([b"".join(capture), *about])
+    return _CODEC.encode([b"".join(capture), *about, dict(memory.inner)])
 
 
 def load(data: bytes) -> Cache:
@@ -186,7 +187,7 @@ def load(data: bytes) -> Cache:
 
 
 def _load_memory(data: bytes) -> tuple[Memory, tuple[Hash, ...]]:
-    hashes, tracked_key, total_bytes, left_out, linked, unproven = _CODEC.decode(data)
+    hashes, tracked_key, total_bytes, left_out, linked, unproven, inner = _CODEC.decode(data)
     capture = [hashes[at : at + HASH_BYTES] for at in range(0, len(hashes), HASH_BYTES)]
     names: dict[bytes, list[Linked]] = {}
     for path, name, device, inode, is_captured in linked:
@@ -199,6 +200,7 @@ def _load_memory(data: bytes) -> tuple[Memory, tuple[Hash, ...]]:
         by_directory(NotCaptured(*each) for each in left_out),
         {path: tuple(some) for path, some in names.items()},
         frozenset(unproven),
+        inner,
     )
     return memory, tuple(capture)
 

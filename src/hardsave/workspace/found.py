@@ -140,6 +140,7 @@ class Scan(NamedTuple):
     total_bytes: int
     tracked: Callable[[], frozenset[bytes]] = frozenset
     tracked_key: bytes = b""
+    inner: Mapping[bytes, bytes] = MappingProxyType({})  # keys of repositories inside, by path
     linked: Mapping[bytes, tuple[Linked, ...]] = MappingProxyType({})  # by directory
     is_narrow: bool = False
     everything: str = ""

@@ -32,6 +32,15 @@ class Side(NamedTuple):
         inside = self.inside_ignored or self.rules.match(name, True)
         return Side(self.rules.enter(name, patterns(tree, fetch)), self.exempt, inside)
 
+    def shuts(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
+        """Whether its rules leave a path alone. What the snapshot has, of a kind, they did not
+        ignore, whatever they say: git tracked it, perhaps in a repository inside, of which nothing
+        else is known here, or it was asked for. Ignore files are saved in any case."""
+        if own is not None and last_name(path) in IGNORE_FILES and self.ignores(path, own):
+            return True
+        is_other = own is None or (own.type == DIRECTORY) != (others and others.type == DIRECTORY)
+        return others is not None and is_other and self.ignores(path, others)
+
     def ignores(self, path: bytes, entry: Entry) -> bool:
         name = last_name(path)
         is_dir = entry.type == DIRECTORY
@@ -97,19 +106,20 @@ class LeftAlone:
             return True
         if new is None and path in self._missed.then:
             return True
-        entries = [entry for entry in (old, new) if entry is not None]
-        now, then = [any(side.ignores(path, each) for each in entries) for side in self._sides]
-        if old is None and new is not None and (now or path in self._missed.now or then):
-            return self._stays_out(path, new, is_ignored_then=then)
+        present, target = self._sides
+        now, then = present.shuts(path, old, new), target.shuts(path, new, old)
+        if old is None and new is not None and (now or path in self._missed.now):
+            return self._stays_out(path, new)
         return now or then
 
-    def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
+    def _stays_out(self, path: bytes, new: Entry) -> bool:
         """Of what only the target has. If git tracked it, or somebody had asked for it, it was
         saved whatever rules said, and comes back whatever they say now. Ignore files are saved in
         any case, which says nothing of the kind."""
         if path not in self._missed.now and last_name(path) in IGNORE_FILES:
             return True
-        is_meant = is_ignored_then or self._sides[1].exempt.holds(path)
+        target = self._sides[1]
+        is_meant = target.ignores(path, new) or target.exempt.holds(path)
         if path in self._missed.now or not is_meant:
             self._seen.unsaved[path] = new
             return True

@@ -108,3 +108,6 @@ class Chosen:
         """Directories, as far as patterns name them: a star must not lead into all there are."""
         over = {each for pattern in self.patterns for each in above(pattern)}
         return frozenset(each for each in over if not any(mark in each for mark in _WILD))
+
+
+NONE_CHOSEN = Chosen()

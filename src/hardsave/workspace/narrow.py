@@ -72,8 +72,12 @@ class NarrowWalk(Walk):
         self._partly: set[bytes] = set()  # of these, only some names were looked at
         self._gone: set[bytes] = set()  # directories of the cache, each with all beneath
         self._at: dict[bytes, DirectoryRules] = {}
+        for path in memory.inner:
+            super()._enter_repository(path, None)
 
     def run(self, everything: str = "") -> Scan:
+        if self._inner_keys() != self._memory.inner:
+            raise TooWide("a repository inside tracks other files than the last time")
         self._look(self._doubtful())
         self._look_for_other_names()
         self._total = self._memory.total_bytes + self._difference()
@@ -91,6 +95,7 @@ class NarrowWalk(Walk):
             self._total,
             tracked=self._given.tracked,
             tracked_key=self._given.tracked_key,
+            inner=self._inner_keys(),
             linked=linked,
             is_narrow=True,
             gone=frozenset(self._gone),
@@ -179,6 +184,11 @@ class NarrowWalk(Walk):
         super()._visit(path, status, rules, inherited)
         if len(self._found) == count:
             self._leave(path)
+
+    def _enter_repository(self, path: bytes, known: Folder | None) -> None:
+        if path not in self._inner and known is not None:
+            raise TooWide("a repository began inside")  # whoever sorted what is there knew of none
+        super()._enter_repository(path, known)
 
     def _forget_first_look(self, path: bytes) -> None:
         """It was too short, or went by other rules."""

@@ -86,9 +86,16 @@ class Exempt:
     A tracked path that ends with a slash stands for everything below it.
     """
 
-    def __init__(self, tracked: Callable[[], frozenset[bytes]], chosen: names.Chosen) -> None:
+    def __init__(
+        self, tracked: Callable[[], frozenset[bytes]], chosen: names.Chosen = names.NONE_CHOSEN
+    ) -> None:
         self._ask = tracked
         self._chosen = chosen if chosen.patterns else None
+        self._inner: dict[bytes, Exempt] = {}
+
+    def add(self, top: bytes, tracked: Callable[[], frozenset[bytes]]) -> None:
+        """From now on also what a repository inside tracks, by paths relative to its top."""
+        self._inner[top + b"/"] = Exempt(tracked)
 
     @cached_property
     def _tracked(self) -> frozenset[bytes]:
@@ -98,7 +105,15 @@ class Exempt:
         """Directories count in which something tracked lies."""
         if self._tracked and self._is_tracked(path):
             return True
+        if self._inner and self._is_tracked_inside(path):
+            return True
         return self._chosen is not None and self._chosen.spares(path)
+
+    def _is_tracked_inside(self, path: bytes) -> bool:
+        return any(
+            path.startswith(top) and each.holds(path[len(top) :])
+            for top, each in self._inner.items()
+        )
 
     def _is_tracked(self, path: bytes) -> bool:
         above, whole = self._directories

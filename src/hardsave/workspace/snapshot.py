@@ -171,6 +171,7 @@ class _Capture:
             by_directory(scan.not_captured),
             scan.linked,
             frozenset(self._unproven),
+            scan.inner,
         )
 
     def _add_root(self, address: Hash, data: bytes) -> None:

@@ -30,6 +30,7 @@ from hardsave.workspace.found import (
     to_read,
     without,
 )
+from hardsave.workspace.inner import UNREADABLE, Inner
 from hardsave.workspace.policy import Exempt, Policy, RootRules, Rules
 from hardsave.workspace.rules import DirectoryRules
 
@@ -83,6 +84,7 @@ class Walk:
         self._start_ns = given.start_ns
         self._rules = given.rules
         self._exempt = Exempt(given.tracked, given.policy.chosen)
+        self._inner: dict[bytes, Inner] = {}  # repositories inside, by path
         self._cache = given.cache
         self._policy = given.policy
         self._changed = given.changed
@@ -107,11 +109,12 @@ class Walk:
             self._policy,
             self._cache,
             self._found,
-            self._not_captured,
+            [*self._not_captured, *self._unreadable()],
             links_of(self._linked),
             self._total,
             tracked=self._given.tracked,
             tracked_key=self._given.tracked_key,
+            inner=self._inner_keys(),
             linked=self._linked,
             everything=everything,
             # Which files are the largest is a question about all of them.
@@ -152,10 +155,30 @@ class Walk:
         ):
             self._list(path, known, stamp, rules, inherited)
 
+    # Repositories inside
+
+    def _enter_repository(self, path: bytes, known: Folder | None) -> None:
+        """What it tracks counts from here on: before anything in it is sorted."""
+        if path not in self._inner:
+            inner = self._inner[path] = Inner(self._prefix + path)
+            self._exempt.add(path, inner.tracked)
+
+    def _inner_keys(self) -> dict[bytes, bytes]:
+        return {path: each.key for path, each in self._inner.items()}
+
+    def _unreadable(self) -> list[NotCaptured]:
+        return [
+            NotCaptured(joined(path, b".git/index"), UNREADABLE + each.problem)
+            for path, each in self._inner.items()
+            if each.problem
+        ]
+
     # A directory whose list of names is as it was
 
     def _look_again(self, path: bytes, known: Folder, rules: DirectoryRules) -> bool:
         """False if it has to be listed after all; then nothing of it was noted."""
+        if path and (b".git" in known.left_out or b".git" in known.ignored):
+            self._enter_repository(path, known)
         if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
             return False
         if not set(names.IGNORE_FILES).isdisjoint(known.left_out):
@@ -219,6 +242,8 @@ class Walk:
         except OSError as error:
             self._not_readable(path, error)
             return
+        if path and b".git" in status:
+            self._enter_repository(path, known)
         # After a look at them: if one changes later, its stamp is not what it was then.
         rules.sources = [name for name in names.IGNORE_FILES if name in status]
         names_of = _Sorted()

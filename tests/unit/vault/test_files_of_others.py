@@ -101,6 +101,27 @@ def test_a_nested_repositorys_work_was_lost(repository: Desk) -> None:
     assert git(nested, "log", "--format=%s") == "nested"
 
 
+def test_what_a_submodule_tracks_was_left_out_by_rules_of_the_repository_around_it(
+    repository: Desk,
+) -> None:
+    nested = repository.work / "vendor/nested"
+    put(nested, "a.log", "one")
+    put(nested, "gen/b.log", "one")
+    git(nested, "init", "-q")
+    git(nested, "add", ".")
+    put(nested, "own.log", "not tracked")
+    put(repository.work, ".gitignore", "*.log\ngen/\n")
+    one = repository.save(1)
+    put(nested, "a.log", "two")
+    (nested / "gen/b.log").unlink()
+    files = repository.line.rewind(one).files
+    assert files is not None
+    assert not files.kept
+    assert (nested / "a.log").read_text() == "one"
+    assert (nested / "gen/b.log").read_text() == "one"
+    assert (nested / "own.log").read_text() == "not tracked"
+
+
 def test_ignored_files_were_deleted_after_an_older_gitignore_came_back(repository: Desk) -> None:
     one = repository.save(1)
     put(repository.work, ".gitignore", "node_modules/\n.venv/\n")

@@ -150,7 +150,7 @@ def changed(watch: int = 1, everything: str = "", identity: tuple[int, int] = (1
     return Changed(Mark(watch, 5), lookout, identity, everything)
 
 
-MEMORY = Memory(Mark(1, 4), frozenset, b"", 0, {}, {}, frozenset())
+MEMORY = Memory(Mark(1, 4), frozenset, b"", 0, {}, {}, frozenset(), {})
 
 
 def test_a_narrow_scan_is_enough_for_what_the_same_watch_has_seen() -> None:
