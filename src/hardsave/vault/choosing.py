@@ -58,6 +58,8 @@ class Wanted(NamedTuple):
     like: tuple[Id, Id] | None = None  # of an undo: the checkpoints that this is read from
     since: int | None = None  # of an undo: its operation's commit; what others did before is past
     git: bool = False
+    brought: tuple[bytes, ...] = ()  # of an undo: what its operation brought although ignored
+    took: tuple[bytes, ...] = ()
 
 
 class Chosen(NamedTuple):
@@ -121,6 +123,8 @@ def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted
         like=None if is_listed else move.like or (move.before, move.after),
         since=entry.number,
         git=move.git,
+        brought=move.brought,
+        took=move.took,
     )
 
 

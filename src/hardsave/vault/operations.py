@@ -36,6 +36,15 @@ class FilesMove(NamedTuple):
     only: tuple[bytes, ...] | None = None  # exactly these
     like: tuple[Id, Id] | None = None  # exactly what differs between these two checkpoints
     made: bool = False  # whether `before` was saved for this operation alone
+    # Although rules ignore them, and so `before` has none of them (see `vault.ignored`):
+    brought: tuple[bytes, ...] = ()  # checkpoints and paths, by turns
+    took: tuple[bytes, ...] = ()
+
+    @property
+    def checkpoints(self) -> set[Id]:
+        """Those that turning it around needs."""
+        ignored = {*self.brought[::2], *self.took[::2]}
+        return {self.before, self.after, *(self.like or ()), *ignored}
 
 
 class TaskMark(NamedTuple):

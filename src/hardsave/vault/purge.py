@@ -137,6 +137,7 @@ def _names(effects: Effects, old: bytes) -> bool:
     if effects.files is not None:
         move = effects.files
         named += [move.workspace, *(move.paths or ()), *(move.only or ())]
+        named += [*move.brought, *move.took]
     return any(old in name for name in named)
 
 

@@ -19,9 +19,11 @@ from hardsave.errors import NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
+from hardsave.vault import ignored
 from hardsave.vault.capturing import Taken, Taking, taking
 from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose
 from hardsave.vault.context import Context
+from hardsave.vault.ignored import Besides
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
@@ -100,14 +102,19 @@ def restore(
         _check_paths(context, wanted, taken, goal)
         way = None if position is None else _way(context, place, taken, position, goal.snapshot)
         git = None if way is None else _git_changes(place, way)
-        plan = _plan(context, place, taken, goal, chosen)
+        turned = ignored.turned(context, place, wanted, goal.snapshot)
+        besides = [each for each in turned if each.difference.path not in chosen.others]
+        plan = _plan(context, place, taken, goal, chosen, besides)
         left = _left(context, place, taken, goal, wanted, chosen, plan)
         if dry_run or not (plan.steps or git):
             return Done(None, _changes(place, plan, left, git))
         safety = _safety(context, wanted, taken, files)
         if files.take() is not taken:  # it had to be captured anew, and may be another by now
-            plan = _plan(context, place, files.take(), goal, chosen)
-        move = _move(place, wanted, chosen, safety, plan)
+            plan = _plan(context, place, files.take(), goal, chosen, besides)
+        move = _move(place, wanted, chosen, safety, plan)._replace(
+            brought=ignored.brought(plan, place.policy, wanted.target.id, besides),
+            took=ignored.took(besides),
+        )
         kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
         return Done(safety.record, _changes(place, plan, [*left, *kept], git))
 
@@ -158,6 +165,7 @@ def _plan(
     taken: Taken,
     goal: capture.Capture,
     chosen: Chosen,
+    besides: Sequence[Besides] = (),
 ) -> Plan:
     """What was saved although rules ignore it comes back though they do today, as long as nothing
     lies there: that would be ignored, and so it was not saved."""
@@ -175,6 +183,7 @@ def _plan(
         include=place.policy.include,
         paths=chosen.paths,
         only=chosen.only,
+        besides=[each.difference for each in besides],
     )
     missed = Missed(
         now=frozenset(each.path for each in taken.not_captured),

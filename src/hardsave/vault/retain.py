@@ -147,7 +147,7 @@ def _targets(entries: Iterable[Entry], since: int) -> set[Id | None]:
     moves = chain.from_iterable(effects.moves for effects in recent)
     heads = {standing.head for move in moves for standing in (move.expect, move.become) if standing}
     files = [effects.files for effects in recent if effects.files is not None]
-    return heads | {id for move in files for id in (move.before, move.after, *(move.like or ()))}
+    return heads | {id for move in files for id in move.checkpoints}
 
 
 def _hidden_at(entries: Iterable[Entry]) -> dict[int, int]:

@@ -42,10 +42,11 @@ class Side(NamedTuple):
         return others is not None and is_other and self.ignores(path, others)
 
     def ignores(self, path: bytes, entry: Entry) -> bool:
-        name = last_name(path)
-        is_dir = entry.type == DIRECTORY
-        ignored = self.inside_ignored or self.rules.match(name, is_dir)
-        return ignored and not self.exempt.holds(path)
+        return self.matches(path, entry) and not self.exempt.holds(path)
+
+    def matches(self, path: bytes, entry: Entry) -> bool:
+        """Whether rules are about it, tracked or not."""
+        return self.inside_ignored or self.rules.match(last_name(path), entry.type == DIRECTORY)
 
 
 class Missed(NamedTuple):
@@ -108,18 +109,21 @@ class LeftAlone:
             return True
         present, target = self._sides
         now, then = present.shuts(path, old, new), target.shuts(path, new, old)
-        if old is None and new is not None and (now or path in self._missed.now):
-            return self._stays_out(path, new)
+        if old is None and new is not None:
+            is_ignored_then = target.ignores(path, new)
+            if now or path in self._missed.now or is_ignored_then:
+                return self._stays_out(path, new, is_ignored_then=is_ignored_then)
+            if target.matches(path, new):  # git tracked it then, and perhaps does not today
+                self._seen.meant.add(path)
         return now or then
 
-    def _stays_out(self, path: bytes, new: Entry) -> bool:
+    def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
         """Of what only the target has. If git tracked it, or somebody had asked for it, it was
         saved whatever rules said, and comes back whatever they say now. Ignore files are saved in
         any case, which says nothing of the kind."""
         if path not in self._missed.now and last_name(path) in IGNORE_FILES:
             return True
-        target = self._sides[1]
-        is_meant = target.ignores(path, new) or target.exempt.holds(path)
+        is_meant = is_ignored_then or self._sides[1].exempt.holds(path)
         if path in self._missed.now or not is_meant:
             self._seen.unsaved[path] = new
             return True

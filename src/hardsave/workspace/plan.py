@@ -88,11 +88,13 @@ def plan(
     paths: Sequence[bytes] | None = None,
     only: frozenset[bytes] | None = None,
     missed: Missed = NOTHING_MISSED,
+    besides: Sequence[Difference] = (),
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
     what lies in them; with `only`, of these exactly so many, and nothing else that lies in
     them. What either side has `missed` is left alone. The ignore files that `rules` are made of
-    are in the snapshots; `target_rules` are others only if rules from outside have changed."""
+    are in the snapshots; `target_rules` are others only if rules from outside have changed.
+    What is to be done `besides` is in neither of them."""
     asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
@@ -103,6 +105,8 @@ def plan(
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
     every = list(compare.differences(old.top, new.top, fetch, ward))
     found, obstructed = asked_for(every, asked)
+    known = {each.path for each in found}
+    found += [each for each in besides if each.path not in known]
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
     return Plan(

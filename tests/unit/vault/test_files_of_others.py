@@ -114,12 +114,15 @@ def test_what_a_submodule_tracks_was_left_out_by_rules_of_the_repository_around_
     one = repository.save(1)
     put(nested, "a.log", "two")
     (nested / "gen/b.log").unlink()
+    now = outside_git(repository)
     files = repository.line.rewind(one).files
     assert files is not None
     assert not files.kept
     assert (nested / "a.log").read_text() == "one"
     assert (nested / "gen/b.log").read_text() == "one"
     assert (nested / "own.log").read_text() == "not tracked"
+    repository.line.undo()
+    assert outside_git(repository) == now
 
 
 def test_ignored_files_were_deleted_after_an_older_gitignore_came_back(repository: Desk) -> None:

@@ -87,6 +87,13 @@ def test_what_was_asked_for_and_is_ignored_comes_back_without_asking_again(desk:
     one, then = desk.save(1), desk.seen()
     another = Desk(desk.work, desk.store)  # nobody asks here
     wipe(desk.work)
+    before = desk.seen()
+    both(another, one)
+    another.line.undo()
+    assert another.seen() == before
+    another.line.redo()
+    assert another.seen() == then
+    another.line.undo()
     told = both(another, one)
     assert told.created == (".env", ".gitignore", "build/a", "build/b", "build/deep/c")
     assert another.seen() == then

@@ -8,6 +8,7 @@ import hardsave
 from hardsave.errors import NotFound
 from hardsave.timeline.diff import FileDiff
 from tests.unit.vault.desk import Desk, Picture, put, refusal
+from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture
 
 
@@ -238,3 +239,75 @@ def test_after_an_undo_of_files_alone_the_head_means_what_it_meant(desk: Desk) -
         assert desk.line.head.id == two
     assert desk.line.undo().kind == "undo"
     assert desk.vault.workspace(desk.work).status("@").files == FileDiff(added=("b.txt",))
+
+
+def test_an_undo_takes_away_what_its_rewind_brought_although_rules_ignore_it(desk: Desk) -> None:
+    desk.vault.workspace(desk.work, include=("build", "log"))
+    put(desk.work, ".gitignore", "build/\nlog\n")
+    desk.write(a="one", log="one", build__a="one", build__deep__b="one", sub__log="one")
+    one = desk.save(1)
+    desk.vault.workspace(desk.work)  # from now on nobody asks for them
+    for path in ("log", "sub/log", "build/a", "build/deep/b"):
+        (desk.work / path).unlink()
+    (desk.work / "build/deep").rmdir()
+    (desk.work / "sub").rmdir()
+    desk.write(a="two", build__own="never saved")
+    before = desk.seen()
+    desk.line.rewind(one)
+    after = desk.seen()
+    for _ in range(2):
+        desk.line.undo()
+        assert desk.seen() == before
+        desk.line.redo()
+        assert desk.seen() == after
+    desk.write(log="written since", build__deep__c="never saved")
+    desk.line.undo()
+    assert desk.read("log") == "written since"
+    assert desk.read("build/deep/c") == "never saved"
+    assert desk.read("build/own") == "never saved"
+    assert not (desk.work / "sub").exists()
+    assert not (desk.work / "build/deep/b").exists()
+
+
+def test_what_lay_there_before_a_rewind_is_not_its_to_take_away(desk: Desk) -> None:
+    desk.vault.workspace(desk.work, include=("log",))
+    put(desk.work, ".gitignore", "log\n")
+    desk.write(a="one", log="the same")
+    one = desk.save(1)
+    desk.vault.workspace(desk.work)
+    desk.write(a="two")
+    desk.line.rewind(one)
+    desk.line.undo()
+    assert (desk.read("a"), desk.read("log")) == ("two", "the same")
+
+
+def test_what_was_brought_from_a_checkpoint_that_is_gone_stays(desk: Desk) -> None:
+    desk.vault.workspace(desk.work, include=("log",))
+    put(desk.work, ".gitignore", "log\n")
+    desk.write(a="one", log="one")
+    one = desk.save(1)
+    desk.vault.workspace(desk.work)
+    (desk.work / "log").unlink()
+    desk.write(a="two")
+    desk.save(2)
+    desk.vault.workspace(desk.work).restore(one)
+    desk.vault.purge(one)
+    desk.line.undo()
+    assert (desk.read("a"), desk.read("log")) == ("two", "one")
+
+
+def test_an_undo_takes_away_what_git_tracked_then_and_does_not_any_more(desk: Desk) -> None:
+    repository = Repository(desk.work).init()
+    desk.write(a="one", sub__log="one")
+    put(desk.work, ".gitignore", "log\n")
+    repository.git("add", "--force", ".")
+    one = desk.save(1)
+    repository.git("rm", "-r", "--quiet", "--cached", ".")
+    (desk.work / ".gitignore").unlink()
+    (desk.work / "sub/log").unlink()
+    (desk.work / "sub").rmdir()
+    before = desk.seen()
+    desk.line.rewind(one)
+    assert desk.read("sub/log") == "one"
+    desk.line.undo()
+    assert desk.seen() == before
