@@ -15,13 +15,15 @@ from typing import NamedTuple
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id
+from hardsave.vault.capturing import Taken
 from hardsave.vault.choosing import Wanted, snapshot_of
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.workspace import compare, directory, disk
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.compare import Difference
-from hardsave.workspace.entries import FILE, Entry
+from hardsave.workspace.content import overlay
+from hardsave.workspace.entries import DIRECTORY, FILE, Entry
 from hardsave.workspace.plan import Plan, Step
 from hardsave.workspace.policy import Policy
 
@@ -33,26 +35,35 @@ class Besides(NamedTuple):
 
     checkpoint: Id
     difference: Difference
+    is_brought: bool  # else it is taken away, or what was there before takes its place
 
 
-def turned(context: Context, place: Place, wanted: Wanted, goal: Hash) -> list[Besides]:
+def turned(
+    context: Context, place: Place, wanted: Wanted, taken: Taken, goal: Hash
+) -> list[Besides]:
     """What turning an operation around is to do about such files, as things are."""
     if not (wanted.brought or wanted.took):
         return []
-    top = directory.read_snapshot(goal, context.objects.fetch).top
+    fetch = overlay(taken.objects, context.objects.fetch)
+    tops = [directory.read_snapshot(each, fetch).top for each in (taken.snapshot, goal)]
+    found: list[Besides] = []
     with Beneath(place.root) as beneath:
-        found = [
-            Besides(id, Difference(path, entry, None))
-            for id, path, entry in _entries(context, wanted.brought)
-            if disk.is_at(beneath, path, entry)
-        ]
-        found += [
-            Besides(id, Difference(path, None, entry))
-            for id, path, entry in _entries(context, wanted.took)
-            if not disk.is_taken(beneath, path)
-        ]
-    fetch = context.objects.fetch
-    return [each for each in found if compare.find(top, each.difference.path, fetch) is None]
+        for id, path, entry in _entries(context, wanted.brought):
+            if disk.is_at(beneath, path, entry):
+                became = compare.find(tops[1], path, fetch)
+                found.append(Besides(id, Difference(path, entry, became), is_brought=False))
+        for id, path, entry in _entries(context, wanted.took):
+            there, became = (compare.find(top, path, fetch) for top in tops)
+            if became is None and (there or not disk.is_taken(beneath, path)):
+                found.append(Besides(id, Difference(path, there, entry), is_brought=True))
+    return [each for each in found if not _is_same(each.difference)]
+
+
+def _is_same(each: Difference) -> bool:
+    """A directory is one whatever is in it."""
+    if each.old is None or each.new is None or each.old.type != DIRECTORY:
+        return each.old == each.new
+    return each.new.type == DIRECTORY
 
 
 def _entries(context: Context, marks: tuple[bytes, ...]) -> Iterator[tuple[Id, bytes, Entry]]:
@@ -77,14 +88,13 @@ def _top(context: Context, id: Id) -> Hash | None:
 
 def brought(plan: Plan, policy: Policy, target: Id, besides: list[Besides]) -> tuple[bytes, ...]:
     """What the log is to say was brought: checkpoints and paths, by turns."""
+    uncaptured = plan.meant | plan.matched
     own = [
         (target, step.path)
         for step in plan.steps
-        if step.do in _PUTS
-        and step.before is None
-        and (step.path in plan.meant or _is_left_out(step, policy))
+        if step.do in _PUTS and (step.path in uncaptured or _is_left_out(step, policy))
     ]
-    again = [(each.checkpoint, each.difference.path) for each in besides if each.difference.new]
+    again = [(each.checkpoint, each.difference.path) for each in besides if each.is_brought]
     return tuple(part for mark in own + again for part in mark)
 
 
@@ -97,5 +107,5 @@ def _is_left_out(step: Step, policy: Policy) -> bool:
 
 def took(besides: list[Besides]) -> tuple[bytes, ...]:
     """The same, of what was taken away."""
-    gone = [(each.checkpoint, each.difference.path) for each in besides if each.difference.old]
+    gone = [(each.checkpoint, each.difference.path) for each in besides if not each.is_brought]
     return tuple(part for mark in gone for part in mark)

@@ -102,7 +102,7 @@ def restore(
         _check_paths(context, wanted, taken, goal)
         way = None if position is None else _way(context, place, taken, position, goal.snapshot)
         git = None if way is None else _git_changes(place, way)
-        turned = ignored.turned(context, place, wanted, goal.snapshot)
+        turned = ignored.turned(context, place, wanted, taken, goal.snapshot)
         besides = [each for each in turned if each.difference.path not in chosen.others]
         plan = _plan(context, place, taken, goal, chosen, besides)
         left = _left(context, place, taken, goal, wanted, chosen, plan)

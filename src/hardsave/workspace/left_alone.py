@@ -62,11 +62,13 @@ NOTHING_MISSED = Missed()
 class Seen(NamedTuple):
     """What a walk comes upon: present modes of the directories that it looked into, and what
     the target has where the present could not, or by its rules did not, capture anything; of
-    that, what is `meant` to come back all the same, if nothing lies there."""
+    that, what is `meant` to come back all the same, if nothing lies there; and what the rules of
+    the target are about, although it has it: once it is back, it may be captured by nobody."""
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
     meant: set[bytes]
+    matched: set[bytes]
 
 
 class LeftAlone:
@@ -113,8 +115,8 @@ class LeftAlone:
             is_ignored_then = target.ignores(path, new)
             if now or path in self._missed.now or is_ignored_then:
                 return self._stays_out(path, new, is_ignored_then=is_ignored_then)
-            if target.matches(path, new):  # git tracked it then, and perhaps does not today
-                self._seen.meant.add(path)
+        if new is not None and not (now or then) and target.matches(path, new):
+            self._seen.matched.add(path)
         return now or then
 
     def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:

@@ -65,6 +65,8 @@ class Plan(NamedTuple):
     directory now, and was not asked for."""
     meant: frozenset[bytes] = frozenset()
     """What the target has although rules ignore it. If something lies there, it was not saved."""
+    matched: frozenset[bytes] = frozenset()
+    """What the target has, and its rules would ignore if git did not track it, or nobody asked."""
     held: frozenset[bytes] = frozenset()
     """Directories that would go, or make room, and stay: they hold what is in no snapshot, or was
     not asked for. Only the disk tells; see `without_held`."""
@@ -101,12 +103,13 @@ def plan(
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     then = (target_rules or rules)(patterns(new.top, fetch))
     theirs = Side(then, Exempt(lambda: target_tracked, chosen))
-    seen = Seen({}, {}, set())
+    seen = Seen({}, {}, set(), set())
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
     every = list(compare.differences(old.top, new.top, fetch, ward))
     found, obstructed = asked_for(every, asked)
     known = {each.path for each in found}
     found += [each for each in besides if each.path not in known]
+    known.update(each.path for each in found)
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
     return Plan(
@@ -117,10 +120,11 @@ def plan(
         {
             path: entry
             for path, entry in seen.unsaved.items()
-            if asked.holds(path) or asked.lies_in(path)
+            if (asked.holds(path) or asked.lies_in(path)) and path not in known
         },
         obstructed,
         meant=frozenset(seen.meant),
+        matched=frozenset(seen.matched),
     )
 
 

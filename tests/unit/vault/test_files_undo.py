@@ -311,3 +311,26 @@ def test_an_undo_takes_away_what_git_tracked_then_and_does_not_any_more(desk: De
     assert desk.read("sub/log") == "one"
     desk.line.undo()
     assert desk.seen() == before
+
+
+def test_an_undo_brings_back_what_its_rewind_replaced_by_what_is_ignored_since(desk: Desk) -> None:
+    repository = Repository(desk.work).init()
+    desk.write(a="one", log="one")
+    put(desk.work, ".gitignore", "log\n")
+    repository.git("add", "--force", ".")
+    one = desk.save(1)
+    repository.git("rm", "-r", "--quiet", "--cached", ".")
+    (desk.work / ".gitignore").unlink()
+    desk.write(a="two", log="two")
+    before = desk.seen()
+    desk.line.rewind(one)
+    after = desk.seen()
+    assert desk.read("log") == "one"
+    for _ in range(2):
+        desk.line.undo()
+        assert desk.seen() == before
+        desk.line.redo()
+        assert desk.seen() == after
+    desk.write(log="written since")
+    desk.line.undo()
+    assert desk.read("log") == "written since"
