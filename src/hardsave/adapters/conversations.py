@@ -19,22 +19,25 @@ def resume(
 
     A conversation is as the last hook of its session has left it. Checkpoints that others have
     made since, of files alone, have it too: it is not from the same moment. If no hook calls us,
-    it was read along with the files, and the checkpoint names the session.
+    it was read along with the files, and the checkpoint names the session. So it was when a tool of
+    a subagent had ended, whose work is one call of the session that was under way then: what came
+    of that call in the end tells of more than the files have.
     """
     agent = _agent(state)
     if agent is None:
         return None
     from hardsave.adapters import rewinding
 
-    is_seen = "hook" not in metadata and "session" in metadata
-    is_past = "hook" not in metadata or "subagent" in metadata
+    is_hook, is_aside = "hook" in metadata, "subagent" in metadata
+    is_read_along = not is_hook and "session" in metadata
+    is_seen = is_read_along or (is_aside and not agent.has_transcripts_of_subagents)
     is_prompt = metadata.get("hook") == "UserPromptSubmit"
     return rewinding.resume(
         agent,
         state,
         environment,
         timeline,
-        is_past=is_past,
+        is_past=not is_hook or is_aside,
         is_prompt=is_prompt,
         is_seen=is_seen,
     )

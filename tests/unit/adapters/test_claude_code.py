@@ -100,6 +100,18 @@ def test_a_call_left_open_by_a_kill_gets_exactly_one_result(room: Path) -> None:
     assert "1 call has no result" in found.why
 
 
+def test_a_subagent_that_was_at_work_has_not_told_its_result_yet(room: Path) -> None:
+    """The files are from the midst of its call, though that has ended since."""
+    path = written(room, HELLO, CALL, RESULT, HELLO)
+    about = {"hook": "PostToolUse", "session": "s-1", "subagent": "a1"}
+    found = conversations.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    (copy,) = others(room)
+    assert found is not None
+    assert "1 call has no result" in found.why
+    result, _ = copy.read_text().splitlines()[2:]
+    assert "is unknown" in json.loads(result)["message"]["content"][0]["content"]
+
+
 def test_a_transcript_that_is_gone_comes_back_from_the_store(room: Path) -> None:
     found = resumed(state(room / "s-1.jsonl", HELLO, CALL, RESULT))
     (copy,) = others(room)
