@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave.errors import Misuse
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -36,6 +38,15 @@ def settings(ctx: click.Context) -> "Settings":
     told = typed(ctx)
     timeline = told["timeline"] or os.environ.get(_TIMELINE_VARIABLE)
     return Settings(told["store"], timeline or None, bool(told["as_json"]))
+
+
+def one_of(**asked: bool) -> str | None:
+    """Which of some options was typed, if any. Of two that exclude each other the last would count,
+    and whoever typed both meant something else."""
+    found = [name for name, is_asked in asked.items() if is_asked]
+    if len(found) > 1:
+        raise Misuse(f"give {' or '.join(f'--{name}' for name in found)}, not both")
+    return next(iter(found), None)
 
 
 class Offered(click.ParamType[str]):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsave.vault.restoring import FileChanges
 
 What = Literal["all", "state", "files"]
+Scope = Literal["mine", "everyone"]
 
 
 class Way(NamedTuple):
@@ -22,7 +23,7 @@ class Way(NamedTuple):
 
     what: What = "all"
     paths: tuple[str, ...] | None = None
-    scope: Literal["mine", "everyone"] | None = None
+    scope: Scope | None = None
     into: str | None = None
     git: bool = False
     tasks: bool = False

@@ -286,6 +286,7 @@ def test_a_diff_of_nothing_is_what_is_not_saved_yet(run: Run, session_1: Path) -
     assert data["files"]["changed"] == ["a.txt"]
     assert "+TWO" in data["patches"]["a.txt"]
     assert run("diff", "--state").code == 2
+    assert run("diff", "@~1", "--state", "--files").code == 2
     assert run("log", "--json").data[0]["seq"] == 3, "nothing was saved for this"
 
 

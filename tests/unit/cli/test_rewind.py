@@ -59,6 +59,18 @@ def test_only_files_leave_the_head_alone(run: Run, session_1: Path) -> None:
     assert run("show", "@", "--json").data["message_count"] == 3
 
 
+@pytest.mark.parametrize("both", [("--state", "--files"), ("--everyone", "--mine")])
+def test_of_two_options_that_exclude_each_other_none_is_taken(
+    run: Run, session_1: Path, both: tuple[str, str]
+) -> None:
+    before = files(session_1)
+    ran = run("rewind", "@~2", *both, "--yes")
+    assert ran.code == 2
+    assert all(option in ran.err for option in both)
+    assert files(session_1) == before
+    assert run("ops", "--json").data == []
+
+
 def test_an_empty_directory_is_something_to_do(run: Run, project: Path) -> None:
     (project / "empty").mkdir()
     assert run("save").code == 0

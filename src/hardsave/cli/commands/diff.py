@@ -8,7 +8,7 @@ import click
 
 from hardsave import Checkpoint
 from hardsave.cli import changes, data, messages, present, words
-from hardsave.cli.arguments import REF
+from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
@@ -34,14 +34,17 @@ VALUE = 60  # characters of a value that has changed
 @click.argument("old", metavar="[A]", type=REF, required=False)
 @click.argument("new", metavar="[B]", type=REF, default="@")
 @click.option("--stat", is_flag=True, help="Which files, not which lines.")
-@click.option("--files", "only", flag_value="files", help="Only files.")
-@click.option("--state", "only", flag_value="state", help="Only the state.")
-def diff(session: Session, old: str | None, new: str, stat: bool, only: str | None) -> None:
+@click.option("--files", is_flag=True, help="Only files.")
+@click.option("--state", is_flag=True, help="Only the state.")
+def diff(
+    session: Session, old: str | None, new: str, *, stat: bool, files: bool, state: bool
+) -> None:
     """Show what changed between two checkpoints, or since the last.
 
     From A to B; without B, to the head; without both, from the head to the files as they are now.
     """
     session.only_looks = True
+    only = one_of(files=files, state=state)
     if old is None:
         _since_the_last(session, lines=not stat, only=only)
     else:

@@ -4,13 +4,13 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
 from hardsave.cli import data, moments, plans, words
-from hardsave.cli.arguments import REF
+from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.facts import Known
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("ref", type=REF, required=False)
-@click.option("--state", "what", flag_value="state", help="Only the state.")
-@click.option("--files", "what", flag_value="files", help="Only the files; the head stays.")
+@click.option("--state", is_flag=True, help="Only the state.")
+@click.option("--files", is_flag=True, help="Only the files; the head stays.")
 @click.option(
     "--path", "paths", multiple=True, metavar="P", help="Only this file or directory; repeatable."
 )
-@click.option("--mine", "scope", flag_value="mine", help="Only what this timeline saved first.")
-@click.option("--everyone", "scope", flag_value="everyone", help="What other timelines did, too.")
+@click.option("--mine", is_flag=True, help="Only what this timeline saved first.")
+@click.option("--everyone", is_flag=True, help="What other timelines did, too.")
 @click.option(
     "--into",
     metavar="DIR",
@@ -192,8 +192,12 @@ def _nothing_done(session: Session) -> Exit:
     return Exit.FAILED
 
 
-def _way(*, what: plans.What | None, paths: tuple[str, ...], **more: Any) -> Way:
-    return Way(what=what or "all", paths=paths or None, **more)
+def _way(
+    *, state: bool, files: bool, mine: bool, everyone: bool, paths: tuple[str, ...], **more: Any
+) -> Way:
+    what = cast(plans.What, one_of(state=state, files=files) or "all")
+    scope = cast(plans.Scope | None, one_of(mine=mine, everyone=everyone))
+    return Way(what=what, scope=scope, paths=paths or None, **more)
 
 
 def _after_a_move(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
