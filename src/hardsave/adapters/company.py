@@ -1,9 +1,13 @@
-"""Whether another agent of the same kind works in the same directory, if the system tells."""
+"""Who else works in a directory: agents that we know, if the system tells."""
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
+from hardsave.adapters.agents import AGENTS
 from hardsave.adapters.whose import Company
+from hardsave.runtime import survivors
+from hardsave.runtime.survivors import Survivor
 from hardsave.stores import processes
 
 _LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
@@ -20,6 +24,20 @@ def around(agent: int, program: str, directory: str) -> Company:
     here = (pid for pid in found if processes.directory(pid) in (directory, None))
     is_any = any(not _is_of(pid, agent, program) for pid in here)
     return Company.SOME if is_any else Company.NONE
+
+
+def at_work(directory: Path) -> list[Survivor]:
+    """The agents in a directory, or below it, however they were started; each once, though its
+    program may have started another to do the work."""
+    programs = [agent.program for agent in AGENTS]
+    found = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
+    here = [each for each in map(survivors.of, found) if each.works_in(directory)]
+    pids = {each.pid for each in here}
+    return [
+        each
+        for each in here
+        if (seen := processes.look(each.pid)) is not None and seen.parent not in pids
+    ]
 
 
 def _is_one(pid: int, program: str) -> bool:

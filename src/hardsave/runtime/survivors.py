@@ -32,6 +32,13 @@ class Survivor(NamedTuple):
         return standing is not None and Path(standing).is_relative_to(directory)
 
 
+def of(pid: int) -> Survivor:
+    """The process of this number, as people know it."""
+    seen = processes.look(pid)
+    words = () if seen is None else seen.words
+    return Survivor(pid, " ".join(" ".join(words).split())[:_LONGEST_COMMAND] or "?")
+
+
 def find(variable: str, value: str, *, is_beginning: bool = False) -> list[Survivor]:
     """Everybody of this user whose environment has it, by number; not this process itself.
 
@@ -44,7 +51,7 @@ def find(variable: str, value: str, *, is_beginning: bool = False) -> list[Survi
             continue
         for given in processes.environment(pid):  # nothing, if it is dead and not yet buried
             if given == wanted or (is_beginning and given.startswith(wanted)):
-                found.append(Survivor(pid, _command(pid)))
+                found.append(of(pid))
                 break
     return found
 
@@ -72,9 +79,3 @@ def ancestors() -> set[int]:
         seen = processes.look(pid)
         pid = 0 if seen is None else seen.parent
     return found
-
-
-def _command(pid: int) -> str:
-    seen = processes.look(pid)
-    words = () if seen is None else seen.words
-    return " ".join(" ".join(words).split())[:_LONGEST_COMMAND] or "?"

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters.company import around, is_called
+from hardsave.adapters.company import around, at_work, is_called
 from hardsave.adapters.whose import Company
 from hardsave.stores import processes
 
@@ -68,3 +69,30 @@ def test_another_one_in_the_same_directory_is_company(
         with started(program, work, "61") as two:
             assert company(one) is Company.SOME
             assert company(two) is Company.SOME
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+def test_agents_at_work_are_found_once_each_and_not_those_of_other_places(tmp_path: Path) -> None:
+    sleep, bash = shutil.which("sleep"), shutil.which("bash")
+    assert sleep is not None
+    assert bash is not None
+    (tmp_path / "claude").symlink_to(sleep)
+    (tmp_path / "codex").write_text(f"#!{bash}\n{tmp_path}/bin/codex 60 & echo; wait\n")
+    (tmp_path / "codex").chmod(0o700)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "codex").symlink_to(sleep)
+    below = tmp_path / "work" / "below"
+    below.mkdir(parents=True)
+    with (
+        started(tmp_path / "claude", below, "60") as one,
+        started(tmp_path / "claude", tmp_path, "60"),
+        subprocess.Popen(
+            [tmp_path / "codex"], cwd=below, stdout=subprocess.PIPE, start_new_session=True
+        ) as two,
+    ):
+        assert two.stdout is not None
+        assert two.stdout.readline() == b"\n"  # by now it has started the other
+        found = at_work(tmp_path / "work")
+        os.killpg(two.pid, signal.SIGKILL)
+    assert {each.pid for each in found} == {one, two.pid}
+    assert at_work(tmp_path / "work") == []

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,23 @@ def test_a_rewind_says_how_to_go_on(run: Run, transcript: Path, project: Path) -
     assert f"go on with: claude --resume {copy.stem}" in ran.err
     assert (project / "a.txt").read_text() == "0\n"
     assert "two" not in copy.read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+def test_an_agent_that_is_still_at_work_is_named(
+    run: Run, transcript: Path, project: Path, tmp_path: Path
+) -> None:
+    """It knows nothing of a rewind, and goes on from where it is."""
+    (program := tmp_path / "claude-code" / "claude").parent.mkdir()
+    program.symlink_to(shutil.which("sleep") or "")
+    with subprocess.Popen([program, "60"], cwd=project) as agent:
+        try:
+            ran = run("rewind", "@~1", "--yes")
+        finally:
+            agent.kill()
+    assert "still running, and may write meanwhile: " in ran.err
+    assert f"({agent.pid})" in ran.err
+    assert "still running" not in run("rewind", "@", "--files", "--yes").err
 
 
 def test_where_files_and_state_are_there_the_conversation_is_cut_all_the_same(

@@ -20,6 +20,7 @@ from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from hardsave.adapters.resumption import Resumption
+    from hardsave.vault.restoring import FileChanges
 
 
 @command(
@@ -86,7 +87,9 @@ def rewind(
         return None
     if plan.files:
         session.out.say(
-            *_still_writing(session), *_without_git(plan), *_newer_files(session, plan, way)
+            *_still_writing(session, plan.files),
+            *_without_git(plan),
+            *_newer_files(session, plan, way),
         )
     if not yes and not _is_agreed(session, plan, way):
         return _nothing_done(session)
@@ -110,17 +113,17 @@ def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: boo
     return _tell_way_back(session, back)
 
 
-def _still_writing(session: Session) -> Iterator[str]:
-    """Agents of `hardsave run`, and what they have left behind, do not notice a rewind."""
-    path = session.store_path
-    if path is None:
-        return
+def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
+    """Agents, and what those of `hardsave run` have left behind, do not notice a rewind."""
+    from hardsave.adapters import company
     from hardsave.runtime import handover, survivors
 
-    beside = f"{path.absolute()}{handover.BESIDE}"
-    found = survivors.find(handover.VARIABLE, beside, is_beginning=True)
+    found = company.at_work(Path(files.workspace))
+    if (path := session.store_path) is not None:
+        beside = f"{path.absolute()}{handover.BESIDE}"
+        found += survivors.find(handover.VARIABLE, beside, is_beginning=True)
     waiting = survivors.ancestors()
-    left = [str(each) for each in found if each.pid not in waiting]
+    left = [str(each) for each in dict.fromkeys(found) if each.pid not in waiting]
     if left:
         yield f"still running, and may write meanwhile: {words.shown(', '.join(left[:5]))}"
 
