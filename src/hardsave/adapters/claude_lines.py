@@ -130,6 +130,26 @@ def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
     return kept if any(map(_is_prompt, known[kept:])) else len(known)
 
 
+def given_up(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
+    """Those that the last prompt stands behind in the file, and does not go back to by the lines
+    that each one names before it. An agent that was killed has left them open."""
+    prompts = [at for at, line in enumerate(known) if _is_prompt(line)] if waiting else []
+    earlier = known[: prompts[-1] + 1] if prompts else []
+    before = {_id(line, "uuid"): _id(line, "parentUuid") for line in earlier}
+    way = set[str]()
+    at = _id(earlier[-1], "uuid") if earlier else ""
+    while at and at not in way:
+        way.add(at)
+        at = before.get(at, "")
+    left = before.keys() - way - {""}
+    return (call.id for call in waiting if _id(call.line, "uuid") in left)
+
+
+def _id(line: Line, key: str) -> str:
+    found = line.get(key)
+    return found if isinstance(found, str) else ""
+
+
 def _is_prompt(line: Line) -> bool:
     is_aside = line.get("isSidechain") or line.get("isMeta")
     return is_heard(line) and not is_aside and not any(_blocks(line, "tool_result"))

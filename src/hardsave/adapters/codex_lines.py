@@ -139,6 +139,11 @@ def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
     return len(known)
 
 
+def given_up(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
+    """None: what an ended turn has left open is past, whatever came of the turn."""
+    return iter(())
+
+
 def copied(text: str, session: str, new: str) -> str:
     """Only the first line says whose session it is: with the old id there, it would be that one."""
     line = parsed(text, session)

@@ -70,6 +70,10 @@ class Lines(Protocol):
         """How many of these lines a prompt has gone on from, as later lines tell: fewer than all
         if its user had taken the agent itself back, without us."""
 
+    def given_up(self, known: Sequence[Line], waiting: Sequence[Open]) -> Iterable[str]:
+        """Which of these calls its user has left behind since, by taking the agent itself back:
+        none is waited for, and nobody speaks of them any more."""
+
     def copied(self, text: str, session: str, new: str) -> str | None:
         """A line as it stands in a copy under another id; None if it is the original's alone."""
 
@@ -139,6 +143,11 @@ class Pairing:
             raise Unknown(f"there is a result for {id!r}, which no call waits for")
         self.over.add(id)
 
+    def forget(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            del self.waiting[id]
+            self.over.add(id)
+
 
 def cut(
     form: Lines, lines: Sequence[str], later: Iterable[str], session: str, moment: Moment
@@ -151,7 +160,7 @@ def cut(
     even the call was written, or, when all have run, not all results. If a result never came, its
     call is open. A call that was about to begin, some time ago, is taken for one that is under way.
     If nobody can tell how far a call had come when the files were saved, it is open, too: what
-    came of it later the files may not show.
+    came of it later the files may not show. One that was left behind before is nobody's any more.
     """
     rest = list(later)
     known = [form.parsed(text, session) for text in lines]
@@ -161,6 +170,8 @@ def cut(
     pairing = Pairing(form)
     for line in known:
         pairing.take(line)
+    left = form.given_up(known, list(pairing.waiting.values()))
+    pairing.forget(frozenset(left) - moment.ended)
     if moment.is_seen:
         return Cut(list(lines), list(pairing.waiting.values()))
     unwritten = moment.ended - pairing.over - pairing.waiting.keys()

@@ -111,6 +111,34 @@ def test_results_that_came_side_by_side_are_not_taken_for_given_up() -> None:
     assert found.lines == lines
 
 
+def use(id: str) -> list[Any]:
+    return [{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]
+
+
+KILLED = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2")]
+KILLED.append(linked("4", "3", use("a"), "assistant"))  # in the midst of which it was killed
+RESULT = linked("7", "6", [{"type": "tool_result", "tool_use_id": "b", "content": "ok"}])
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_call_that_its_user_has_left_behind_gets_no_result(is_seen: bool) -> None:
+    """Nor does anybody say that it has none."""
+    lines = [*KILLED, linked("5", "2"), linked("6", "5", "done", "assistant")]
+    found = cut(claude_lines, lines, [], "s-1", Moment(is_seen=is_seen))
+    assert found == (lines, [], 0)
+
+
+def test_a_call_that_was_left_behind_keeps_no_other_from_its_result() -> None:
+    lines = [*KILLED, linked("5", "2"), linked("6", "5", use("b"), "assistant")]
+    found = cut(claude_lines, lines, [RESULT, linked("8", "7")], "s-1", Moment(pending="b"))
+    assert found == ([*lines, RESULT], [], 0)
+
+
+def test_a_call_that_a_prompt_goes_on_from_is_not_left_behind() -> None:
+    found = cut(claude_lines, [*KILLED, linked("5", "4")], [], "s-1", Moment())
+    assert [each.id for each in found.waiting] == ["a"]
+
+
 def test_an_open_call_gets_one_truthful_error() -> None:
     call = Open("a", parsed(called("a"), "s-1"))
     ending = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
