@@ -135,14 +135,19 @@ def given_up(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
     that each one names before it. An agent that was killed has left them open."""
     prompts = [at for at, line in enumerate(known) if _is_prompt(line)] if waiting else []
     earlier = known[: prompts[-1] + 1] if prompts else []
-    before = {_id(line, "uuid"): _id(line, "parentUuid") for line in earlier}
-    way = set[str]()
-    at = _id(earlier[-1], "uuid") if earlier else ""
+    way = _way_back(earlier, _id(earlier[-1], "uuid") if earlier else "")
+    left = {_id(line, "uuid") for line in earlier} - way - {""}
+    return (call.id for call in waiting if _id(call.line, "uuid") in left)
+
+
+def _way_back(lines: Sequence[Line], start: str) -> set[str]:
+    """From a line to the first, by the ids of those that each one names before it."""
+    before = {_id(line, "uuid"): _id(line, "parentUuid") for line in lines}
+    way, at = set[str](), start
     while at and at not in way:
         way.add(at)
         at = before.get(at, "")
-    left = before.keys() - way - {""}
-    return (call.id for call in waiting if _id(call.line, "uuid") in left)
+    return way
 
 
 def _id(line: Line, key: str) -> str:
@@ -173,7 +178,20 @@ def copied(text: str, session: str, new: str) -> str | None:
 def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Claude Code would have written them, and the title that its picker shows."""
     title = {"type": "custom-title", "customTitle": ending.title, "sessionId": ending.session}
-    return [*(_result(call, ending) for call in waiting), _dumped(title)]
+    results = [_result(call, ending) for call in waiting]
+    return [*results, *_way_on([_loaded(text) for text in lines], ending), _dumped(title)]
+
+
+def _way_on(lines: Sequence[Line], ending: Ending) -> Iterator[str]:
+    """Where to go on, as Claude Code notes it from time to time. What it has noted last leads to
+    what was given up if its user had taken it back since, and it has not noted anything yet."""
+    noted = next((line for line in reversed(lines) if line.get("type") == "last-prompt"), None)
+    prompt = next((line for line in reversed(lines) if _is_prompt(line)), None)
+    if noted is None or prompt is None:
+        return
+    leaf, last = _id(noted, "leafUuid"), _id(prompt, "uuid")
+    if leaf not in _way_back(lines, last) and last not in _way_back(lines, leaf):
+        yield _dumped({**noted, "leafUuid": last, "sessionId": ending.session})
 
 
 def _result(call: Open, ending: Ending) -> str:

@@ -151,6 +151,30 @@ def test_an_open_call_gets_one_truthful_error() -> None:
     assert parsed(json.dumps(result), "new")
 
 
+def note(leaf: str) -> str:
+    return line("last-prompt", lastPrompt="hi", leafUuid=leaf)
+
+
+ENDING = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
+
+
+@pytest.mark.parametrize("later", [[], [linked("6", "5", "well", "assistant")]])
+def test_a_copy_goes_on_from_the_prompt_that_its_user_has_gone_back_to_ask(
+    later: list[str],
+) -> None:
+    """Claude Code notes that only at the end of a turn, and goes by what it has noted last."""
+    whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2"), note("3")]
+    way, _ = map(json.loads, ended([*whole, linked("5", "2"), *later], [], ENDING))
+    assert way == {**json.loads(note("5")), "sessionId": "new"}
+
+
+@pytest.mark.parametrize("noted", ["2", "3", "4"])
+def test_what_claude_code_has_noted_is_enough_where_nobody_went_back(noted: str) -> None:
+    whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2")]
+    (title,) = ended([*whole, linked("4", "3", "well", "assistant"), note(noted)], [], ENDING)
+    assert json.loads(title)["type"] == "custom-title"
+
+
 def test_messages_are_what_was_said_and_all_else_stays_a_line() -> None:
     lines = [
         b'{"type": "user", "message": {"role": "user", "content": "hi"}}',
