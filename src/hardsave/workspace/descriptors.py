@@ -31,16 +31,11 @@ class reading:
         self._directory = directory
 
     def __enter__(self) -> int:
-        self._file = file = _known.open(self._name, self._directory)
-        try:
-            self.status = os.fstat(file)
-        except OSError:  # a network file system has lost it: nobody has locks there
-            _known.drop(file)
-            raise
-        return file
+        self._file, self.status = opened(self._name, self._directory)
+        return self._file
 
     def __exit__(self, *_: object) -> None:
-        _known.close(self._file, self.status)
+        closed(self._file, self.status)
 
 
 class _Descriptors:
@@ -53,13 +48,17 @@ class _Descriptors:
         self._others: frozenset[Inode] = frozenset()
         self._looked = float("-inf")  # when
 
-    def open(self, name: bytes, directory: int) -> int:
-        """A new one, or one that was kept, if this is its file."""
+    def open(self, name: bytes, directory: int) -> tuple[int, os.stat_result]:
+        """A new one, or one that was kept, if this is its file, and how it looks."""
         file = self._kept_of(name, directory) if self._kept else None
         if file is None:
             file = os.open(name, _FLAGS, dir_fd=directory)
             self._ours.add(file)
-        return file
+        try:
+            return file, os.fstat(file)
+        except OSError:  # a network file system has lost it: nobody has locks there
+            self.drop(file)
+            raise
 
     def _kept_of(self, name: bytes, directory: int) -> int | None:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -115,3 +114,4 @@ def _inode(file: int) -> Inode | None:
 
 
 _known = _Descriptors()
+opened, closed = _known.open, _known.close  # as `reading` does it, for whoever reads many

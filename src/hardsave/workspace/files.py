@@ -18,7 +18,7 @@ from hardsave.workspace import content, policy
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_HASH, Folder
 from hardsave.workspace.content import Put
-from hardsave.workspace.descriptors import reading
+from hardsave.workspace.descriptors import closed, opened
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.found import Key, fields_of, taken_apart
 from hardsave.workspace.limits import refuse_if_spent
@@ -100,15 +100,17 @@ class Files:
         """Read once. Stamps as young as the clock is coarse prove nothing: then the content
         has to be the `previous` one, too."""
         now = self._clock()  # before its stamps: what is written later has others
-        opened = reading(name, self._opened())
-        with opened as descriptor:
-            before = opened.status
+        descriptor, before = opened(name, self._opened())
+        try:
             self._refuse_what_is_no_file(name, before)
             expected = None if last is None else last.hash
             address, size = self._content(descriptor, before.st_size, expected)
-            key = Key.of(os.fstat(descriptor))
-        if key != fields_of(before) or size != key.size:
+            after = fields_of(os.fstat(descriptor))
+        finally:
+            closed(descriptor, before)
+        if after != fields_of(before) or size != after[0]:
             return None, None
+        key = Key._make(after)
         if not policy.may_change_unseen(key.mtime_ns, key.ctime_ns, min(now, self._start_ns)):
             return Read(key, address), address  # older than both: nearly always
         if policy.may_change_unseen(key.mtime_ns, key.ctime_ns, now) and address != previous:

@@ -30,12 +30,11 @@ class Key(NamedTuple):
     inode: int
     mode: int
 
-    @classmethod
-    def of(cls, status: os.stat_result) -> "Key":
-        return cls._make(fields_of(status))
-
     def packed(self) -> bytes:
-        return words(list(self))
+        try:
+            return _KEY.pack(*self)
+        except struct.error:  # a time before 1970
+            return words(list(self))
 
     def unproven(self) -> "Key":
         """One that no file has: it will be read again."""
@@ -177,7 +176,7 @@ def key_of(at: os.stat_result) -> bytes:
         # By number where that works: it is twice as fast, and there are many.
         return _KEY.pack(at[ST_SIZE], at.st_mtime_ns, at.st_ctime_ns, at[ST_INO], at[ST_MODE])
     except struct.error:  # a time before 1970
-        return words(list(Key.of(at)))
+        return words(list(fields_of(at)))
 
 
 def keys_of(files: Iterable[os.stat_result], below: Iterable[os.stat_result]) -> bytes:
