@@ -65,20 +65,23 @@ def is_dense(made: Pack) -> bool:
 
 
 def _packed(batch: list[tuple[Hash, bytes]], size: int) -> Pack:
-    plain = _put_in_order(batch)
-    if size < COMPRESSED_FROM:
-        return plain
-    from hardsave.stores.sqlite.compression import compress  # small packs go without
+    if size >= COMPRESSED_FROM:
+        from hardsave.stores.sqlite.compression import compress  # small packs go without
 
-    frame = compress([data for _, data in batch])
-    return plain._replace(body=frame) if len(frame) < size else plain
+        frame = compress([data for _, data in batch])
+        if len(frame) < size:
+            return Pack(size, _directory(batch), frame)
+    return _put_in_order(batch)
 
 
 def _put_in_order(batch: list[tuple[Hash, bytes]]) -> Pack:
-    addresses = b"".join([address for address, _ in batch])
-    lengths = struct.pack(f"<{len(batch)}I", *[len(data) for _, data in batch])
     body = b"".join([data for _, data in batch])
-    return Pack(len(body), addresses + lengths, body)
+    return Pack(len(body), _directory(batch), body)
+
+
+def _directory(batch: list[tuple[Hash, bytes]]) -> bytes:
+    addresses = b"".join([address for address, _ in batch])
+    return addresses + struct.pack(f"<{len(batch)}I", *[len(data) for _, data in batch])
 
 
 def unpack(directory: bytes, body: bytes, size: int) -> dict[Hash, bytes]:
