@@ -14,17 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardsave.errors import Unavailable
-from hardsave.objects.hashing import Hash
+from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.base import Batch
 from hardsave.stores.cache import ObjectCache
 from hardsave.stores.sqlite import SqliteStore, merge
 from hardsave.stores.sqlite.backup import peek
+from hardsave.stores.sqlite.index import bounds, indexed_upto
 from hardsave.stores.sqlite.merge import (
     ENOUGH_BYTES,
     ENOUGH_PACKS,
     FEW_PACKS,
-    MANY_PACKS,
+    MANY_SAVES,
     QUIET_SECONDS,
+    SAVE_OBJECTS,
     SINGLE_BYTES,
     SMALL_BYTES,
     PackRow,
@@ -184,12 +186,28 @@ def test_saves_without_a_pause_are_left_in_peace_until_many_have_come_together(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge, "time", NeverQuiet)
-    stored = saved(store, MANY_PACKS - 1, "turn")
+    stored = saved(store, MANY_SAVES - 1, "turn")
     time.sleep(5 * QUIET_SECONDS)
-    assert count_packs(store) == MANY_PACKS - 1
+    assert count_packs(store) == MANY_SAVES - 1
     stored |= saved(store, 1, "last")
     assert eventually(lambda: count_packs(store) == 1)
     assert is_complete(store, stored)
+
+
+def test_one_save_of_many_packs_is_left_in_peace_unless_its_objects_are_very_many(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_indexed() -> bool:
+        with store._reading() as connection:
+            return indexed_upto(connection, store._user(None)) > bounds(store._user(None))[0]
+
+    monkeypatch.setattr(merge, "time", NeverQuiet)
+    large = {digest(data): data for data in map(os.urandom, [ENOUGH_BYTES] * 2 * MANY_SAVES)}
+    store.put(None, large, pin=b"p", seconds=60)
+    time.sleep(5 * QUIET_SECONDS)
+    assert not is_indexed()
+    store.put(None, some_objects("many", MANY_SAVES * SAVE_OBJECTS), pin=b"p", seconds=60)
+    assert eventually(is_indexed)
 
 
 def test_what_comes_after_many_is_gathered_once_there_is_a_pause(
@@ -197,7 +215,7 @@ def test_what_comes_after_many_is_gathered_once_there_is_a_pause(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(merge, "time", NeverQuiet)
-        stored = saved(store, MANY_PACKS, "turn")
+        stored = saved(store, MANY_SAVES, "turn")
         assert eventually(lambda: count_packs(store) == 1)
         stored |= saved(store, 3, "rest")
         assert count_packs(store) == 1 + 3

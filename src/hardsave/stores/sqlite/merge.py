@@ -10,7 +10,8 @@ first pack at or above the id that is known for it: so nothing that was known be
 and an id that was given out never comes to mean something else.
 
 Whoever saves without a pause is not to share the processor with that: what is due waits for a quiet
-moment, or until twice as many packs have come together.
+moment, or until twice as many saves, or many objects, have come together. A first snapshot is a
+few saves of many large packs, which only have to be indexed: mostly it is over before that.
 """
 
 import threading
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 
 FEW_PACKS = 8  # of single saves; more would make the file grow in leaps
-MANY_PACKS = 2 * FEW_PACKS  # do not wait for a quiet moment any more
+MANY_SAVES = 2 * FEW_PACKS  # do not wait for a quiet moment any more
+SAVE_OBJECTS = 2048  # one with more counts as several: what is not indexed is kept in mind
 SINGLE_BYTES = 8 * 1024  # a pack at least this large is not gathered
 ENOUGH_PACKS = 32
 SMALL_BYTES = 64 * 1024  # a pack at least this large is left as it is
@@ -91,7 +93,7 @@ class Merger:
         self._mutex = threading.RLock()  # a signal handler may save, too
         self._fresh: dict[int, int] = {}  # packs counted since the last merge, by user
         self._asked: set[int] = set()  # users that are in the queue
-        self._waiting = 0  # packs counted since the last merge, of all users
+        self._waiting = 0  # saves counted since the last merge, of all users
         self._saved_at = 0.0  # the last of them
         self._hurry = threading.Event()  # the store is being closed
         self._thread: threading.Thread | None = None
@@ -107,18 +109,18 @@ class Merger:
 
         return SimpleQueue()
 
-    def saw(self, user: int, made: int) -> None:
-        """So many packs were committed. Cheap: it happens on every save."""
-        self._count(user, made, FEW_PACKS)
+    def saw(self, user: int, made: int, objects: int) -> None:
+        """So many packs were committed, of so many objects. Cheap: it happens on every save."""
+        self._count(user, made, FEW_PACKS, 1 + objects // SAVE_OBJECTS)
 
     def met(self, user: int, found: int) -> None:
         """So many packs of others were found waiting: they had better merge them themselves."""
-        self._count(user, found, ENOUGH_PACKS)
+        self._count(user, found, ENOUGH_PACKS, found)
 
-    def _count(self, user: int, more: int, enough: int) -> None:
+    def _count(self, user: int, more: int, enough: int, saves: int) -> None:
         with self._mutex:
             self._saved_at = time.monotonic()
-            self._waiting += more
+            self._waiting += saves
             count = self._fresh.get(user, 0) + more
             self._fresh[user] = count % enough
             if count < enough or self._stopping:
@@ -159,7 +161,7 @@ class Merger:
     def turn(self, connection: apsw.Connection | None, user: int) -> apsw.Connection | None:
         """Merge what is due, in a quiet moment; the connection for the next time."""
         left = 1.0
-        while self._waiting < MANY_PACKS and left > 0 and not self._stopping:
+        while self._waiting < MANY_SAVES and left > 0 and not self._stopping:
             left = self._saved_at + QUIET_SECONDS - time.monotonic()
             self._hurry.wait(max(left, 0))
         with self._mutex:

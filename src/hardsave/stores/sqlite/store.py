@@ -156,7 +156,8 @@ class SqliteStore(Questions):
 
     def _saw(self, user: str | None, objects: Mapping[Hash, bytes]) -> None:
         size = sum(map(len, objects.values()))
-        self._merger.saw(self._writer.number_of_user(user), 1 + size // packs.TARGET_BYTES)
+        made = 1 + size // packs.TARGET_BYTES
+        self._merger.saw(self._writer.number_of_user(user), made, len(objects))
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         known = self._users.get(user)
