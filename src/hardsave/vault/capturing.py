@@ -26,7 +26,7 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.found import Scan
 from hardsave.workspace.inner import UNREADABLE
 from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import snapshot
+from hardsave.workspace.snapshot import BATCH_BYTES, snapshot
 from hardsave.workspace.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ class Taking:
 
 
 class _Gathered:
-    """Keeps the last batch for the commit; those before it go ahead, while others are made.
+    """Keeps the last batch for the commit; those before it go ahead, while others are made, and
+    as soon as they are full.
 
     A first capture may find much of it stored, by another cache's leave. So it asks before it
     compresses, until there is a batch of which nothing was there: then the rest is new as well,
@@ -162,12 +163,18 @@ class _Gathered:
             pin.put({})  # from here on, nothing goes that is found to be there
 
     def put(self, objects: Mapping[Hash, bytes]) -> None:
-        self._settle()
         if self._last:
-            from hardsave.vault.ahead import Ahead  # most captures are one batch
-
-            self._ahead = Ahead(partial(self._store, self._last))
+            self._send(self._last)
         self._last = objects
+        if sum(map(len, objects.values())) >= BATCH_BYTES:  # the last one is hardly ever full
+            self._send(objects)
+            self._last = {}
+
+    def _send(self, objects: Mapping[Hash, bytes]) -> None:
+        from hardsave.vault.ahead import Ahead  # most captures are one batch
+
+        self._settle()
+        self._ahead = Ahead(partial(self._store, objects))
 
     def _store(self, objects: Mapping[Hash, bytes]) -> None:
         self._pin.put(self._missing(objects))
