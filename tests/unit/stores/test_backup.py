@@ -796,3 +796,33 @@ def test_a_wal_is_emptied_for_its_room_once_somebody_elses_backup_has_it(
     assert os.path.getsize(f"{path}-wal") == 0
     store.close()
     elected.close()
+
+
+def test_nobody_waits_for_a_backup_whose_feeder_is_stuck(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that was stopped by a signal: only who wants the room of the WAL finds that out."""
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    monkeypatch.setattr(copier, "PASS_SECONDS", 0.2)
+    stuck, store = SqliteStore(path), SqliteStore(path)
+    assert stuck._copier is not None
+    Line(stuck, "theirs").save()
+    stuck._copier.turn()
+    Line(store, "ours").save()
+    pauses: list[float] = []
+    pause = store._writer.pause
+
+    @contextlib.contextmanager
+    def timed() -> Iterator[None]:
+        with pause():
+            begin = time.monotonic()
+            yield
+            pauses.append(time.monotonic() - begin)
+
+    monkeypatch.setattr(store._writer, "pause", timed)
+    store.compact()
+    assert os.path.getsize(f"{path}-wal") > 0
+    assert pauses
+    assert max(pauses) < 0.1
+    store.close()
+    stuck.close()

@@ -114,13 +114,16 @@ class Copier:
         self.saw()  # whoever is elected here feeds it from now on
         is_our_turn = self._turning.acquire(timeout=PASS_SECONDS)  # it may be built anew right now
         try:
+            # Before anybody has to wait: what is left then is little, or whoever feeds it is stuck.
+            is_near = is_our_turn and self._has_all(connection)
             with _standstill(self._writer):
-                yield is_our_turn and self._has_all(connection)
+                yield is_near and self._has_all(connection)
         finally:
             if is_our_turn:
                 self._turning.release()
 
     def _has_all(self, connection: apsw.Connection) -> bool:
+        """Whether the backup has, or gets in time, what is committed by now."""
         if self._is_over or not self._writer.is_in_place():
             return False
         if not os.path.exists(backup.path_of(self._path)):
@@ -129,19 +132,20 @@ class Copier:
             if self._elect():
                 self._fed()
                 return True
-            return self._is_fed(backup.standing(connection, "main"))
+            return self._is_fed(connection)
         except (HardsaveError, apsw.Error, OSError, Outdated):  # the next turn sees to it
             self._disconnect()
             return False
 
-    def _is_fed(self, upto: Copied) -> bool:
+    def _is_fed(self, connection: apsw.Connection) -> bool:
         """Whether somebody else comes by in time and feeds it."""
+        upto = backup.standing(connection, "main")
         until = time.monotonic() + 1.5 * PASS_SECONDS
-        while backup.peek(self._path) != upto:
+        while (known := backup.peek(self._path)) is None or known < upto:
             if time.monotonic() > until:
                 return False
             time.sleep(PASS_SECONDS / 20)
-        return True
+        return known <= backup.standing(connection, "main")  # or the store has lost something
 
     def _copies(self) -> tuple[str, str, str]:
         """The backup; the one that it takes the place of and its draft, for a moment or after
