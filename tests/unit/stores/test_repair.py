@@ -12,7 +12,8 @@ from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.records import Id
 from hardsave.stores.base import Batch, Changes
 from hardsave.stores.sqlite import SqliteStore, connection, packs
-from hardsave.testing.batches import Line, an_entry
+from hardsave.stores.sqlite.copier import Copier
+from hardsave.testing.batches import Line, a_note, an_entry
 from tests.unit.stores import ruins
 from tests.unit.stores.ruins import SAVES, assert_intact, beside, flip, overwrite, told, url
 
@@ -271,6 +272,27 @@ def test_a_lone_wal_without_the_first_pages_gives_what_is_in_it(tmp_path: Path) 
     assert [record.id for record in again.saved(None, 0, 50)] == saved
     again.close()
     assert not list(path.parent.glob("*-pages*"))
+
+
+def test_what_lies_between_the_backup_and_single_pages_of_a_wal_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    store = SqliteStore(tmp_path / "store.db")
+    line = Line(store)
+    line.save()
+    assert store._copier is not None
+    store._copier.turn()
+    store.commit(a_note("first"))  # on a page of their own
+    store.commit(a_note("second"))
+    with store._reading() as reader:
+        reader.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    line.save()
+    path = ruins.ruined(tmp_path / "store.db", tmp_path / "copy")
+    store.close()
+    path.unlink()
+    report = hardsave.repair(url(path))
+    assert report.faults[-1] == "commits between 2 and 3 cannot be read: 2"
 
 
 def test_where_nothing_can_be_read_the_way_out_is_named_and_leads_out(tmp_path: Path) -> None:

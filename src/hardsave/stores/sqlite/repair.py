@@ -154,8 +154,10 @@ def _copy(
 def _lost(
     salvage: Salvage, sources: _Sources, unread: dict[str, list[Range]], top: int
 ) -> list[int]:
-    """Commits that were there once: past the end of every source, or on a page that is gone."""
-    reached = max(sources.numbers.values())
+    """Commits that were there once: past the end of every source that has all before its end, or
+    on a page that is gone."""
+    whole = {name for name in sources.numbers if not salvage.is_gathered(name)}
+    reached = max(sources.numbers[name] for name in whole or sources.numbers)
     return sorted({*salvage.missing(reached, top), *salvage.gone(unread, top)})
 
 
