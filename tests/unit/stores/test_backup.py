@@ -16,7 +16,7 @@ import pytest
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import digest
-from hardsave.stores.base import Batch, Changes
+from hardsave.stores.base import Batch, Changes, Durability
 from hardsave.stores.sqlite import (
     SqliteStore,
     backup,
@@ -30,6 +30,7 @@ from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.testing.batches import Line, a_note, an_entry, some_objects
+from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child, eventually
 
 
@@ -55,6 +56,12 @@ def copy(store: SqliteStore) -> Copied:
     copied = backup.peek(store.path)
     assert copied is not None
     return copied
+
+
+def timelines(path: Path) -> set[str]:
+    """As somebody finds them who opens the store, looks and closes it."""
+    with contextlib.closing(SqliteStore(path)) as store:
+        return {found.name for found in store.timelines(None, None, 9)}
 
 
 def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
@@ -475,6 +482,7 @@ def test_a_short_life_ends_with_a_pass(path: Path) -> None:
     Line(store).save()
     store.close()
     assert number(path) == 1
+    assert not os.path.exists(f"{path}-wal")
 
 
 def test_a_last_pass_that_would_be_long_is_left_to_others(
@@ -496,6 +504,39 @@ def test_a_last_pass_that_would_be_long_is_left_to_others(
     Line(store, "last").save()
     store.close()
     assert number(path) == 5
+    assert not os.path.exists(f"{path}-wal")
+
+
+@pytest.mark.parametrize("durability", ["power", "process"])
+def test_what_no_pass_has_copied_stays_in_the_wal_of_a_store_that_is_closed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, durability: Durability
+) -> None:
+    monkeypatch.setattr(copier, "LAST_PASS_COMMITS", 0)
+    store = SqliteStore(path, durability=durability)
+    Line(store, "copied").save()
+    assert eventually(lambda: number(path) == 1)
+    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)
+    store.close()
+    store = SqliteStore(path, durability=durability)
+    Line(store, "later").save()
+    store.close()
+    path.unlink()
+    assert timelines(path) == {"copied", "later"}
+
+
+def test_who_reads_after_a_crash_moves_nothing_that_is_in_no_backup(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    store = SqliteStore(path)
+    Line(store, "copied").save()
+    copy(store)
+    Line(store, "later").save()
+    crashed = ruins.ruined(path, tmp_path / "crashed")
+    store.close()
+    assert timelines(crashed) == {"copied", "later"}
+    crashed.unlink()
+    assert timelines(crashed) == {"copied", "later"}
 
 
 @pytest.mark.parametrize("is_large", [False, True])

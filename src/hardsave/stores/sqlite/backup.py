@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from hardsave.errors import Corrupt, Unavailable
+from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import cramped, packs, schema
@@ -22,6 +22,7 @@ from hardsave.stores.sqlite.connection import (
     in_our_words,
     is_failing,
     load_checksums,
+    wal_bytes,
 )
 from hardsave.stores.sqlite.index import bounds
 
@@ -213,3 +214,13 @@ def standing(connection: apsw.Connection, store: str = "store") -> Copied:
     sql = f"SELECT seq FROM {store}.sqlite_sequence WHERE name = 'changes'"
     change = int(connection.execute(sql).get or 0)
     return Copied(schema.last_number(connection, store), change)
+
+
+def lacks_some(store: str, connection: apsw.Connection) -> bool:
+    """Whether the WAL of a store may hold what its backup, if it has one, does not have yet."""
+    if wal_bytes(store) == 0 or not os.path.exists(path_of(store)):
+        return False
+    try:
+        return peek(store) != standing(connection, "main")
+    except (HardsaveError, apsw.Error, OSError):  # who cannot tell does not take it away
+        return True

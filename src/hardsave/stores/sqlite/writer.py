@@ -6,6 +6,7 @@ harmless.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
 from hardsave.stores.base import Batch
-from hardsave.stores.sqlite import ledger, packs, rewriting
+from hardsave.stores.sqlite import backup, drafts, ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated, wal_bytes_of
 from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.footing import Changed, Footing, IndexGone, WalGone
@@ -51,6 +52,7 @@ class Writer:
         self.path = path
         # Where there is a backup, who feeds it moves the WAL; unless he is stuck.
         self.long_wal = COPIED_LONG_WAL if is_copied else LONG_WAL
+        self._is_copied = is_copied
         self._relaxed = relaxed
         self._lock = lock
         self._mark = mark
@@ -91,6 +93,14 @@ class Writer:
         return held[-1]
 
     def close(self) -> None:
+        """Leave one file, if this is the last connection to it, unless the WAL has what would only
+        be in that file then."""
+        if self._is_copied and backup.lacks_some(self.path, self._connection):
+            self._leave_wal()
+            if self._relaxed:  # no commit was synced; SQLite does that when it moves them
+                with contextlib.suppress(OSError):
+                    drafts.sync(self.path + "-wal")
+                    drafts.sync(os.path.dirname(self.path))
         self._connection.close()
 
     def number_of_user(self, name: str | None) -> int:
