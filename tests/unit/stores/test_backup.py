@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -867,3 +868,40 @@ def test_nobody_waits_for_a_backup_whose_feeder_is_stuck(
     assert max(pauses) < 0.1
     store.close()
     stuck.close()
+
+
+def test_others_go_on_for_most_of_the_time_until_a_busy_store_is_copied(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    busy, store = SqliteStore(path), SqliteStore(path)
+    assert busy._copier is not None
+    feed, line = busy._copier.turn, Line(busy)
+    line.save()
+    feed()
+    Line(store, "ours").save()
+    waits: list[tuple[float, bool]] = []
+    pause = store._writer.pause
+    paused: list[bool] = []
+
+    @contextlib.contextmanager
+    def noted() -> Iterator[None]:
+        with pause():
+            paused.append(True)
+            yield
+            paused.clear()
+
+    def sleep(seconds: float) -> None:
+        waits.append((seconds, bool(paused)))
+        feed()
+        if not paused:
+            line.save()
+
+    monkeypatch.setattr(store._writer, "pause", noted)
+    monkeypatch.setattr(copier, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    store.compact()
+    assert os.path.getsize(f"{path}-wal") == 0
+    assert waits == [(0.025, False), (0.35, False), (0.025, True)]
+    monkeypatch.undo()
+    store.close()
+    busy.close()

@@ -116,6 +116,8 @@ class Copier:
         try:
             # Before anybody has to wait: what is left then is little, or whoever feeds it is stuck.
             is_near = is_our_turn and self._has_all(connection)
+            if is_near and not self._is_elected:
+                self._let_others_go_on(connection)
             with _standstill(self._writer):
                 yield is_near and self._has_all(connection)
         finally:
@@ -146,6 +148,13 @@ class Copier:
                 return False
             time.sleep(PASS_SECONDS / 20)
         return known <= backup.standing(connection, "main")  # or the store has lost something
+
+    def _let_others_go_on(self, connection: apsw.Connection) -> None:
+        """Who feeds it has just done so, and does it again in half a second, if anybody commits:
+        for most of that nobody has to wait."""
+        with contextlib.suppress(HardsaveError, apsw.Error):  # `_has_all` looks again
+            if backup.peek(self._path) != backup.standing(connection, "main"):
+                time.sleep(0.7 * PASS_SECONDS)
 
     def _copies(self) -> tuple[str, str, str]:
         """The backup; the one that it takes the place of and its draft, for a moment or after
