@@ -175,6 +175,7 @@ class Copier:
             self._is_in_a_hurry = False
         if thread is not None or self._is_waiting:
             self.turn(is_last=True)
+        self._writer.leave_what_is_not_copied()
         self._let_go()
 
     def __del__(self) -> None:
@@ -196,7 +197,7 @@ class Copier:
                 self._finish()
             elif self._elect() and not (is_last and self._is_much()):
                 self._pass()
-                if not is_last:  # whoever closes the store last moves it anyway
+                if not is_last:  # whoever closes the store last does
                     self._move_wal()
             self._is_failing = False
         except (HardsaveError, apsw.Error, OSError) as error:

@@ -52,7 +52,6 @@ class Writer:
         self.path = path
         # Where there is a backup, who feeds it moves the WAL; unless he is stuck.
         self.long_wal = COPIED_LONG_WAL if is_copied else LONG_WAL
-        self._is_copied = is_copied
         self._relaxed = relaxed
         self._lock = lock
         self._mark = mark
@@ -93,15 +92,18 @@ class Writer:
         return held[-1]
 
     def close(self) -> None:
-        """Leave one file, if this is the last connection to it, unless the WAL has what would only
-        be in that file then."""
-        if self._is_copied and backup.lacks_some(self.path, self._connection):
-            self._leave_wal()
-            if self._relaxed:  # no commit was synced; SQLite does that when it moves them
-                with contextlib.suppress(OSError):
-                    drafts.sync(self.path + "-wal")
-                    drafts.sync(os.path.dirname(self.path))
         self._connection.close()
+
+    def leave_what_is_not_copied(self) -> None:
+        """Closing the last connection moves the WAL, so that one file is left, unless it has what
+        would be in that file alone."""
+        if not backup.lacks_some(self.path, self._connection):
+            return
+        self._leave_wal()
+        if self._relaxed:  # no commit was synced; SQLite does that when it moves them
+            with contextlib.suppress(OSError):
+                drafts.sync(self.path + "-wal")
+                drafts.sync(os.path.dirname(self.path))
 
     def number_of_user(self, name: str | None) -> int:
         """The number of a user who has committed something."""
