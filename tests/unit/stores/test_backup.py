@@ -5,6 +5,8 @@ import logging
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -522,6 +524,25 @@ def test_what_no_pass_has_copied_stays_in_the_wal_of_a_store_that_is_closed(
     store = SqliteStore(path, durability=durability)
     Line(store, "later").save()
     store.close()
+    path.unlink()
+    assert timelines(path) == {"copied", "later"}
+
+
+FORGETFUL = """
+import sys
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.testing.batches import Line
+store = SqliteStore(sys.argv[1])
+Line(store, "copied").save()
+store._copier.turn()
+Line(store, "later").save()
+"""
+
+
+def test_a_program_that_ends_and_closes_nothing_leaves_what_was_not_copied_in_the_wal(
+    path: Path,
+) -> None:
+    subprocess.run([sys.executable, "-c", FORGETFUL, str(path)], check=True)
     path.unlink()
     assert timelines(path) == {"copied", "later"}
 

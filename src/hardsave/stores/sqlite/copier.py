@@ -175,7 +175,7 @@ class Copier:
             self._is_in_a_hurry = False
         if thread is not None or self._is_waiting:
             self.turn(is_last=True)
-        self._writer.leave_what_is_not_copied()
+        self._writer.move_what_is_copied()
         self._let_go()
 
     def __del__(self) -> None:

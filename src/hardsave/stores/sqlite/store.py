@@ -334,7 +334,10 @@ class SqliteStore(Questions):
     def _connect(self) -> apsw.Connection:
         if self._cramped is not None:
             return self._cramped.connect()
-        return connect(self.path, self._durability, create=False)
+        connection = connect(self.path, self._durability, create=False)
+        if self._has_backup:  # see `Writer.move_what_is_copied`
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return connection
 
     def _reading(self) -> "_Reading":
         """A connection that no other thread is reading with."""

@@ -52,6 +52,9 @@ class Writer:
         self.path = path
         # Where there is a backup, who feeds it moves the WAL; unless he is stuck.
         self.long_wal = COPIED_LONG_WAL if is_copied else LONG_WAL
+        self._is_wal_left = False  # for a takeover to read
+        if is_copied:  # a store that is forgotten and not closed leaves it, too
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._relaxed = relaxed
         self._lock = lock
         self._mark = mark
@@ -94,13 +97,12 @@ class Writer:
     def close(self) -> None:
         self._connection.close()
 
-    def leave_what_is_not_copied(self) -> None:
-        """Closing the last connection moves the WAL, so that one file is left, unless it has what
-        would be in that file alone."""
-        if not backup.lacks_some(self.path, self._connection):
-            return
-        self._leave_wal()
-        if self._relaxed:  # no commit was synced; SQLite does that when it moves them
+    def move_what_is_copied(self) -> None:
+        """Closing the last connection moves the WAL from now on, so that one file is left, unless
+        it has what would be in that file alone."""
+        if not self._is_wal_left and not backup.lacks_some(self.path, self._connection):
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        elif self._relaxed:  # no commit was synced; SQLite does that when it moves them
             with contextlib.suppress(OSError):
                 drafts.sync(self.path + "-wal")
                 drafts.sync(os.path.dirname(self.path))
@@ -187,6 +189,7 @@ class Writer:
     def _leave_wal(self) -> None:
         """Closing moves nothing from the WAL into a file that may be damaged: what was saved last
         is for a takeover to read, or for whoever opens a file that is not."""
+        self._is_wal_left = True
         with contextlib.suppress(apsw.Error):
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
@@ -197,7 +200,7 @@ class Writer:
         self._footing.follow(self._connection)
         self._known.standing = Standing()  # a new connection counts anew
         self._footing.reopened(self._connection, self._reopen)
-        self._is_doubtful = False
+        self._is_doubtful = self._is_wal_left = False
 
     def _transact_on_whole_files(self, items: Sequence[Item]) -> Round:
         """One transaction, on a file that has all its pages and a WAL that has all its frames."""
@@ -253,7 +256,7 @@ class Writer:
                 connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
             if isinstance(error, IndexGone):
                 # Others may have committed since: the WAL is not for this process to remove.
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                self._leave_wal()
             raise
         return work
 
