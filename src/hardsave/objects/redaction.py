@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
 class Rule(NamedTuple):
-    """`pattern` finds a secret; its group `secret`, if it has one, is the part to replace.
+    """`pattern` finds a secret; its group `secret`, if one was found, is the part to replace.
 
     A text without any of the `keywords` (lower case) is not searched. Without keywords every
     text is, which makes saving slower.
@@ -53,6 +53,8 @@ class Redaction:
         every = {word for rule in self.rules for word in rule.keywords}
         is_hinted = all(rule.keywords for rule in self.rules)
         self._hint = re.compile(_any_of(every)) if is_hinted else None
+        # Encoded, only ASCII has its lower case told: other keywords are looked for in texts alone.
+        is_hinted = is_hinted and all(word.isascii() for word in every)
         self._hint_in_bytes = re.compile(_any_of(every).encode()) if is_hinted else None
 
     def suspects(self, data: bytes) -> bool:
@@ -116,16 +118,21 @@ def _is_text(key: Any) -> bool:
 
 def _replaced(rule: Rule, text: str, number: int) -> str:
     stands = f"[redacted:{rule.name}]" if number == 1 else f"[redacted:{rule.name}:{number}]"
+    parts: list[str] = []
+    done = 0
+    for match in rule.pattern.finditer(text):
+        start, end = _secret(rule, match)
+        if end > max(start, done):  # what only looked ahead may be found twice
+            parts += (text[done:start], stands)
+            done = end
+    return "".join((*parts, text[done:])) if parts else text
 
-    def instead(match: re.Match[str]) -> str:
-        if "secret" not in rule.pattern.groupindex:
-            return stands
-        start, end = match.span("secret")
-        whole, at = match[0], match.start()
-        return whole[: start - at] + stands + whole[end - at :]
 
-    clean, count = rule.pattern.subn(instead, text)
-    return clean if count else text
+def _secret(rule: Rule, match: re.Match[str]) -> tuple[int, int]:
+    """Where a secret stands: all that was found, if the group for it has no part in that."""
+    if "secret" not in rule.pattern.groupindex or match.start("secret") < 0:
+        return match.span()
+    return match.span("secret")
 
 
 def _any_of(words: Collection[str]) -> str:

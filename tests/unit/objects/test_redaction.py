@@ -176,6 +176,30 @@ def test_no_secret_passes_the_quick_look(before: str, secret: str, after: str) -
     assert secret.encode() not in CODEC.encode([text])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "clean"),
+    [
+        (r"key=(?P<secret>\w+)|AKIA\w+", "my AKIA123 and key=abc", "my {} and key={}"),
+        (r"token=(?=(?P<secret>\w+))", "a token=abc b", "a token={} b"),
+        (r"(?=(?P<secret>k\d+k\d+))", "k1k2k3.", "{}{}."),
+        (r"(?<=(?P<secret>id))\d+", "id12", "{}12"),
+        (r"\b", "as it is", "as it is"),
+    ],
+)
+def test_what_a_pattern_calls_secret_goes_wherever_it_stands(
+    pattern: str, text: str, clean: str
+) -> None:
+    stands = "[redacted:custom]"
+    assert Redaction([pattern]).text(text) == clean.replace("{}", stands)
+
+
+@pytest.mark.parametrize("secret", ["ключ-12", "КЛЮЧ-12"])
+def test_keywords_in_any_script_are_found_in_upper_case_too(secret: str) -> None:
+    rule = Rule("key", re.compile(r"ключ-\d+", re.IGNORECASE), ("ключ-",))
+    codec = Codec(Types(), redaction=Redaction([rule]))
+    assert PLAIN.decode(codec.encode({"a": [secret]})) == {"a": ["[redacted:key]"]}
+
+
 def test_patterns_of_ones_own_may_be_texts_compiled_ones_or_rules() -> None:
     compiled = re.compile("(?P<secret>x+)y")
     redaction = Redaction(["employee \\d+", compiled, Rule("mine", re.compile("m1ne"))])
