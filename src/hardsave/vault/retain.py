@@ -10,6 +10,7 @@ way, it leaves a shorter history that is whole.
 Entries of the log that are older than the undo window go too: what they lead back to may.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -89,51 +90,78 @@ def _look(context: Context, policy: Policy) -> _View:
     size = None
     if policy.max_store_bytes is not None:
         size = context.store.stats(context.user).own_bytes
-    rows = _rows(context, policy, log, since, now)
+    entries = [entry for entry in map(operations.decode, log) if entry is not None]
+    times = _Times(entries, now)
+    rows = _rows(context, policy, times, since)
     return _View(
         choose(rows, policy, now, store_bytes=size),
         log[-1].number if log else 0,
-        list(_outdated(log, policy, since)),
+        list(_outdated(log, times.of_entries(), policy, since)),
     )
 
 
-def _rows(
-    context: Context, policy: Policy, log: list[LogRecord], since: int, now: int
-) -> Iterator[Row]:
-    entries = [e for e in (operations.decode(one) for one in log) if e]
+def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list[Row]:
+    heads = {line.head for line in context.history.timelines()}
+    rows: list[Row] = []
+    hidden: list[int] = []
+    for record in _history(context, policy.timelines):
+        rows.append(_row(record, record.id in heads, times.of(record)))
+        hidden.append(record.hidden)
+    entries = times.of_entries()
     hidden_at = _hidden_at(entries)
     protected = _targets(entries, since)
-    heads = {line.head for line in context.history.timelines()}
-    for record, stored_at in _stored(_history(context, policy.timelines), entries, now):
-        yield Row(
-            id=record.id,
-            timeline=record.timeline,
-            seq=record.seq,
-            created_at=record.created_at,
-            name=record.name,
-            kind=record.kind,
-            status=record.status,
-            is_head=record.id in heads,
-            is_hidden=record.is_hidden,
-            hidden_at=hidden_at.get(record.hidden, 0),  # no entry: it was forgotten long ago
-            protected=record.id in protected,
-            stored_at=stored_at,
-        )
+    return [
+        # No entry has hidden it: that was forgotten long ago.
+        row._replace(hidden_at=hidden_at.get(number, 0), protected=row.id in protected)
+        for row, number in zip(rows, hidden, strict=True)
+    ]
 
 
-def _stored(
-    history: Iterable[CheckpointRecord], entries: list[Entry], now: int
-) -> Iterator[tuple[CheckpointRecord, int]]:
-    """Each checkpoint, and the latest moment of what was there before it, or has added it. Moments
-    that are still to come were told by a clock that was wrong."""
-    latest = at = 0
-    for record in history:
-        moments = [record.created_at]
-        while at < len(entries) and _begin(entries[at]) <= record.number:
-            moments.append(entries[at].created_at)
-            at += 1
-        latest = max(latest, *(moment for moment in moments if moment <= now), 0)
-        yield record, latest
+def _row(record: CheckpointRecord, is_head: bool, stored_at: int) -> Row:
+    return Row(
+        id=record.id,
+        timeline=record.timeline,
+        seq=record.seq,
+        created_at=record.created_at,
+        name=record.name,
+        kind=record.kind,
+        status=record.status,
+        is_head=is_head,
+        is_hidden=record.is_hidden,
+        stored_at=stored_at,
+    )
+
+
+class _Times:
+    """When things were stored, at the earliest: none before what was there already, although the
+    clock was behind. Moments that are still to come were told by a clock that was wrong, too."""
+
+    def __init__(self, entries: list[Entry], now: int) -> None:
+        self._left = deque(entries)
+        self._met: list[Entry] = []
+        self._now = now
+        self._latest = 0
+
+    def of(self, record: CheckpointRecord) -> int:
+        """Of a checkpoint, or of the operation that has added it. To be asked in their order."""
+        while self._left and _begin(self._left[0]) <= record.number:
+            self._meet(self._left.popleft())
+        self._look_at(record.created_at)
+        return self._latest
+
+    def of_entries(self) -> list[Entry]:
+        """All operations, each with its moment; to be asked when no checkpoint is left."""
+        while self._left:
+            self._meet(self._left.popleft())
+        return self._met
+
+    def _meet(self, entry: Entry) -> None:
+        self._look_at(entry.created_at)
+        self._met.append(entry._replace(created_at=max(entry.created_at, self._latest)))
+
+    def _look_at(self, moment: int) -> None:
+        if self._latest < moment <= self._now:
+            self._latest = moment
 
 
 def _begin(entry: Entry) -> int:
@@ -159,15 +187,18 @@ def _hidden_at(entries: Iterable[Entry]) -> dict[int, int]:
     return times
 
 
-def _outdated(log: list[LogRecord], policy: Policy, since: int) -> Iterator[LogRecord]:
+def _outdated(
+    log: list[LogRecord], entries: list[Entry], policy: Policy, since: int
+) -> Iterator[LogRecord]:
     """The beginning of the log that nobody needs.
 
     Where a policy is about some timelines only, the other ones' operations are not its
     business: it forgets its own timelines' old ones, up to the first that is not, and the
     traces of earlier retention.
     """
+    moments = {entry.number: entry.created_at for entry in entries}
     for record in log:
-        is_old = record.created_at <= since
+        is_old = moments.get(record.number, record.created_at) <= since
         if policy.timelines is None:
             goes = is_old
         else:

@@ -143,6 +143,27 @@ def test_a_deleted_timelines_checkpoints_are_found(
     assert store.saved(None, 0, 10) == []
 
 
+@pytest.mark.parametrize("timelines", [None, ["main"]])
+def test_what_is_deleted_while_the_clock_is_behind_can_be_undone_for_as_long(
+    vault: Vault, line: Timeline, clock: Clock, timelines: list[str] | None
+) -> None:
+    policy = Policy(timelines=timelines, max_per_timeline=1)
+    fill(line, 3)
+    right = clock.now
+    clock.now -= 60 * DAY
+    line.rewind("main:2")
+    line.delete()
+    clock.now = right + 29 * DAY
+    assert vault.apply(vault.plan_retention(policy)).dropped == 0
+    line.undo()
+    line.undo()
+    assert line.load() == {"n": 2}
+    line.redo()
+    line.redo()
+    clock.now = right + 60 * DAY
+    assert vault.apply(vault.plan_retention(policy)).dropped == 3
+
+
 def test_a_head_of_another_timeline_stays(vault: Vault, line: Timeline, clock: Clock) -> None:
     fill(line, 3)
     fork = line.fork("main:1", name="fork")
