@@ -103,6 +103,11 @@ def text(context: Context, wanted: str) -> Purged:
         raise Misuse(f"a text to purge has at least {MIN_TEXT} characters, not {len(wanted)}")
     if wanted in REPLACEMENT * len(wanted):
         raise Misuse(f"{wanted!r} is part of {REPLACEMENT!r}, which would stand in its place")
+    if _could_return(wanted):
+        raise Misuse(
+            f"{wanted!r} has a part of {REPLACEMENT!r}, which would stand in its place, at an end "
+            "or inside: beside it the text could be there again; purge it without that part"
+        )
     old = wanted.encode("utf-8", "surrogatepass")
     tasks = purge_tasks.forget(context, old)
     rewriter = _Rewriter(context, wanted, old)
@@ -114,6 +119,16 @@ def text(context: Context, wanted: str) -> Purged:
         purged = _collected(context, rewritten=count)
     left = remains.clear(context, wanted)
     return replace(purged, tasks=tasks, left=(*purged.left, *left))
+
+
+def _could_return(wanted: str) -> bool:
+    """Whether what stands in its place, and what was beside it, may make the text anew: of
+    `key[` in `keykey[` it would."""
+    parts = range(1, len(REPLACEMENT))
+    return REPLACEMENT in wanted or any(
+        wanted.endswith(REPLACEMENT[:size]) or wanted.startswith(REPLACEMENT[-size:])
+        for size in parts
+    )
 
 
 def _forget_names(context: Context, old: bytes) -> None:
