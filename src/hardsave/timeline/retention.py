@@ -238,8 +238,9 @@ def _place(row: Row) -> tuple[str, int, Id]:
     return row.timeline, row.seq, row.id
 
 
-def _age(row: Row) -> tuple[int, str, int, Id]:
-    return row.created_at, *_place(row)
+def _age(row: Row) -> tuple[int, bool, int, str, int, Id]:
+    """Whatever says that it is older than what was there before it came after that."""
+    return row.since, row.created_at < row.since, row.created_at, *_place(row)
 
 
 def _by_timeline(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:

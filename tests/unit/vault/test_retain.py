@@ -164,6 +164,18 @@ def test_what_is_deleted_while_the_clock_is_behind_can_be_undone_for_as_long(
     assert vault.apply(vault.plan_retention(policy)).dropped == 3
 
 
+def test_what_is_saved_while_the_clock_is_behind_is_among_the_newest(
+    vault: Vault, line: Timeline, clock: Clock
+) -> None:
+    fill(line, 3)
+    clock.now -= 60 * DAY
+    other = vault.timeline("other")
+    fill(other, 3)
+    clock.now += 61 * DAY
+    vault.apply(vault.plan_retention(Policy(max_per_user=3)))
+    assert (numbers(line), numbers(other)) == ([3], [3, 2, 1]), "and a head stays"
+
+
 def test_a_head_of_another_timeline_stays(vault: Vault, line: Timeline, clock: Clock) -> None:
     fill(line, 3)
     fork = line.fork("main:1", name="fork")
