@@ -21,7 +21,8 @@ from hardsave.vault.saving import MAX_METADATA_BYTES
 MAX_SEQ = 1 << 62
 MAX_PATH = 1 << 16
 RECORD_BYTES = 1 << 20  # the longest record that is no object
-_TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # the years 1 to 9999
+# The years 2 to 9998: moments that can be told in every time zone.
+_TIMES = range(-62_104_060_800_000_000, 253_370_764_800_000_000)
 
 _OWN = CheckpointRecord._fields.index("task")  # from there on all is about one store alone
 _NO_FILES = (None, None)

@@ -44,6 +44,7 @@ TABLES = """
     );
     CREATE VIEW news AS SELECT * FROM past WHERE state IN ('new', 'back');
 """
+_MOST_MISSING = 1 << 32  # numbers of a timeline
 _IN_MIND = 10_000
 
 
@@ -153,6 +154,18 @@ class Examination:
         )
         if lost is not None:
             raise Corrupt(f"the head or the origin of timeline {lost!r} is not in it")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        """All numbers of a timeline are in the file. Where the store was damaged, some may be
+        missing; but no file uses them up: whatever is saved after it has to fit in a file, too."""
+        sql = (
+            "SELECT name FROM lines "
+            "WHERE last_seq > ? + (SELECT count(*) FROM past WHERE line = name)"
+        )
+        spent = self._scratch.one(sql, _MOST_MISSING)
+        if spent is not None:
+            raise Corrupt(f"most numbers of timeline {spent!r} are not in it")
 
     # Objects that have been seen
 

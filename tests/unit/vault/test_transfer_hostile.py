@@ -140,6 +140,8 @@ POINTS = {
     "a parent that is not there": checkpoint(parent=name(9)),
     "a parent that is no id": checkpoint(parent=b""),
     "a time after time": checkpoint(created_at=1 << 60),
+    "a time that some zones have in the year 10000": checkpoint(created_at=253_402_300_799_999_999),
+    "a time that some zones have before time": checkpoint(created_at=-62_135_596_800_000_000),
     "a time that is text": checkpoint(created_at="now"),
     "a name like a ref": checkpoint(name="@~1"),
     "a name like an id": checkpoint(name="chk_" + "0" * 24),
@@ -239,6 +241,25 @@ TOGETHER = {
 def test_what_does_not_fit_together_is_refused(vault: Vault, file: Path, forgery: Forgery) -> None:
     forgery.write(file)
     refused(vault, file)
+
+
+@pytest.mark.parametrize("last", [1 << 62, (1 << 32) + 2])
+def test_a_file_cannot_use_up_the_numbers_of_a_timeline(
+    vault: Vault, file: Path, last: int
+) -> None:
+    Forgery(timelines=[timeline(last_seq=last)]).write(file)
+    refused(vault, file)
+
+
+def test_a_file_with_numbers_missing_is_accepted_and_so_is_what_is_saved_after_it(
+    vault: Vault, file: Path
+) -> None:
+    Forgery(timelines=[timeline(last_seq=(1 << 32) + 1)]).write(file)
+    vault.import_file(file)
+    vault.timeline("main").save({"turn": 2})
+    vault.export_file(file, timelines=["main"])
+    with Vault(MemoryStore()) as other:
+        assert other.import_file(file).checkpoints == 2
 
 
 def test_a_kind_of_object_that_a_newer_version_has_asks_for_an_upgrade(
