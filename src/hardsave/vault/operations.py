@@ -54,6 +54,13 @@ class TaskMark(NamedTuple):
     generation: int
 
 
+class Lost(NamedTuple):
+    """A store knows of a checkpoint by which commit it was hidden last, not by which before."""
+
+    number: int  # the commit that had hidden it before, and whose hiding may be done again
+    checkpoint: Id
+
+
 class Effects(NamedTuple):
     """What an operation did, as its log entry keeps it."""
 
@@ -61,6 +68,7 @@ class Effects(NamedTuple):
     hid: bool = False  # checkpoints, under the entry's own number
     shown: tuple[int, ...] = ()  # again: what these commits had hidden
     hidden_again: tuple[int, ...] = ()
+    lost: tuple[Lost, ...] = ()  # by what it has hidden; of a step: or those that it passed over
     added: int = 0  # so many numbers right before the entry's are checkpoints that it added
     subject: Id | None = None  # of undo and redo: the operation that they speak of
     turned: int = 0  # and the number of the entry that they turn around
@@ -119,6 +127,8 @@ def encode(effects: Effects) -> bytes:
             data[name] = list(value) if isinstance(value, tuple) else value
     if effects.files is not None:
         data["files"] = [list(x) if isinstance(x, tuple) else x for x in effects.files]
+    if effects.lost:
+        data["lost"] = [list(mark) for mark in effects.lost]
     if effects.tasks:
         data["tasks"] = [list(mark) for mark in effects.tasks]
     return _codec.encode({**data, **effects.about})
@@ -137,6 +147,7 @@ def decode(record: LogRecord) -> Entry | None:
         hid=data.pop("hid", False),
         shown=tuple(data.pop("shown", ())),
         hidden_again=tuple(data.pop("hidden_again", ())),
+        lost=tuple(Lost(*mark) for mark in data.pop("lost", ())),
         added=data.pop("added", 0),
         subject=data.pop("subject", None),
         turned=data.pop("turned", 0),
@@ -220,11 +231,12 @@ def turn(
     entry: Entry,
     standing: Mapping[str, TimelineRecord],
     *,
-    added: Iterable[Id],
+    hide: Iterable[CheckpointRecord],
     latest: int,
     files: FilesMove | None = None,
 ) -> Turn:
-    """What takes an entry back, given where its timelines stand and what it has `added`.
+    """What takes an entry back, given where its timelines stand and what it has added: that is to
+    `hide`, and so is what it would hide again and no store knows any more.
 
     `files` is what turns its files around. `Conflict` if something was saved that would be
     lost from sight.
@@ -234,11 +246,11 @@ def turn(
         Move(standing[move.become.name], _back(entry, move, standing[move.become.name]))
         for move in effects.moves
     )
-    hide = tuple(added)
+    hide = tuple(hide)
     shown = effects.hidden_again + ((entry.number,) if effects.hid else ())
     changes = Changes(
         moves=moves,
-        hide=hide,
+        hide=[record.id for record in hide],
         show=shown,
         hide_again=effects.shown,
         keeps=[move.become.head for move in moves if move.become.head is not None],
@@ -249,6 +261,7 @@ def turn(
         hid=bool(hide),
         shown=shown,
         hidden_again=effects.shown,
+        lost=tuple(Lost(-each.hidden, each.id) for each in hide if each.hidden < 0),
         subject=entry.subject,
         turned=entry.number,
         files=files,

@@ -8,14 +8,15 @@ nothing that it does is final. Refused, like a save, to an attempt that has lost
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
-from hardsave.objects.records import Id, LogRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, CheckpointGone, Move
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
-from hardsave.vault.operations import Entry, FilesMove
+from hardsave.vault.operations import Entry, FilesMove, Lost
 
 _PAGE = 50
 _FIRST_PAGE = 2  # mostly the newest is the one: nobody looks for fifty among those of others
@@ -106,7 +107,7 @@ def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> 
         _check_it_stands(context, entry, choose, timeline)
         try:
             on_any = timeline is None and operations.is_all_within(met, entry)
-            return _take(context, entry, _Step(kind, id, latest, on_any))
+            return _take(context, entry, _Step(kind, id, latest, on_any, _lost(met, entry)))
         except _Moved:
             continue
         except CheckpointGone as error:
@@ -120,6 +121,13 @@ def _noted(entries: Iterator[Entry], met: list[Entry]) -> Iterator[Entry]:
         yield entry
 
 
+def _lost(met: list[Entry], entry: Entry) -> tuple[Lost, ...]:
+    """What entries from one on have lost. Whoever turns it around takes that along: later walks
+    jump over them."""
+    later = (each.effects.lost for each in met if each.number >= entry.number)
+    return tuple(dict.fromkeys(chain.from_iterable(later)))
+
+
 class _Step(NamedTuple):
     """An undo or a redo that is to be committed."""
 
@@ -127,6 +135,7 @@ class _Step(NamedTuple):
     id: Id
     latest: int  # the number of the last entry when it was decided
     on_any: bool  # what came after that which it turns around is settled, on whatever timeline
+    lost: tuple[Lost, ...]  # since then
 
 
 class _Moved(Conflict):
@@ -183,9 +192,10 @@ def _turned(
     """Commit the turning around of an entry."""
     moved = [move.become.name for move in entry.effects.moves]
     standing = {name: _stands(context, name) for name in moved}
-    added = _added(context, entry)
-    turn = operations.turn(entry, standing, added=added, latest=step.latest, files=files)
-    effects = turn.effects._replace(on_any=step.on_any)
+    again = {mark.checkpoint for mark in step.lost if mark.number in entry.effects.shown}
+    hide = _added(context, entry) + _visible(context, sorted(again))
+    turn = operations.turn(entry, standing, hide=hide, latest=step.latest, files=files)
+    effects = turn.effects._replace(on_any=step.on_any, lost=step.lost + turn.effects.lost)
     timeline = entry.timeline
     data = operations.encode(effects)
     record = LogRecord(0, step.id, timeline, step.kind, context.clock(), data)
@@ -231,13 +241,18 @@ def _stands(context: Context, name: str) -> TimelineRecord:
     return found
 
 
-def _added(context: Context, entry: Entry) -> list[Id]:
+def _added(context: Context, entry: Entry) -> list[CheckpointRecord]:
     """The checkpoints that an operation brought."""
     count = entry.effects.added
     if not count:
         return []
     rows = context.store.saved(context.user, entry.number - count - 1, count)
-    return [row.id for row in rows if row.number < entry.number]
+    return [row for row in rows if row.number < entry.number]
+
+
+def _visible(context: Context, ids: list[Id]) -> list[CheckpointRecord]:
+    found = (context.store.checkpoint(context.user, id) for id in ids)
+    return [record for record in found if record is not None and not record.is_hidden]
 
 
 def _latest(context: Context) -> int:

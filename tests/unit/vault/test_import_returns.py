@@ -1,5 +1,6 @@
 """What was dropped for good comes back from an export, with its head."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -48,3 +49,41 @@ def test_a_head_that_was_rewound_stays_where_it_is(
     line.rewind("main:1")
     vault.import_file(file)
     assert line.load()["turn"] == 1
+
+
+@pytest.mark.parametrize("way", ["delete", "clear", "one", "one by one"])
+def test_what_was_deleted_after_an_import_goes_and_comes_with_every_undo_and_redo(
+    exported: tuple[hardsave.Vault, Path], way: str
+) -> None:
+    _, file = exported
+    with hardsave.open("memory://") as vault:
+        vault.import_file(file)
+        imported = numbers(vault)
+        if way == "one":
+            vault.delete("main:3")
+        elif way == "one by one":
+            vault.delete("main:2")
+            vault.delete("main:3")
+        else:
+            getattr(vault.timeline("main"), way)()
+        deleted = numbers(vault)
+        steps = len(list(vault.operations())) - 1
+        for _ in range(3):
+            repeat(vault.undo, steps)
+            assert numbers(vault) == imported
+            vault.undo()
+            assert numbers(vault) == []
+            vault.redo()
+            assert numbers(vault) == imported
+            repeat(vault.redo, steps)
+            assert numbers(vault) == deleted
+        assert vault.verify().faults == ()
+
+
+def repeat(step: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        step()
+
+
+def numbers(vault: hardsave.Vault) -> list[int]:
+    return [each.seq for line in vault.timelines() for each in line.checkpoints()]
