@@ -29,7 +29,8 @@ def open_vault(
     `redact=True` takes known kinds of secrets out of every state and task that is saved, before
     it is hashed: what a resume sees then has `[redacted:…]` in their place. A tuple names patterns
     of your own to take out besides; a `Redaction` has exactly those to use. Files are saved as
-    they are, or left out: one that came back otherwise than it was would be damaged.
+    they are, or left out: one that came back otherwise than it was would be damaged. An import
+    brings what was exported.
     """
     names.check_user(user)
     check_cap(max_value_bytes)

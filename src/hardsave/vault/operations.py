@@ -231,20 +231,22 @@ def turn(
     entry: Entry,
     standing: Mapping[str, TimelineRecord],
     *,
+    newest: Mapping[str, int],
     hide: Iterable[CheckpointRecord],
     latest: int,
     files: FilesMove | None = None,
 ) -> Turn:
-    """What takes an entry back, given where its timelines stand and what it has added: that is to
-    `hide`, and so is what it would hide again and no store knows any more.
+    """What takes an entry back, given where its timelines stand, the `newest` numbers that are to
+    be seen of those that were given out since, and what it has added: that is to `hide`, and so is
+    what it would hide again and no store knows any more.
 
     `files` is what turns its files around. `Conflict` if something was saved that would be
     lost from sight.
     """
     effects = entry.effects
     moves = tuple(
-        Move(standing[move.become.name], _back(entry, move, standing[move.become.name]))
-        for move in effects.moves
+        Move(now, _back(entry, move, now, newest.get(now.name, 0)))
+        for move, now in ((move, standing[move.become.name]) for move in effects.moves)
     )
     hide = tuple(hide)
     shown = effects.hidden_again + ((entry.number,) if effects.hid else ())
@@ -270,16 +272,16 @@ def turn(
     return Turn(changes, turned)
 
 
-def _back(entry: Entry, move: Move, now: TimelineRecord) -> TimelineRecord:
-    """Where a timeline goes; its numbers only rise, so none is given out twice."""
+def _back(entry: Entry, move: Move, now: TimelineRecord, newest: int) -> TimelineRecord:
+    """Where a timeline goes; its numbers only rise, so none is given out twice. `newest` is the
+    last of them that is to be seen: what an import brought that was taken back is not."""
     before = move.expect
     if before is None:  # the operation made it
         before = now._replace(head=None, is_deleted=True)
-    saves = now.last_seq - move.become.last_seq
-    if before.is_deleted and saves > 0:
+    if before.is_deleted and newest > move.become.last_seq:
         raise Conflict(
-            f"timeline {now.name!r} has {saves} saves since the {entry.kind} that this would take "
-            "back; delete it if they are not wanted"
+            f"timeline {now.name!r} was saved on since the {entry.kind} that this would take back: "
+            f"see {now.name}:{newest}; delete it if that is not wanted"
         )
     return before._replace(last_seq=now.last_seq)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
-from hardsave.stores.base import Batch, CheckpointGone, Move
+from hardsave.stores.base import Batch, CheckpointGone, Move, Query
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
@@ -194,7 +194,14 @@ def _turned(
     standing = {name: _stands(context, name) for name in moved}
     again = {mark.checkpoint for mark in step.lost if mark.number in entry.effects.shown}
     hide = _added(context, entry) + _visible(context, sorted(again))
-    turn = operations.turn(entry, standing, hide=hide, latest=step.latest, files=files)
+    newest = {
+        move.become.name: _newest(context, move.become.name)
+        for move in entry.effects.moves
+        if standing[move.become.name].last_seq > move.become.last_seq
+    }
+    turn = operations.turn(
+        entry, standing, newest=newest, hide=hide, latest=step.latest, files=files
+    )
     effects = turn.effects._replace(on_any=step.on_any, lost=step.lost + turn.effects.lost)
     timeline = entry.timeline
     data = operations.encode(effects)
@@ -248,6 +255,12 @@ def _added(context: Context, entry: Entry) -> list[CheckpointRecord]:
         return []
     rows = context.store.saved(context.user, entry.number - count - 1, count)
     return [row for row in rows if row.number < entry.number]
+
+
+def _newest(context: Context, name: str) -> int:
+    """The highest number of a timeline that is to be seen; 0 if none is."""
+    rows = context.store.checkpoints(context.user, Query(timeline=name, limit=1))
+    return rows[0].seq if rows else 0
 
 
 def _visible(context: Context, ids: list[Id]) -> list[CheckpointRecord]:

@@ -80,6 +80,23 @@ def test_what_was_deleted_after_an_import_goes_and_comes_with_every_undo_and_red
         assert vault.verify().faults == ()
 
 
+def test_an_import_that_was_taken_back_does_not_keep_a_fork_from_being_undone(
+    exported: tuple[hardsave.Vault, Path],
+) -> None:
+    source, file = exported
+    with hardsave.open("memory://") as vault:
+        source.timeline("main").fork("main:1", name="fork")
+        source.export_file(file)
+        vault.import_file(file)
+        vault.timeline("fork").delete()
+        vault.timeline("main").fork("main:1", name="fork")
+        source.timeline("fork").save({"turn": "other"})
+        source.export_file(file)
+        assert vault.import_file(file).renamed == {}
+        vault.undo()
+        assert vault.undo().about == {"of": "fork"}
+
+
 def repeat(step: Callable[[], object], times: int) -> None:
     for _ in range(times):
         step()

@@ -345,7 +345,7 @@ def test_undoing_a_fork_takes_the_timeline_away(line: Timeline, vault: Vault) ->
 def test_a_fork_with_saves_of_its_own_is_not_undone(line: Timeline) -> None:
     fork = line.fork("@~2", name="try-2")
     fork.save({"turn": 44})
-    with pytest.raises(Conflict, match="1 saves since the fork"):
+    with pytest.raises(Conflict, match="was saved on since the fork"):
         fork.undo()
     assert turns(fork) == [44, 3, 2, 1]
 
@@ -354,7 +354,7 @@ def test_a_timeline_with_new_saves_is_not_deleted_again_by_redo(line: Timeline) 
     line.delete()
     line.undo()
     line.save({"turn": 6})
-    with pytest.raises(Conflict, match="1 saves since the undo"):
+    with pytest.raises(Conflict, match="was saved on since the undo"):
         line.redo()
     assert turns(line) == [6, 5, 4, 3, 2, 1]
 
