@@ -153,7 +153,7 @@ class Copier:
         """Who feeds it has just done so, and does it again in half a second, if anybody commits:
         for most of that nobody has to wait."""
         with contextlib.suppress(HardsaveError, apsw.Error):  # `_has_all` looks again
-            if backup.peek(self._path) != backup.standing(connection, "main"):
+            if backup.peek(self._path) not in (None, backup.standing(connection, "main")):
                 time.sleep(0.7 * PASS_SECONDS)
 
     def _copies(self) -> tuple[str, str, str]:
