@@ -668,7 +668,7 @@ def test_a_wal_that_is_cut_while_a_commit_returns_is_found_out_by_the_next(
 def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
     """A store whose WAL is long with few frames, and that nobody else writes to."""
     monkeypatch.setattr(Copier, "saw", lambda copier: None)
-    monkeypatch.setattr(Merger, "saw", lambda merger, user, made: None)
+    monkeypatch.setattr(Merger, "saw", lambda *_: None)
     store = SqliteStore(tmp_path / "store.db")
     store._writer.long_wal = 30
     yield store
