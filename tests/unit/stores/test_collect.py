@@ -4,6 +4,7 @@ import contextlib
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -403,6 +404,19 @@ def test_exactly_means_that_no_byte_is_left(path: Path) -> None:
     assert not [piece for piece in pieces if piece in found]
     assert all(data[:24] in found for data in live)  # what is looked for would be found
     store.close()
+
+
+def test_whoever_collects_waits_for_no_backup_that_is_not_there(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)
+    Line(store).save()
+    stray(store, "stray")
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    assert store.collect(refs_of).objects > 0
+    store.compact()
+    assert waited == []
 
 
 def test_a_reader_that_holds_old_pages_is_named(
