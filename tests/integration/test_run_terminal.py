@@ -22,6 +22,8 @@ def size(*_): print("size", *os.get_terminal_size(), flush=True)
 def again(*_): print("continued", flush=True)
 signal.signal(signal.SIGWINCH, size)
 signal.signal(signal.SIGCONT, again)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)  # who is told right before input() notices in it
 size()
 print("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0), flush=True)
 while True:
