@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave import config
 from hardsave.adapters import claude_lines, codex_lines
 from hardsave.adapters.lines import Lines
+from hardsave.tuples import NamedTuple
 
 _PATIENCE_SECONDS = 15  # that an agent shall have with a hook; the hook itself returns after ten
 

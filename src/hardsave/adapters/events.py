@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects import depth
+from hardsave.tuples import NamedTuple
 
 _DESCRIPTION = 200
 _TARGETS = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import hardsave
 from hardsave import config
@@ -22,6 +22,7 @@ from hardsave.adapters.transcripts import EMPTY, Mark, tail
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
+from hardsave.tuples import NamedTuple
 
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01

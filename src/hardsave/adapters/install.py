@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from hardsave.adapters import codex_trust, settings
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX, Agent
 from hardsave.errors import Conflict, HardsaveError, Misuse
+from hardsave.tuples import NamedTuple
 
 T = TypeVar("T")
 

@@ -5,7 +5,9 @@ and then nothing is written.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+from hardsave.tuples import NamedTuple
 
 Line: TypeAlias = Mapping[str, Any]  # as it was parsed
 

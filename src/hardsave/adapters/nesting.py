@@ -8,13 +8,13 @@ other processes, all is taken for the outer one's, as it was told.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave import config
 from hardsave.adapters.agents import AGENTS
 from hardsave.adapters.company import is_called
 from hardsave.stores import processes
 from hardsave.stores.registry import sqlite_path
+from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 
 VARIABLE = "HARDSAVE_RUN"

@@ -1,6 +1,6 @@
 """How to go on from a checkpoint: what every adapter answers when a conversation was rewound."""
 
-from typing import NamedTuple
+from hardsave.tuples import NamedTuple
 
 
 class Resumption(NamedTuple):

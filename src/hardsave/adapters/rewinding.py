@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hardsave.adapters import claude_code, codex, lines, spool
 from hardsave.adapters.agents import Agent
 from hardsave.adapters.lines import Cut, Ending, Moment, Unknown
 from hardsave.adapters.resumption import Resumption
 from hardsave.adapters.transcripts import Mark, beginning, is_at, read, to_bytes, to_lines
+from hardsave.tuples import NamedTuple
 
 _SESSION = re.compile(r"[0-9A-Za-z][-.\w]*")  # it becomes a part of paths
 

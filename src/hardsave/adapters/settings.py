@@ -10,11 +10,12 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.adapters import agents
 from hardsave.errors import Misuse
 from hardsave.objects import depth
+from hardsave.tuples import NamedTuple
 
 PROGRAM = "from hardsave.adapters.entry import main; main()"
 """For `python -c`: `-m` loads a dozen modules more, which takes longer than what they are for."""

@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave import config
 from hardsave.adapters import reserve
 from hardsave.stores.processes import UNKNOWN, is_there, started
+from hardsave.tuples import NamedTuple
 
 RUN = "run"  # in the place of a hook's name: the process beside an agent
 _SUFFIX = ".json"

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import hardsave
 from hardsave.adapters.agents import Agent
 from hardsave.adapters.transcripts import EMPTY, Mark, Reading, pieces
+from hardsave.tuples import NamedTuple
 from hardsave.vault.parts import Parts
 
 

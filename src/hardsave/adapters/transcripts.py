@@ -11,9 +11,11 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from blake3 import blake3
+
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -7,7 +7,8 @@ grows in company proves nothing: then only what was proven before counts, or els
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import NamedTuple
+
+from hardsave.tuples import NamedTuple
 
 
 class Company(Enum):

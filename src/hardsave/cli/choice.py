@@ -12,9 +12,9 @@ these are the ones to choose from.
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 
 MAIN = "main"
 SHOWN = 4  # names in a message; 'hardsave timelines' has them all

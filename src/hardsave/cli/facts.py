@@ -1,11 +1,12 @@
 """What a list says about a checkpoint: its messages and files, against its parent."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave import Checkpoint, Vault
 from hardsave.cli import changes, messages, words
 from hardsave.errors import NotFound
+from hardsave.tuples import NamedTuple
 from hardsave.vault.files import difference
 
 _CARRIED = 1_000  # checkpoints in a row that have added files alone

@@ -1,9 +1,10 @@
 """What doctor finds, and how bad it is. Pure: decided over what was measured."""
 
 from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.cli import words
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import mounts
 
 MIB = 1 << 20

@@ -10,7 +10,8 @@ ever come together, never part:
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from hardsave.tuples import NamedTuple
 
 
 class Node(NamedTuple):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
 
 from hardsave import Checkpoint, Timeline
+from hardsave.tuples import NamedTuple
 
 
 class Wanted(NamedTuple):

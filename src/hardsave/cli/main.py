@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -17,6 +17,7 @@ from hardsave import logs
 from hardsave.cli.command import global_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
 from hardsave.errors import HardsaveError
+from hardsave.tuples import NamedTuple
 
 PROGRAM = "hardsave"
 

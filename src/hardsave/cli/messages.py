@@ -6,9 +6,10 @@ whatever else stands in a list of messages is shown as the text it is.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.cli import data
+from hardsave.tuples import NamedTuple
 
 KEYS = ("messages", "message_history", "history", "conversation")
 _ROLES = {"human": "user", "ai": "assistant", "request": "user", "response": "assistant"}

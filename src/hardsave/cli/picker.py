@@ -5,9 +5,11 @@ lines = frame(picker, preview, size)  what to show, as many lines as there is ro
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from rich.text import Text
+
+from hardsave.tuples import NamedTuple
 
 What = Literal["all", "state", "files"]
 WHATS: tuple[What, ...] = ("all", "state", "files")

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave import Checkpoint, Rewind
 from hardsave.cli import messages, moments, words
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import hardsave
 from hardsave import config
@@ -18,6 +18,7 @@ from hardsave.cli.choice import Standing
 from hardsave.cli.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs
+from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 
 if TYPE_CHECKING:

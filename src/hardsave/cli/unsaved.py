@@ -8,7 +8,7 @@ are those of the last checkpoint all the same, on whatever timeline that is.
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave import Checkpoint
 from hardsave.adapters import spool
@@ -16,6 +16,7 @@ from hardsave.adapters.spool import Note
 from hardsave.cli import words
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Unavailable
+from hardsave.tuples import NamedTuple
 
 
 class Unsaved(NamedTuple):

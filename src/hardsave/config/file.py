@@ -28,10 +28,11 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hardsave.config.nodes import composed
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import yaml

@@ -9,13 +9,13 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from blake3 import blake3
 
 from hardsave.config.file import Found, content, read
 from hardsave.config.places import PROJECT_FILE, data_directory, make_folder, project_key
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 
 _reported: set[str] = set()  # once a process is enough
 

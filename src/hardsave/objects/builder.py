@@ -1,7 +1,7 @@
 """From a value to objects."""
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Unstorable
 from hardsave.objects import envelope, sizes, slow, wire
@@ -10,6 +10,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Entry, Levels, Out
 from hardsave.objects.tree import INLINE_BYTES, MAX_TREE_DEPTH, SPLIT_BYTES, Columns, Shape
 from hardsave.objects.types import fields_of
+from hardsave.tuples import NamedTuple
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 

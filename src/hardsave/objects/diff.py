@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects import envelope, slow
 from hardsave.objects.codec import Codec
@@ -18,6 +18,7 @@ from hardsave.objects.reader import Reader
 from hardsave.objects.tree import INLINE_BYTES, Ref, Shape, Stored
 from hardsave.objects.types import Types
 from hardsave.objects.wire import Verbatim
+from hardsave.tuples import NamedTuple
 
 MAX_DEPTH = 50  # beyond it a difference is reported, not looked into
 _PLAIN = Codec(Types())

@@ -12,11 +12,11 @@ needs to know no kinds. The high half of the kind byte is the version of the for
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects import wire
 from hardsave.objects.hashing import HASH_BYTES, Hash, first_mismatch
+from hardsave.tuples import NamedTuple
 
 VALUE = 0x11  # one value, inline
 SEQUENCE = 0x12  # the root of a list, map, tuple, set or object that was split

@@ -16,11 +16,11 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects import wire
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
+from hardsave.tuples import NamedTuple
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -15,11 +15,11 @@ alone, which is all that appending needs.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 from zlib import crc32
 
 from hardsave.objects import envelope, wire
 from hardsave.objects.hashing import Hash, digest
+from hardsave.tuples import NamedTuple
 
 REF_WEIGHT = 256
 MEAN_WEIGHT = 1024  # a chunk's mean: four references, or 1 KiB of inline values

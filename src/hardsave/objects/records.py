@@ -4,9 +4,8 @@ They are tuples, and hold ids and times as stored, because a listing makes thous
 them: what people see (`chk_…`, datetimes) is made when somebody looks.
 """
 
-from typing import NamedTuple
-
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 
 ID_BYTES = 12  # 96 random bits: unique on any machine, and its first digits tell ids apart
 

@@ -8,9 +8,10 @@ not found.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 

@@ -16,7 +16,7 @@ refused or the commit fails, throw the shadow away and start with a new one.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Unstorable
 from hardsave.objects import wire
@@ -25,6 +25,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.keeping import Keeping
 from hardsave.objects.levels import Entry, Levels, Out
 from hardsave.objects.tree import MAX_TREE_DEPTH, SPLIT_BYTES, Columns, Shape
+from hardsave.tuples import NamedTuple
 
 RUN_BYTES = 32 * 1024  # beyond about 64 KiB an allocator threshold makes sketches 5 × slower
 

@@ -7,10 +7,11 @@ copied into the one above it, so it costs no more than that.
 import reprlib
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Corrupt, Unstorable
 from hardsave.objects import wire
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.objects.redaction import Cleaning

@@ -8,7 +8,7 @@ here asks first. Nothing is constructed, and no memory is taken on the word of a
 import contextlib
 import struct
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import ormsgpack
 
@@ -19,6 +19,7 @@ from hardsave.objects.envelope import EDGE, LEAF, NODE, SEQUENCE, VALUE
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.tree import MAX_TREE_DEPTH, Ref, Shape
 from hardsave.objects.types import Types
+from hardsave.tuples import NamedTuple
 
 FORMAT = 0x10  # the high half of every kind of this version
 VALUES = frozenset({VALUE, SEQUENCE})  # what a state or an item can be

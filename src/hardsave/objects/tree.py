@@ -8,10 +8,11 @@ share whatever they have in common. `builder` makes trees, `reader` reads them.
 
 import enum
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects import slow
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 
 INLINE_BYTES = 128
 SPLIT_BYTES = 2048

@@ -8,12 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave import config
 from hardsave.logs import log
 from hardsave.stores.sqlite import seats
 from hardsave.stores.sqlite.seats import Seat
+from hardsave.tuples import NamedTuple
 from hardsave.vault.places import files_of
 
 NAME = "hardsave-hooks"  # of a resident that hooks leave behind, as lists of processes show it

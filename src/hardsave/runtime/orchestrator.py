@@ -6,11 +6,12 @@ stops an agent: it is logged and counted.
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
 from hardsave.runtime.agent import Message, StandardAgent
+from hardsave.tuples import NamedTuple
 
 _log = log(__name__)
 

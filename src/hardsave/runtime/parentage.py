@@ -7,10 +7,10 @@ is not the agent. Elsewhere than on Linux nobody is found.
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from hardsave.stores import processes
 from hardsave.stores.processes import Process
+from hardsave.tuples import NamedTuple
 
 _PROC = "/proc"
 _MOST = 8  # processes between a hook and its agent

@@ -22,13 +22,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave.config.nodes import composed
 from hardsave.errors import Misuse
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
 from hardsave.objects.types import Types
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import yaml

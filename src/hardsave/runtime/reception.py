@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hardsave.logs import log
 from hardsave.runtime.handover import (
@@ -28,6 +28,7 @@ from hardsave.runtime.handover import (
     reachable,
 )
 from hardsave.runtime.listening import ENDING, listen
+from hardsave.tuples import NamedTuple
 
 _AT_ONCE = 8
 _REQUEST_SECONDS = 5.0

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import hardsave
 from hardsave.errors import Conflict, HardsaveError
@@ -30,6 +30,7 @@ from hardsave.runtime.life import Life
 from hardsave.runtime.reception import Desk, Reception
 from hardsave.runtime.survivors import Survivor
 from hardsave.stores.registry import sqlite_path
+from hardsave.tuples import NamedTuple
 
 READY = b"ready\n"
 _QUIET = 0.15  # seconds without a change: a burst has settled

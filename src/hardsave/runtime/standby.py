@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from hardsave.runtime.life import Life
 from hardsave.stores.processes import Process, started
+from hardsave.tuples import NamedTuple
 
 IDLE_SECONDS = 1800.0
 LOOK_SECONDS = 5.0  # between two looks whether everything is where it was

@@ -9,9 +9,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.stores import processes
+from hardsave.tuples import NamedTuple
 
 _LOOK_SECONDS = 0.3
 _LONGEST_COMMAND = 80

@@ -39,7 +39,7 @@ Objects
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from hardsave.errors import Conflict
 from hardsave.objects.hashing import Hash
@@ -53,6 +53,7 @@ from hardsave.objects.records import (
     filled,
 )
 from hardsave.stores.ledger import NO_WORK, LedgerStore, Work
+from hardsave.tuples import NamedTuple
 
 Durability = Literal["power", "process"]
 """What a commit that has returned survives: a power loss, or only the death of its process."""

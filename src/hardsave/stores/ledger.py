@@ -27,9 +27,10 @@ Waiting
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
+from hardsave.tuples import NamedTuple
 
 
 class Fence(NamedTuple):

@@ -11,7 +11,9 @@ import struct
 import time
 from functools import cache
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
+
+from hardsave.tuples import NamedTuple
 
 _BSD_INFO = 3  # of proc_pidinfo: what `_LAYOUT` says
 _LAYOUT = struct.Struct("=12I 16s 32s 6I 2Q")  # struct proc_bsdinfo, of <sys/proc_info.h>

@@ -5,7 +5,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
@@ -30,6 +29,7 @@ from hardsave.stores.base import (
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment, TaskQuery
 from hardsave.stores.memory_tenant import Tenant
+from hardsave.tuples import NamedTuple
 
 
 class MemoryStore:

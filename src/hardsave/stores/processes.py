@@ -8,9 +8,10 @@ import contextlib
 import os
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hardsave.errors import Unavailable
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.stores.macos import System

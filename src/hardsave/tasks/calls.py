@@ -2,7 +2,7 @@
 
 import threading
 from contextvars import ContextVar, Token
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hardsave.errors import Misuse, StepUnknown
 from hardsave.objects.records import EntryRecord, TaskRecord, filled
@@ -10,6 +10,7 @@ from hardsave.tasks import names, retry, steps
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import POLICIES, Asked, Body, Journal, Scope, UnknownPolicy
+from hardsave.tuples import NamedTuple
 
 MOST_SAID = 10_000  # characters of an error
 MOST_TRACED = 100_000  # and of its traceback

@@ -7,9 +7,10 @@ being told so. A thread that it starts by itself belongs to nobody.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hardsave.stores.base import Store
+from hardsave.tuples import NamedTuple
 
 
 class Standing(NamedTuple):

@@ -1,12 +1,13 @@
 """What every part of the ledger works with: the store as one user sees it, codec, clock, ids."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import EntryRecord, Id, TaskRecord
 from hardsave.stores.base import Store, of_ledger
 from hardsave.stores.ledger import Work
+from hardsave.tuples import NamedTuple
 
 KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries, bookmarks
 

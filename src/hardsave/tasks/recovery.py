@@ -3,13 +3,14 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
 from hardsave.tasks.task import Task
 from hardsave.tasks.tether import Survivors
+from hardsave.tuples import NamedTuple
 
 MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
 MOST_SHOWN = 10  # in the text

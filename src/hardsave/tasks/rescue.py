@@ -5,7 +5,6 @@ of the dead: both are looked at again the next time.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
@@ -25,6 +24,7 @@ from hardsave.tasks.recovery import (
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task, maybe, moment, view
 from hardsave.tasks.tether import Survivors, Tethers
+from hardsave.tuples import NamedTuple
 
 _PAGE = 500
 

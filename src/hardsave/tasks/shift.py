@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
@@ -19,6 +19,7 @@ from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import Retry, longest_seconds
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task, view
+from hardsave.tuples import NamedTuple
 
 POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written

@@ -9,10 +9,11 @@ that was added for `NEVER` is begun by whoever names it, and by nobody else.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.errors import Conflict
 from hardsave.objects.records import Id, TaskRecord
+from hardsave.tuples import NamedTuple
 
 State = Literal["pending", "in_progress", "completed", "failed", "rolled_back"]
 STATES: tuple[State, ...] = ("pending", "in_progress", "completed", "failed", "rolled_back")

@@ -11,12 +11,13 @@ Steps that overlap, and those with a key, may come in any order.
 
 import struct
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from hardsave.errors import Corrupt, Misuse, StepsChanged, Unstorable
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, filled
+from hardsave.tuples import NamedTuple
 
 UnknownPolicy = Literal["retry", "ask", "skip", "fail"]
 POLICIES: tuple[UnknownPolicy, ...] = ("retry", "ask", "skip", "fail")

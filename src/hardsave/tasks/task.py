@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import TaskRecord
 from hardsave.tasks.states import State
+from hardsave.tuples import NamedTuple
 
 
 class Progress(NamedTuple):

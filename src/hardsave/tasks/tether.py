@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
 
 from hardsave.errors import Unavailable
 from hardsave.logs import log
@@ -22,6 +21,7 @@ from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
 from hardsave.stores import processes
 from hardsave.stores.base import Store
+from hardsave.tuples import NamedTuple
 
 _ROOM = "tether-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it

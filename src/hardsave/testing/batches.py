@@ -1,11 +1,12 @@
 """Batches to try a store with: the same ones in every run, and no two alike."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, Changes, Move, Query, Store
+from hardsave.tuples import NamedTuple
 
 MOMENT = 1_700_000_000_000_000  # microseconds; every save is one second after the one before
 SECOND = 1_000_000

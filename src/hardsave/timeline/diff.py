@@ -1,11 +1,11 @@
 """What changed between two checkpoints."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from hardsave.objects.diff import StatePath, diff
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
+from hardsave.tuples import NamedTuple
 
 
 class FileDiff(NamedTuple):

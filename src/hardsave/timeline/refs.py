@@ -9,11 +9,10 @@ In the order in which a text is understood:
     chk_… or digits     a unique beginning of an id
 """
 
-from typing import NamedTuple
-
 from hardsave.errors import Misuse
 from hardsave.objects.records import ID_BYTES, Id
 from hardsave.timeline.names import id_digits, is_full_id, is_number, numbered
+from hardsave.tuples import NamedTuple
 
 
 class Back(NamedTuple):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import NamedTuple
 
 from hardsave.objects.records import Id
 from hardsave.timeline.policy import DAY, MICROSECOND, Policy, Rule
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 
 AUTOMATIC = "automatic"
 SHOWN = 20  # of the checkpoints that go, when a plan is printed

@@ -6,7 +6,7 @@ time of the export are not written: they would differ from store to store. Nor a
 are the ledger's, and work that two ledgers know would be done twice.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects.codec import Codec
@@ -16,6 +16,7 @@ from hardsave.objects.records import ID_BYTES, CheckpointRecord, TimelineRecord,
 from hardsave.objects.sound import Sound
 from hardsave.objects.types import Types
 from hardsave.timeline import names
+from hardsave.tuples import NamedTuple
 from hardsave.vault.saving import MAX_METADATA_BYTES
 
 MAX_SEQ = 1 << 62

@@ -12,7 +12,7 @@ Which timeline is which
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 from hardsave.errors import Corrupt
 from hardsave.objects.records import (
@@ -24,6 +24,7 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import Batch, Changes, Move, Query
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import archive, operations, placing
 from hardsave.vault.context import Context
 from hardsave.vault.placing import Arriving, Here, Relation

@@ -15,13 +15,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import copying
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context

@@ -9,11 +9,12 @@ caller holds the place's lock from before the capture until after the commit.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place

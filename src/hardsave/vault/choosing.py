@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.errors import Conflict, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import operations, sessions
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove

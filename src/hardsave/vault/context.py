@@ -2,11 +2,12 @@
 told; and clock and ids, so that a test decides about both."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Store
 from hardsave.timeline.history import History
+from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects

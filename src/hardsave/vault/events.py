@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from hardsave.errors import Misuse
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 
 EventName = Literal[
     "checkpoint_saved",

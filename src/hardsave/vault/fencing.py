@@ -5,12 +5,11 @@ undo or a purge: it is refused with `LeaseLost` once the task is somebody else's
 must not move what the new one goes on from.
 """
 
-from typing import NamedTuple
-
 from hardsave.errors import LeaseLost
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import Fence
 from hardsave.tasks import current
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 
 

@@ -5,11 +5,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import NamedTuple
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.timeline.diff import FileDiff
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import capture, compare, content, directory, gitprogress
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, partial
 from stat import S_IFREG
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id
+from hardsave.tuples import NamedTuple
 from hardsave.vault.capturing import Taken
 from hardsave.vault.choosing import Wanted, snapshot_of
 from hardsave.vault.context import Context

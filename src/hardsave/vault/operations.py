@@ -13,12 +13,13 @@ saved since stays reachable.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Conflict
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Changes, Move
+from hardsave.tuples import NamedTuple
 
 KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
 STEPS = ("undo", "redo")

@@ -1,10 +1,11 @@
 """A state that is too large to be held at once: it comes in parts, and makes one checkpoint."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
+from hardsave.tuples import NamedTuple
 
 
 class Parts(NamedTuple):

@@ -11,11 +11,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite.lock import FileLock
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import cache as caches
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.capture import Git

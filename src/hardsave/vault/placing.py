@@ -9,10 +9,11 @@ Decided from plain data; nothing here reads or writes.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.objects.records import Id, TimelineRecord
 from hardsave.timeline.names import MAX_NAME
+from hardsave.tuples import NamedTuple
 
 Relation = Literal["behind", "ahead", "apart"]
 """Where the head that is here lies, seen from the one that arrives; equal ones are "ahead"."""

@@ -19,11 +19,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from hardsave import config
 from hardsave.errors import NotFound, Unavailable
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 
 RECORD = "project.json"
 _LARGEST_RECORD = 64 * 1024

@@ -7,11 +7,11 @@ uses the workspace, or opens the store. To be interrupted again does no harm.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import Id
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.workspace import checkout, journal

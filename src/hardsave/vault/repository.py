@@ -10,7 +10,6 @@ when somebody asks for that, and never otherwise.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
@@ -18,6 +17,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
 from hardsave.timeline.names import is_full_id
 from hardsave.timeline.refs import from_text, to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, git_state
 from hardsave.vault.place import Place

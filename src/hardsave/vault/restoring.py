@@ -13,12 +13,13 @@ safety checkpoint does not have, or that changed after it, are kept and told as 
 import os
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hardsave.errors import NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import ignored
 from hardsave.vault.capturing import Taken, Taking, taking
 from hardsave.vault.choosing import Chosen, Kept, Wanted, capture_of, choose

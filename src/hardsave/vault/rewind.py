@@ -8,7 +8,7 @@ again, not overlooked.
 import os
 from collections.abc import Callable, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound
 from hardsave.objects.records import (
@@ -20,6 +20,7 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations, rollback
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context

@@ -7,7 +7,7 @@ files is listed, because nothing here can undo it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Corrupt
 from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, TaskRecord
@@ -15,6 +15,7 @@ from hardsave.stores.base import Query
 from hardsave.stores.ledger import NO_WORK, TaskMove, Work
 from hardsave.tasks import states
 from hardsave.tasks.steps import Journal
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.operations import TaskMark
 

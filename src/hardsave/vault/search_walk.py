@@ -11,7 +11,7 @@ are walked again from their beginning.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.logs import log
@@ -22,6 +22,7 @@ from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.objects.tree import Ref, Shape, Stored
 from hardsave.objects.types import Types
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.search_index import Outdated, packed
 from hardsave.vault.search_words import readable

@@ -17,7 +17,6 @@ it: records are kept as they were listed.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt, NotFound
 from hardsave.objects.frames import Counts
@@ -25,6 +24,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, Tombstone
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import archive
 from hardsave.vault.archive import Past
 from hardsave.vault.context import Context

@@ -11,9 +11,9 @@ directory counts for all that have it; paths begin with the workspace that they 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import lies_in
 
 

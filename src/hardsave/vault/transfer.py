@@ -15,10 +15,10 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.frames import MAGIC, FrameReader
+from hardsave.tuples import NamedTuple
 from hardsave.vault import examination, exporting, importing
 from hardsave.vault.context import Context
 from hardsave.vault.scratch import Scratch

@@ -9,11 +9,12 @@ nothing that it does is final. Refused, like a save, to an attempt that has lost
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import Batch, CheckpointGone, Move, Query
+from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave import config
 from hardsave.config.file import Found
@@ -29,6 +29,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Collected
 from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy
+from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.context import Context
 from hardsave.vault.retain import Retained

@@ -6,7 +6,6 @@ still exists needs it.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
@@ -14,6 +13,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 
 _PAGE = 500

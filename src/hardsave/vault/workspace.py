@@ -4,12 +4,13 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Conflict
 from hardsave.objects.records import CheckpointRecord
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
+from hardsave.tuples import NamedTuple
 from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import names
 from hardsave.workspace.compare import Difference
 from hardsave.workspace.entries import DIRECTORY, above, lies_in

@@ -10,11 +10,11 @@ import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
 from hardsave.objects.types import Types
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.changed import Mark
 from hardsave.workspace.entries import NotCaptured, parent
 

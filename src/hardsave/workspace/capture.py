@@ -7,13 +7,14 @@ address says nothing but what the files are: two captures of the same files shar
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.types import Types
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import content, gitindex
 from hardsave.workspace.content import PART_BYTES, Fetch, Put
 from hardsave.workspace.entries import NotCaptured

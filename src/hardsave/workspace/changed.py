@@ -7,7 +7,9 @@ doubt names everything, and says why.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from hardsave.tuples import NamedTuple
 
 Names = frozenset[bytes]
 

@@ -1,9 +1,10 @@
 """What differs between two snapshots. What both have stays unread."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import directory
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.directory import Named

@@ -10,12 +10,12 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 from zlib import crc32
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import names
 from hardsave.workspace.content import Fetch, Put
 from hardsave.workspace.entries import (

@@ -2,9 +2,9 @@
 
 import stat
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 
 FILE = 1
 SYMLINK = 2

@@ -11,9 +11,9 @@ import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import content, policy
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_HASH, Folder

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from stat import ST_INO, ST_MODE, ST_SIZE
 from types import MappingProxyType
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import policy
 from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Linked
 from hardsave.workspace.changed import Mark

@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitindex, gitrefs
 from hardsave.workspace.gitdir import SMALL, GitDirectory, NoGitDirectory, opened
 from hardsave.workspace.gitprogress import GitFile, NotCaptured, Progress

@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitrefs
 from hardsave.workspace.gitdir import GitDirectory, repository
 from hardsave.workspace.gitobjects import Objects

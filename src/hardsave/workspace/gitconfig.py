@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.reading import read_path
 
 _LIMIT = 16 * 1024 * 1024  # nobody writes more by hand

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.errors import NotFound
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitconfig
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.reading import failure, open_directory, read_beneath

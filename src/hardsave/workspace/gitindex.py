@@ -6,7 +6,8 @@ thousand entries; the bytes may come from anybody, so every length is doubted.
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+
+from hardsave.tuples import NamedTuple
 
 HASH_BYTES = {"sha1": 20, "sha256": 32}
 

@@ -8,9 +8,9 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from hardsave.errors import Unavailable
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.reading import open_directory, read_beneath
 
 LOCK = b"lock"

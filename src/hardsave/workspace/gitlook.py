@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import git, gitrefs, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitdir import GITFILE, SMALL, GitDirectory, NoGitDirectory, opened

@@ -10,8 +10,8 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.gitdir import GitDirectory
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.gitpacks import LARGEST, Object, Pack, Unreadable, inflate

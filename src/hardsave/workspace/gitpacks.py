@@ -7,7 +7,8 @@ import os
 import struct
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+
+from hardsave.tuples import NamedTuple
 
 _FANOUT = struct.Struct(">256I")
 _VERSION_2 = b"\xfftOc\0\0\0\2"

@@ -9,9 +9,9 @@ target is judged here before anything of it is believed.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt, Misuse, NotFound
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitindex, gitprogress, gitrefs, gitstaged
 from hardsave.workspace.git import GitPosition, rebased
 from hardsave.workspace.gitstaged import Content

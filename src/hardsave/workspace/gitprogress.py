@@ -6,8 +6,8 @@ together; what goes beyond is listed, and the rest is still kept.
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.reading import failure, open_beneath, read_beneath
 
 _FILES = frozenset(

@@ -6,8 +6,8 @@ The names may come from anybody: one that would lead out of the repository is re
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.gitdir import SMALL, GitDirectory
 from hardsave.workspace.gitindex import HASH_BYTES
 from hardsave.workspace.reading import open_beneath, read_beneath

@@ -28,10 +28,10 @@ import os
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.errors import Conflict, Corrupt, NotFound, Unavailable
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitconfig, gitobjects, gitpins, gitplan, gitrefs
 from hardsave.workspace.git import GitPosition, position_in
 from hardsave.workspace.gitdir import GitDirectory, repository

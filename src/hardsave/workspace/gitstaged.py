@@ -4,9 +4,9 @@ There may be a hundred thousand entries; an index that does not change is not ta
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitindex, names
 from hardsave.workspace.git import GitPosition
 

@@ -12,7 +12,8 @@ far as git's matcher knows, and means `ab` as well as `a…/…/b`.
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import NamedTuple
+
+from hardsave.tuples import NamedTuple
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _SLASH = ord("/")

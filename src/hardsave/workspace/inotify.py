@@ -10,7 +10,9 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from hardsave.tuples import NamedTuple
 
 # What can be asked for, and what comes
 MODIFY = 0x2

@@ -7,11 +7,12 @@ begun and may not have ended. It holds the way forward and the way back.
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import HASH_BYTES, digest
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import Entry
 from hardsave.workspace.names import TEMPORARY_PREFIX
 from hardsave.workspace.plan import Plan, Step

@@ -5,9 +5,9 @@ Each line becomes a trail (see `globs`); inside a directory it is what is left o
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from hardsave.objects.hashing import digest
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.globs import DEEP, Deep, Glob, Trail, trails
 from hardsave.workspace.lookup import Matcher, Table, matcher
 

@@ -9,9 +9,9 @@ its rules ignore it was meant to be saved, and comes back if nothing lies in its
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import content, directory
 from hardsave.workspace.compare import Pair, Ward
 from hardsave.workspace.content import Fetch

@@ -5,7 +5,8 @@ largest part stays as it is; of files that shall be one, those that are already.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+
+from hardsave.tuples import NamedTuple
 
 Group = tuple[bytes, ...]
 

@@ -7,8 +7,8 @@ whose files others change elsewhere, there are no events for that.
 import os
 import select
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import lies_in
 
 _LIST = "/proc/self/mountinfo"

@@ -5,8 +5,8 @@ snapshot has them, so a capture notes them down: a restore leaves alone what the
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import ignore
 from hardsave.workspace.policy import RootRules, Rules
 

@@ -11,9 +11,10 @@ directories go if they are empty; directories get their modes.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import compare, directory, links, names
 from hardsave.workspace.asked import Asked, asked_for, checked, in_any
 from hardsave.workspace.compare import Difference

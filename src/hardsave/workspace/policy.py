@@ -8,10 +8,11 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import names
 from hardsave.workspace.entries import lies_in, parent
 

@@ -8,8 +8,8 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace.limits import refuse_if_spent
 
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not wait for its other end

@@ -8,9 +8,9 @@ has the same names as before, only the runs are made in which something changed.
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from hardsave.objects.hashing import Hash
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import directory
 from hardsave.workspace.beneath import Beneath, gone, refuse_what_went
 from hardsave.workspace.cache import NO_HASH, NO_STAMP, Cache, Folder, Memory, by_directory

@@ -4,7 +4,6 @@ The counterpart of `objects.sound`, for the kinds of this room.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects.envelope import (
@@ -18,6 +17,7 @@ from hardsave.objects.envelope import (
 )
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.sound import Part, Sound
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import capture, content, directory
 from hardsave.workspace.entries import FILE
 

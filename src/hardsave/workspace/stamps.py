@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from operator import attrgetter
 from stat import S_ISDIR
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import policy
 
 Fields = tuple[int, int, int, int, int]

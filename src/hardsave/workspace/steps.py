@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from hardsave.errors import Unavailable
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import attributes, copies, disk, swapping
 from hardsave.workspace.beneath import Beneath, rename_to_nothing
 from hardsave.workspace.content import Fetch

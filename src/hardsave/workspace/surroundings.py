@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave import config
 from hardsave.errors import Unavailable
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitconfig, gitlook, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitlook import Look

@@ -9,8 +9,8 @@ wrote in that moment, always whole: `settle` tells them apart.
 """
 
 import os
-from typing import NamedTuple
 
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import disk
 from hardsave.workspace.beneath import exchange, rename_to_nothing
 from hardsave.workspace.entries import Entry

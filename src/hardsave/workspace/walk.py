@@ -12,9 +12,9 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 from hardsave.workspace import names
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_STAMP, Cache, Folder, Linked

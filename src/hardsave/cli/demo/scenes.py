@@ -4,10 +4,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from hardsave.cli.demo import crash, files, job, work
 from hardsave.cli.demo.stage import Stage
+from hardsave.tuples import NamedTuple
 
 
 class Scene(NamedTuple):

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import click
+
+from hardsave.tuples import NamedTuple
 
 
 class Stage(NamedTuple):

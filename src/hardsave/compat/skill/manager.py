@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import hardsave
 from hardsave.aio.pool import to_the_end
@@ -27,6 +27,7 @@ from hardsave.compat.skill.records import (
 from hardsave.errors import Corrupt, NotFound
 from hardsave.objects import depth
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.workspace.exclude import keep_out
 from hardsave.workspace.reading import read_path

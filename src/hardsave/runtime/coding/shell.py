@@ -14,9 +14,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from hardsave.runtime.coding.text import Refused
+from hardsave.tuples import NamedTuple
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TERM", "SHELL")
 _GRACE_SECONDS = 0.5

@@ -8,10 +8,11 @@ also when nothing is left but one of the two places.
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 
 KEY = "job"
 DEFAULT_AGENT = "default"

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from hardsave.runtime.jobs import crew as crews
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.crew import Hand
 from hardsave.runtime.jobs.spec import JobId, Spec
 from hardsave.tasks.task import Task
+from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
 
 TTL = timedelta(days=7)

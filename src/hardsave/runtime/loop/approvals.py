@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolResults, ToolDenied
 
 from hardsave.errors import HardsaveError
 from hardsave.runtime.loop.journal import Verdict
+from hardsave.tuples import NamedTuple
 
 DENIED = "This call was not approved."
 

@@ -5,11 +5,11 @@ another one: providers put a date behind it, or lead from one name to the next.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pydantic_ai.models import Model
 
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 
 Models = Mapping[str, Model]
 

@@ -6,10 +6,11 @@ end is on record, or neither: then nobody knows what it did, and the policy of i
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from hardsave.errors import Corrupt, Misuse
 from hardsave.tasks.steps import POLICIES, UnknownPolicy
+from hardsave.tuples import NamedTuple
 
 State = Literal["approved", "denied", "began", "returned", "retry", "failed", "raised"]
 """How far a call came: a person has allowed or refused it; it began; it returned; it asked the

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage
 
@@ -23,6 +23,7 @@ from hardsave.runtime.loop import conversation as conversations
 from hardsave.runtime.loop import messages as forms
 from hardsave.runtime.loop.conversation import Conversation, Status
 from hardsave.runtime.loop.journal import Noted, State
+from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Directory, Timeline
 from hardsave.vault.saving import ANY_HEAD

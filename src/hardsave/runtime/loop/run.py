@@ -14,7 +14,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic_ai import Agent, CallToolsNode
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -46,6 +46,7 @@ from hardsave.runtime.loop.record import Record
 from hardsave.runtime.loop.repair import open_calls, repaired
 from hardsave.runtime.loop.retrying import RETRY, Patience, Sleep
 from hardsave.tasks.retry import Retry
+from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
 from hardsave.vault.workspace import Workspace

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.logs import log
 from hardsave.runtime.scripted import anthropic, openai, responses
 from hardsave.runtime.scripted.script import Fault, Reply, Script, Silence, Stall, Step, step_for
+from hardsave.tuples import NamedTuple
 
 _WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (openai, responses, anthropic)}
 _LOOK_SECONDS = 0.05

@@ -8,7 +8,7 @@ tasks, ledger and packs, without their indexes, and one row that says how far it
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -25,6 +25,7 @@ from hardsave.stores.sqlite.connection import (
     wal_bytes,
 )
 from hardsave.stores.sqlite.index import bounds
+from hardsave.tuples import NamedTuple
 
 APPLICATION_ID = 0x48534142  # "HSAB": nobody opens it as a store
 VERSION = 1 << 16 | schema.VERSION  # of the backup's own shape, and of the store's

@@ -13,7 +13,7 @@ somebody stores ahead of a checkpoint (a pin), or has removed or compacted objec
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import apsw
 
@@ -24,6 +24,7 @@ from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.index import bounds, indexed_upto, prefix
 from hardsave.stores.sqlite.marking import Marking, Refs
+from hardsave.tuples import NamedTuple
 
 PLANS = 20  # for one user; more only if others collect or compact all the time
 TURNS = 100  # given up in a row; others would have to commit between any two looks

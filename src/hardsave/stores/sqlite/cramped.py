@@ -13,7 +13,7 @@ Pages of the main file are checked against their checksums here, too; SQLite che
 import os
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -22,6 +22,7 @@ from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.connection import BUSY_SECONDS, PAGE_BYTES, in_our_words
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.wal import with_checksum
+from hardsave.tuples import NamedTuple
 
 VFS = "hardsave-cramped"
 

@@ -7,13 +7,13 @@ ones that nobody can ever open again. So every commit looks first.
 import contextlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
 
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite.connection import check_wal, is_failing, wal_bytes_of
 from hardsave.stores.sqlite.wal import is_cut, use_of
+from hardsave.tuples import NamedTuple
 
 ALARMS = 3  # without a reason, and times are not looked at any more
 

@@ -7,13 +7,14 @@ any moment.
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.base import Collected
 from hardsave.stores.sqlite import rewriting, room
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.stores.sqlite.collect import Change

@@ -12,12 +12,13 @@ because 63 bits can be made to collide on purpose.
 
 import threading
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
+from hardsave.tuples import NamedTuple
 
 USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number
 MAX_IN_MIND = 50_000  # hashes a user; past it, the directories are read again

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import cache
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import apsw
 
@@ -25,6 +25,7 @@ from hardsave.stores.sqlite import feeding, wal
 from hardsave.stores.sqlite.backup import KEYS
 from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
 from hardsave.stores.sqlite.drafts import create, discard
+from hardsave.tuples import NamedTuple
 
 Value = int | bytes | str | None
 Row = tuple[Value, ...]

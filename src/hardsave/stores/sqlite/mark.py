@@ -14,11 +14,11 @@ not synced (the store itself is). A store that ends before its mark has lost som
 
 import os
 import struct
-from typing import NamedTuple
 
 from blake3 import blake3
 
 from hardsave.stores.boot import UNKNOWN_BOOT, boot_id
+from hardsave.tuples import NamedTuple
 
 _LAYOUT = struct.Struct(">4sBBQ8s")
 _CHECK_BYTES = 8

@@ -5,11 +5,12 @@ equally far. Nothing is left pointing at nothing, and whatever changes for peopl
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardsave.objects.records import Id
 from hardsave.stores.sqlite.salvage import Salvage
 from hardsave.stores.sqlite.sifting import Owned
+from hardsave.tuples import NamedTuple
 
 
 class Checkpoint(NamedTuple):

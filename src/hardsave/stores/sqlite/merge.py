@@ -19,7 +19,7 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -31,6 +31,7 @@ from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from queue import SimpleQueue

@@ -14,10 +14,10 @@ import io
 import struct
 from collections.abc import Iterable, Iterator
 from itertools import repeat
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import HASH_BYTES, Hash
+from hardsave.tuples import NamedTuple
 
 TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
 COMPRESSED_FROM = 2560  # a turn of a conversation is mostly less, and is read faster so

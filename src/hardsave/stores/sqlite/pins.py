@@ -9,12 +9,13 @@ import os
 import struct
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from hardsave.stores import processes
 from hardsave.stores.boot import boot_id, since_boot
+from hardsave.tuples import NamedTuple
 
 _HOLDER = struct.Struct(">QQQ")  # behind the pin itself: space, pid, when that process began
 

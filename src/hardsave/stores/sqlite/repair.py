@@ -6,7 +6,6 @@ only if they match their hashes. The old files are set aside; nothing is deleted
 """
 
 import os
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt, NotFound, Unavailable
 from hardsave.stores.base import Report
@@ -18,6 +17,7 @@ from hardsave.stores.sqlite.mending import Mender
 from hardsave.stores.sqlite.presence import Presence
 from hardsave.stores.sqlite.salvage import Range, Salvage
 from hardsave.stores.sqlite.sifting import Sieve
+from hardsave.tuples import NamedTuple
 
 _NOTHING = (
     "nothing can be read in {0} or its backup; they are left as they are. Put back a copy, or move "

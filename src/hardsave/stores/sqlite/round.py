@@ -5,7 +5,7 @@ learns is kept in mind only after its commit: until then all of it may be taken 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -25,6 +25,7 @@ from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.index import Index, bounds
 from hardsave.stores.sqlite.known import Known, Standing
 from hardsave.stores.sqlite.pins import Pin
+from hardsave.tuples import NamedTuple
 
 MAX_TIMELINES = 10_000  # whose rows are kept in mind
 

@@ -11,7 +11,7 @@ copied is then checked: its objects by `sifting`, its rows by `mending`.
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import apsw
@@ -24,6 +24,7 @@ from hardsave.stores.sqlite.connection import is_failing
 from hardsave.stores.sqlite.drafts import ROWS, create, discard, sync
 from hardsave.stores.sqlite.index import bounds
 from hardsave.stores.sqlite.leaves import gather
+from hardsave.tuples import NamedTuple
 
 Range = tuple[int, int]
 _ROWS_OF = {"store": "rows", "backup": "backup_rows"}

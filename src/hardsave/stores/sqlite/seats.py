@@ -13,9 +13,10 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Self
 
 from hardsave.stores.processes import started
+from hardsave.tuples import NamedTuple
 
 ENDING = "-seat"
 _LEAVING_SECONDS = 3.0

@@ -7,7 +7,7 @@ hash, in whatever packs of the other sources can be read.
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -17,6 +17,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.index import USER_SHIFT, bounds, not_indexed, prefix
 from hardsave.stores.sqlite.salvage import HIGHEST_PACK, Salvage
+from hardsave.tuples import NamedTuple
 
 
 class Owned(NamedTuple):

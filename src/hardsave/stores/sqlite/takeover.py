@@ -18,7 +18,6 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from hardsave.errors import Corrupt
 from hardsave.logs import log
@@ -30,6 +29,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.mending import Mender
 from hardsave.stores.sqlite.salvage import Entry, Range, Salvage
 from hardsave.stores.sqlite.sifting import Sieve
+from hardsave.tuples import NamedTuple
 
 PARTS = ("", "-wal", "-shm")
 ADVICE = "close it everywhere and call hardsave.repair(), which saves what can be read"

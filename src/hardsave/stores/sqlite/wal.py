@@ -8,11 +8,12 @@ for the most part.
 import os
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import apsw
 
 from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
+from hardsave.tuples import NamedTuple
 
 _HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
 _FRAME = struct.Struct(">6I")  # page, pages after a commit or 0, two salts, two sums
