@@ -684,6 +684,19 @@ def test_a_backup_that_fails_fails_no_save_and_is_reported_once(
     assert number(path) == 4
 
 
+def test_a_backup_that_cannot_be_opened_is_told_in_words_and_not_by_a_traceback(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SqliteStore(path)
+    Path(f"{path}-backup").mkdir()
+    with caplog.at_level(logging.ERROR):
+        Line(store).save()
+        store.close()
+    (told,) = (record for record in caplog.records if "not backed up" in record.message)
+    assert "-backup cannot be opened" in told.message
+    assert not told.exc_info
+
+
 def test_a_store_without_a_backup_has_none(path: Path) -> None:
     others = backup_threads()
     store = SqliteStore(path, backup=False)

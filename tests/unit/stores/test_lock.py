@@ -9,11 +9,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
 from hardsave.errors import Unavailable
 from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.presence import Presence
+from hardsave.stores.sqlite.seats import Seat
 from tests.unit.stores.processes import Child, eventually
 
 
@@ -275,3 +279,26 @@ def test_only_one_process_holds_the_lock_at_a_time(path: str, tmp_path: Path) ->
     children = [Child(count) for _ in range(4)]
     assert [child.end() for child in children] == [0] * 4
     assert counter.read_text() == "200"
+
+
+@pytest.mark.parametrize("kind", [FileLock, Mark, Presence, Seat])
+def test_ctrl_c_while_it_is_closed_leaves_no_number_to_be_closed_twice(
+    kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then it may be that of another file."""
+    held: Any = object.__new__(kind)
+    held._file = number = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    close = os.close
+
+    def interrupted(file: int) -> None:
+        close(file)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as struck:
+        struck.setattr(os, "close", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            held.close()
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+    assert other == number
+    held.close()
+    close(other)

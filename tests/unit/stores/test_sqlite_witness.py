@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -22,6 +23,7 @@ from hardsave.stores.sqlite.footing import Footing
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
+from hardsave.stores.sqlite.wal import dropped
 from hardsave.testing.batches import Line, trace
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child
@@ -110,6 +112,46 @@ def test_a_store_that_is_gone_is_not_made_anew(path: Path, remains: bytes | None
     store = SqliteStore(path)
     assert trace(store) == ([], [], [], (0, 0, 0))
     store.close()
+
+
+@pytest.fixture
+def killed(path: Path, tmp_path: Path) -> Path:
+    """What a process has left that was killed after five commits more."""
+    where = tmp_path / "killed"
+    with contextlib.closing(SqliteStore(path, backup=False)) as store:
+        line = Line(store, "another")
+        for _ in range(5):
+            line.save()
+        return ruins.ruined(path, where)
+
+
+@pytest.mark.parametrize("mark", [None, b"", b"HSMK and no more"])
+@pytest.mark.parametrize("at", [8, 16, 40, wal_bytes_of(2) + 5, wal_bytes_of(2) + 12])
+def test_commits_behind_damage_in_a_wal_are_missed_without_a_mark_too(
+    killed: Path, at: int, mark: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    mark_of(killed).unlink()
+    if mark is not None:
+        mark_of(killed).write_bytes(mark)
+    ruins.flip(ruins.beside(killed, "-wal"), 8 * at)
+    SqliteStore(killed, backup=False).close()
+    assert re.search(
+        r"ends at commit [345]: in its WAL [3-9] transactions more are damaged", caplog.text
+    )
+
+
+def test_a_wal_that_is_used_once_more_holds_nothing_behind_its_end(path: Path) -> None:
+    with contextlib.closing(SqliteStore(path, backup=False)) as store:
+        line = Line(store, "another")
+        for _ in range(5):
+            line.save()
+        with contextlib.closing(store._connect()) as other:
+            other.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        assert dropped(str(path)) == 0
+        line.save()
+        assert dropped(str(path)) == 0
+        mark_of(path).unlink()
+        SqliteStore(path, backup=False).close()
 
 
 def test_a_store_that_was_cut_to_rubbish_is_corrupt_and_not_just_another_file(path: Path) -> None:

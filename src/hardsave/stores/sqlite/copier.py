@@ -203,9 +203,9 @@ class Copier:
         except (HardsaveError, apsw.Error, OSError) as error:
             self._disconnect()
             if not self._is_failing and not isinstance(error, apsw.InterruptError):
-                log(__name__).error(
-                    "%s is not backed up for now", self._path, exc_info=True
-                )  # once
+                is_ours = isinstance(error, HardsaveError)  # and says by itself what to do
+                what = "%s is not backed up for now: %s"
+                log(__name__).error(what, self._path, error, exc_info=not is_ours)  # once
                 self._is_failing = True
 
     def _elect(self) -> bool:

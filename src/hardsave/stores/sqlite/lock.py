@@ -56,9 +56,9 @@ class FileLock:
 
     def close(self) -> None:
         self.release = _nothing
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None  # first: Ctrl-C must not leave it to be closed twice
+        if file is not None:
+            os.close(file)
 
     def _open(self) -> int:
         self._file = file = _opened(self.path)

@@ -74,6 +74,6 @@ class Mark:
         self.close()
 
     def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None  # first: Ctrl-C must not leave it to be closed twice
+        if file is not None:
+            os.close(file)

@@ -33,7 +33,7 @@ from hardsave.stores.sqlite.cramped import Cramped, Reason, is_for_want_of_room,
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark, MarkRecord
 from hardsave.stores.sqlite.presence import Presence
-from hardsave.stores.sqlite.wal import is_cut
+from hardsave.stores.sqlite.wal import dropped, is_cut
 
 SUSPECT = "-suspect"
 
@@ -118,6 +118,8 @@ def _check_read_only(connection: apsw.Connection, path: str, mark: Mark) -> None
     known = mark.read()
     if known is None or mark.may_be_old(known):
         _compare_with_backup(path, number)
+    if known is None:
+        _look_behind(path, number)
 
 
 def _open(
@@ -270,6 +272,8 @@ def _compare_with_mark(
     known = mark.read()
     if known is None or known.number > number or mark.may_be_old(known):
         _compare_with_backup(path, number)
+    if known is None:
+        _look_behind(path, number)
     if known is not None and number < known.number:
         if not known.relaxed or mark.is_from_this_boot(known):
             raise Corrupt(
@@ -294,6 +298,21 @@ def _compare_with_backup(path: str, number: int) -> None:
         raise Corrupt(
             f"{path} ends at commit {number}, but its backup at {copied.number}: a file was "
             "damaged, cut or replaced"
+        )
+
+
+def _look_behind(path: str, number: int) -> None:
+    """Only if there is no mark: a WAL may hold commits that SQLite does not get to. They may be
+    what a power loss has taken, of which nobody was told, or with durability='process' was promised
+    nothing: so that is no reason to refuse. But nobody else would say that they are gone."""
+    if count := dropped(path):
+        log(__name__).error(
+            "%s ends at commit %d: in its WAL %d transactions more are damaged, or were not "
+            "finished when the machine went down; its mark, which would tell, is missing or "
+            "damaged, too",
+            path,
+            number,
+            count,
         )
 
 

@@ -60,9 +60,9 @@ class Presence:
         self.close()
 
     def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None  # first: Ctrl-C must not leave it to be closed twice
+        if file is not None:
+            os.close(file)
 
 
 def _holder(file: int) -> str:

@@ -72,9 +72,9 @@ class Seat:
 
     def close(self) -> None:
         """To close twice does nothing."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None  # first: Ctrl-C must not leave it to be closed twice
+        if file is not None:
+            os.close(file)
 
 
 def sitter(path: str) -> Sitter | None:

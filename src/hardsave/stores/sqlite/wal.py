@@ -53,6 +53,38 @@ def use_of(wal: str) -> bytes:
         return b""
 
 
+def dropped(path: str) -> int:
+    """How many commits the WAL of a file holds behind its first frame that is not as it was
+    written. SQLite reads no further than that, and calls the rest intact.
+
+    To be called under the writer's lock. What is left of an earlier use of the WAL has other salts.
+    """
+    try:
+        with open(path + "-wal", "rb") as wal:
+            end = _HEADER.size
+            for *_, place in _frames(wal):
+                end = place + PAGE_BYTES
+            return _behind(wal, end)
+    except FileNotFoundError:
+        return 0
+
+
+def _behind(wal: BinaryIO, end: int) -> int:
+    wal.seek(_HEADER.size)
+    first = wal.read(_FRAME.size)
+    if len(first) < _FRAME.size:
+        return 0
+    wal.seek(0)
+    known = _begun(wal)
+    salts = _FRAME.unpack(first)[2:4] if known is None else known.salts
+    count = 0
+    wal.seek(end)
+    while len(frame := wal.read(_FRAME.size + PAGE_BYTES)) == _FRAME.size + PAGE_BYTES:
+        _, size, *found, _, _ = _FRAME.unpack_from(frame)
+        count += size > 0 and tuple(found) == salts  # the last frame of a commit
+    return count
+
+
 def _kept(wal: str) -> set[int]:
     """The pages that lie in a WAL."""
     try:
@@ -78,16 +110,10 @@ def pages(wal: BinaryIO) -> Pages:
 
 def _frames(wal: BinaryIO) -> Iterator[tuple[int, int, int]]:
     """(page, pages of the file after a commit or 0, where its content lies)."""
-    header = wal.read(_HEADER.size)
-    if len(header) < _HEADER.size:
+    begun = _begun(wal)
+    if begun is None:
         return
-    magic, _, page_size, _, *salts, first, second = _HEADER.unpack(header)
-    order = _MAGICS.get(magic)
-    if order is None or page_size != PAGE_BYTES:
-        return
-    sums = _summed((0, 0), header[:24], order)
-    if sums != (first, second):
-        return
+    salts, order, sums = begun
     while True:
         frame = wal.read(_FRAME.size)
         place = wal.tell()
@@ -96,9 +122,30 @@ def _frames(wal: BinaryIO) -> Iterator[tuple[int, int, int]]:
             return
         number, size, *found, first, second = _FRAME.unpack(frame)
         sums = _summed(_summed(sums, frame[:8], order), content, order)
-        if found != salts or sums != (first, second):
+        if tuple(found) != salts or sums != (first, second):
             return  # of an earlier use of the file, or damaged
         yield number, size, place
+
+
+class _Begun(NamedTuple):
+    """What the header of a WAL says."""
+
+    salts: tuple[int, ...]
+    order: str  # of the bytes that checksums are made of
+    sums: tuple[int, int]
+
+
+def _begun(wal: BinaryIO) -> _Begun | None:
+    """None if it is damaged."""
+    header = wal.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return None
+    magic, _, page_size, _, *salts, first, second = _HEADER.unpack(header)
+    order = _MAGICS.get(magic)
+    if order is None or page_size != PAGE_BYTES:
+        return None
+    sums = _summed((0, 0), header[:24], order)
+    return _Begun(tuple(salts), order, sums) if sums == (first, second) else None
 
 
 def with_checksum(page: bytes) -> bytes:
