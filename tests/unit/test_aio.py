@@ -311,9 +311,9 @@ def test_a_guard_that_is_cancelled_again_and_again_is_left_first(
 
 
 def test_whoever_awaits_an_attempt_can_name_it() -> None:
-    from hardsave.tasks import awaited
+    from hardsave.tasks import awaited_attempt
 
-    assert aio.Attempt is awaited.Attempt
+    assert aio.Attempt is awaited_attempt.Attempt
     assert {name for name in aio.__all__ if not hasattr(aio, name)} == set()
     with pytest.raises(AttributeError, match="no attribute 'Attempts'"):
         _ = aio.Attempts  # type: ignore[attr-defined] # what is tested

@@ -30,7 +30,7 @@ from hardsave.aio.vault import Vault
 from hardsave.aio.workspace import Workspace
 
 if TYPE_CHECKING:
-    from hardsave.tasks.awaited import Attempt
+    from hardsave.tasks.awaited_attempt import Attempt
 
 __all__ = [
     "THREADS",
@@ -51,6 +51,6 @@ if not TYPE_CHECKING:  # to whom every name would be one that is there
         """The ledger is loaded by whoever has tasks."""
         if name != "Attempt":
             raise AttributeError(f"module 'hardsave.aio' has no attribute {name!r}")
-        from hardsave.tasks.awaited import Attempt
+        from hardsave.tasks.awaited_attempt import Attempt
 
         return Attempt

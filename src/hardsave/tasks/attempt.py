@@ -5,7 +5,6 @@ write is refused with `LeaseLost`, and so is everything after it: the attempt is
 its body still does.
 """
 
-import contextlib
 import os
 import threading
 import traceback
@@ -35,7 +34,7 @@ from hardsave.tasks.steps import Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
 from hardsave.tasks.tether import Tether, tether
 
-__all__ = ["Attempt", "Paused", "begin", "check_policy", "journal_of"]
+__all__ = ["Attempt", "Paused", "check_policy"]
 
 T = TypeVar("T")
 
@@ -70,7 +69,7 @@ class Attempt(Listener):
         self._is_over = False
         self._is_lost = False
         self._loss = threading.Event()  # for who waits
-        self._block = contextlib.ExitStack()
+        self._block = working(self)
 
     # Looking
 
@@ -238,8 +237,12 @@ class Attempt(Listener):
             self._move("handed_back", record, ends=True, loses=True)
 
     def __enter__(self) -> "Attempt":
-        self._block.enter_context(working(self))
-        return self
+        try:
+            self._block.__enter__()
+            return self
+        except BaseException as error:  # Ctrl-C
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
 
     def __exit__(
         self,
@@ -247,8 +250,15 @@ class Attempt(Listener):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        self._block.close()
-        return end_block(self, error)
+        try:
+            self._block.__exit__()
+            return end_block(self, error)
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C: its end may not be on record, and nobody else would end it
+            self._block.__exit__()
+            _hand_back(self)
+            raise
 
     # Writing
 
@@ -363,9 +373,9 @@ def look(attempt: Attempt) -> None:
         attempt._mutex.release()
 
 
-def working(attempt: Attempt) -> "contextlib.AbstractContextManager[None]":
+def working(attempt: Attempt) -> current.Working:
     """Inside, what is saved belongs to this attempt."""
-    return current.working(_AtWork(attempt))
+    return current.Working(_AtWork(attempt))
 
 
 def end_block(attempt: Attempt, error: BaseException | None) -> bool:
@@ -424,45 +434,3 @@ def _called(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         result.close()
         raise Misuse("a step of the synchronous vault is a plain function; see hardsave.aio")
     return result
-
-
-def begin(
-    desk: Desk,
-    lease: Lease,
-    record: TaskRecord,
-    *,
-    force: bool = False,
-    unknown: UnknownPolicy = "retry",
-    retry: Retry = retry.DEFAULT,
-) -> Attempt:
-    """Claim a task as it was read; `Conflict` if it cannot be had."""
-    is_first = record.started_at is None  # nobody can have written steps
-    # Read before it is claimed: what cannot be read would leave a task with us that nobody works
-    # on. Whoever adds a step in between raises the epoch, and then the claim does not hold.
-    journal = Journal() if is_first else journal_of(desk, record)
-    claimed = _claimed(desk, lease, record, force=force)
-    if claimed.generation != record.generation:
-        journal = Journal()
-    attempt = Attempt(desk, lease, claimed, journal, unknown=unknown, retry=retry)
-    assert claimed.owner is not None
-    lease.listen(attempt, claimed.owner)
-    return attempt
-
-
-def journal_of(desk: Desk, task: TaskRecord) -> Journal:
-    return Journal(desk.store.journal(desk.user, task.name, task.generation))
-
-
-def _claimed(desk: Desk, lease: Lease, record: TaskRecord, *, force: bool) -> TaskRecord:
-    for _ in range(2):
-        owner = lease.take()
-        claimed = states.claimed(record, owner, desk.clock(), force=force)
-        event = desk.entry("claimed", claimed, {"session": lease.session, "pid": os.getpid()})
-        try:
-            desk.commit(event, Work(moves=(TaskMove(record.epoch, claimed),), alive=(owner,)))
-            return claimed
-        except LeaseLost:
-            if owner in {each.id for each in desk.store.owners(desk.user)}:
-                raise
-            lease.lose(owner)  # it was stopped for so long that others took it for dead
-    raise LeaseLost(f"task {record.name!r} could not be claimed: the lease is lost again and again")

@@ -12,14 +12,14 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any
 
-from hardsave.errors import HardsaveError, Misuse, Unavailable
-from hardsave.logs import log
+from hardsave.errors import Misuse, Unavailable
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
-from hardsave.tasks.calls import Call, Paused
+from hardsave.tasks.awaited_attempt import Attempt, Threads, claimed
+from hardsave.tasks.calls import Paused
 from hardsave.tasks.executor import GRACE_SECONDS, SWEEP_SECONDS
 from hardsave.tasks.lease import LEASE_SECONDS
 from hardsave.tasks.recovery import RecoveryReport
@@ -28,179 +28,6 @@ from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import Happening, TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
-from hardsave.tasks.tether import Tether
-
-_log = log(__name__)
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
-
-class Threads(Protocol):
-    """Where calls that block are run, in the context of whoever calls."""
-
-    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
-
-    async def run_to_the_end(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same; whoever is cancelled meanwhile is told so only afterwards."""
-
-    async def run_function(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same as `run`, for a function of somebody else's: it may take for ever, and holds up
-        no other call but those of such functions."""
-
-    async def run_apart(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same as `run_to_the_end`, in a thread of its own, whatever all others do."""
-
-
-async def _begun(threads: Threads, begin: Callable[[], T], undo: Callable[[T], None]) -> T:
-    """What a thread begins. A caller who is cancelled meanwhile never gets it, and nobody else
-    would end it: so it is undone. If that fails he is cancelled all the same, and it is logged."""
-    begun: list[T] = []
-    try:
-        await threads.run_to_the_end(lambda: begun.append(begin()))
-    except asyncio.CancelledError:
-        for each in begun:
-            try:
-                await threads.run_to_the_end(undo, each)
-            except HardsaveError:
-                _log.exception("%r was begun for a call that was cancelled, and stays so", each)
-        raise
-    return begun[0]
-
-
-async def _claimed(threads: Threads, claim: Callable[[], sync_attempt.Attempt]) -> "Attempt":
-    return Attempt(await _begun(threads, claim, sync_attempt.Attempt.hand_back), threads)
-
-
-class Attempt:
-    """See `hardsave.tasks.attempt.Attempt`. To be used with `async with`."""
-
-    def __init__(self, sync: sync_attempt.Attempt, threads: Threads) -> None:
-        self._sync = sync
-        self._threads = threads
-        self._block = contextlib.ExitStack()
-
-    @property
-    def id(self) -> str:
-        return self._sync.id
-
-    @property
-    def task(self) -> Task:
-        return self._sync.task
-
-    @property
-    def number(self) -> int:
-        return self._sync.number
-
-    @property
-    def is_over(self) -> bool:
-        return self._sync.is_over
-
-    @property
-    def is_lost(self) -> bool:
-        return self._sync.is_lost
-
-    def lost(self) -> None:
-        self._sync.lost()
-
-    def __repr__(self) -> str:
-        return repr(self._sync)
-
-    @overload
-    async def step(
-        self,
-        name: str,
-        fn: Callable[..., Awaitable[T]],
-        *args: Any,
-        key: str | None = None,
-        unknown: UnknownPolicy | None = None,
-        retry: Retry | None = None,
-    ) -> T: ...
-    @overload
-    async def step(
-        self,
-        name: str,
-        fn: Callable[..., T],
-        *args: Any,
-        key: str | None = None,
-        unknown: UnknownPolicy | None = None,
-        retry: Retry | None = None,
-    ) -> T: ...
-    async def step(
-        self,
-        name: str,
-        fn: Callable[..., Any],
-        *args: Any,
-        key: str | None = None,
-        unknown: UnknownPolicy | None = None,
-        retry: Retry | None = None,
-    ) -> Any:
-        enclosing = sync_attempt.enclosing_step(self._sync)
-        call = await _begun(
-            self._threads,
-            lambda: sync_attempt.begin_step(
-                self._sync, name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
-            ),
-            Call.never_run,
-        )
-        if call.is_recorded:
-            return call.value
-        token = call.enter()
-        try:
-            value = await self._run(call, fn, args)
-            return await self._threads.run_to_the_end(call.done, value)  # it has happened
-        finally:
-            call.exit(token)
-
-    async def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        while True:
-            call.check()
-            try:
-                return await self._called(fn, args)
-            except Exception as error:
-                seconds = await self._threads.run_to_the_end(call.again, error)
-                if seconds is None:
-                    raise
-            await asyncio.sleep(seconds)
-
-    async def _called(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Coroutines here, plain functions in a thread: they may block."""
-        if inspect.iscoroutinefunction(fn):
-            return await fn(*args)
-        value = await self._threads.run_function(fn, *args)
-        return await value if inspect.isawaitable(value) else value
-
-    async def progress(self, done: int, total: int = 0) -> None:
-        await self._threads.run(self._sync.progress, done, total)
-
-    async def ask(self, question: str, *, key: str | None = None) -> Any:
-        return await self._threads.run(self._sync.ask, question, key=key)
-
-    def tether(self) -> Tether:
-        return self._sync.tether()
-
-    async def complete(self, result: Any = None) -> None:
-        await self._threads.run_to_the_end(self._sync.complete, result)
-
-    async def fail(self, error: BaseException | str) -> None:
-        await self._threads.run_to_the_end(self._sync.fail, error)
-
-    async def hand_back(self) -> None:
-        await self._threads.run_to_the_end(self._sync.hand_back)
-
-    async def __aenter__(self) -> "Attempt":
-        self._block.enter_context(sync_attempt.working(self._sync))
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        self._block.close()
-        return await self._threads.run_to_the_end(sync_attempt.end_block, self._sync, error)
-
 
 Handler = Callable[[Attempt], Awaitable[Any]]
 Ended = Callable[[Attempt], Awaitable[object]]
@@ -226,7 +53,7 @@ class Runner:
         retry: Retry = DEFAULT,
     ) -> Attempt:
         claim = functools.partial(self._sync.claim, id, force=force, unknown=unknown, retry=retry)
-        return await _claimed(self._threads, claim)
+        return await claimed(self._threads, claim)
 
     async def close(self, *, clean: bool = True) -> None:
         await self._threads.run(lambda: self._sync.close(clean=clean))
@@ -440,8 +267,8 @@ class Tasks:
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
     ) -> AsyncIterator[Attempt]:
-        claimed = await self.claim(id, force=force, unknown=unknown, retry=retry)
-        async with claimed as attempt:
+        held = await self.claim(id, force=force, unknown=unknown, retry=retry)
+        async with held as attempt:
             yield attempt
 
     async def claim(
@@ -453,7 +280,7 @@ class Tasks:
         retry: Retry = DEFAULT,
     ) -> Attempt:
         claim = functools.partial(self._sync.claim, id, force=force, unknown=unknown, retry=retry)
-        return await _claimed(self._threads, claim)
+        return await claimed(self._threads, claim)
 
     def runner(
         self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False

@@ -4,8 +4,6 @@ What a handler saves belongs to its attempt, in its thread and in its coroutine 
 being told so. A thread that it starts by itself belongs to nobody.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -45,12 +43,19 @@ def work(store: Store, user: str | None) -> Work | None:
     return found if found is not None and found.is_at(store, user) else None
 
 
-@contextmanager
-def working(attempt: Work) -> Iterator[None]:
-    """Inside, what is saved belongs to this attempt."""
-    token = _current.set(attempt)
-    try:
-        yield
-    finally:
-        with suppress(ValueError):  # left in another context, which never knew of it
-            _current.reset(token)
+class Working:
+    """Inside, what is saved belongs to this attempt. It may be left twice, as by who was struck by
+    Ctrl-C the first time; and in another context, which never knew of it: then nothing happens."""
+
+    def __init__(self, attempt: Work) -> None:
+        self._attempt = attempt
+        self._around: Work | None = None
+
+    def __enter__(self) -> None:
+        if (around := _current.get()) is not self._attempt:
+            self._around = around
+            _current.set(self._attempt)
+
+    def __exit__(self, *_: object) -> None:
+        if _current.get() is self._attempt:
+            _current.set(self._around)

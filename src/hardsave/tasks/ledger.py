@@ -9,7 +9,17 @@ from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
-from hardsave.tasks import adding, iterations, names, recovery, settings, states, steps, threads
+from hardsave.tasks import (
+    adding,
+    claiming,
+    iterations,
+    names,
+    recovery,
+    settings,
+    states,
+    steps,
+    threads,
+)
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
@@ -336,8 +346,7 @@ class Tasks(threads.Shared):
             record = self._freed(record)
         if not force and record.attempts >= record.max_attempts and record.state == "pending":
             raise Conflict(f"task {id!r} has no attempt left; tasks.retry() gives it one")
-        begin = attempts.begin
-        return begin(self._desk, lease, record, force=force, unknown=unknown, retry=retry)
+        return claiming.begin(self._desk, lease, record, force=force, unknown=unknown, retry=retry)
 
     def _freed(self, task: TaskRecord) -> TaskRecord:
         """A task as it stands when whoever has died was found out."""
@@ -405,7 +414,7 @@ class Tasks(threads.Shared):
         return found
 
     def _journal(self, task: TaskRecord) -> Journal:
-        return attempts.journal_of(self._desk, task)
+        return claiming.journal_of(self._desk, task)
 
     def _latest(self, kind: str) -> Happening | None:
         found = self._desk.store.latest_entry(self._desk.user, kind)

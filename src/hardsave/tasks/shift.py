@@ -13,7 +13,8 @@ from hardsave.logs import log
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.ledger import TaskMove, Work
 from hardsave.tasks import states, threads
-from hardsave.tasks.attempt import Attempt, begin, look
+from hardsave.tasks.attempt import Attempt, look
+from hardsave.tasks.claiming import begin
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import Retry, longest_seconds

@@ -75,9 +75,9 @@ class Tether:
 
     def _let_go(self) -> None:
         # Closed, not unlocked: to unlock it would take it from whoever has inherited it.
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None  # first: Ctrl-C must not leave it to be closed twice
+        if file is not None:
+            os.close(file)
 
     def __enter__(self) -> "Tether":
         if self._path is not None:

@@ -1,6 +1,8 @@
 """Attempts and their steps."""
 
+import linecache
 import os
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +13,14 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, StepsChanged, StepUnknown, Unstorable
 from hardsave.stores.sqlite import SqliteStore
+from hardsave.tasks import attempt as attempt_module
+from hardsave.tasks import calls, claiming, current, desk
 from hardsave.tasks.calls import Paused
 from hardsave.tasks.lease import Lease
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
+from tests.unit.tracing import at_line
+
+AT_WORK = tuple(each.__file__ for each in (attempt_module, calls, claiming, current, desk))
 
 
 class Crash(BaseException):
@@ -383,6 +390,38 @@ def test_ctrl_c_inside_a_step_leaves_it_unknown_and_hands_the_task_back(room: Ro
     assert (task.state, task.attempts) == ("pending", 0)
     with pytest.raises(StepUnknown), room.tasks.attempt("t1") as attempt:
         attempt.step("pay", lambda: None, unknown="fail")
+
+
+def test_ctrl_c_anywhere_in_an_attempt_leaves_nothing_behind_it(room: Room) -> None:
+    """Neither a task that nobody works on, nor a thread whose saves are taken for an attempt's."""
+    line = room.vault.timeline("main")
+    struck: list[str] = []
+
+    def strike() -> None:
+        traced = sys._getframe(2)
+        struck.append(linecache.getline(traced.f_code.co_filename, traced.f_lineno).strip())
+        # Of these lines Python interrupts none: the second kind is traced as a mutex is given back.
+        if not struck[-1].startswith(("try:", "with ")):
+            raise KeyboardInterrupt
+
+    for number in range(1, 1_000):
+        id = f"t{number}"
+        room.tasks.add(id)
+        try:
+            with at_line(number, strike, AT_WORK), room.tasks.attempt(id) as attempt:
+                attempt.step("one", lambda: 1)
+        except KeyboardInterrupt:
+            pass
+        if not struck:
+            break
+        struck.clear()
+        assert line.save({"number": number}).task is None
+        task = room.tasks.get(id)
+        assert task.state in ("pending", "completed"), number
+        if task.state == "pending":
+            with room.tasks.attempt(id) as attempt:
+                attempt.step("one", lambda: 1)
+    assert 50 < number < 999
 
 
 # Questions

@@ -15,13 +15,14 @@ from hardsave import aio
 from hardsave.errors import Conflict, LeaseLost, Misuse, StepUnknown, Unavailable
 from hardsave.stores.base import Batch
 from hardsave.tasks import attempt, awaited, executor, ledger
+from hardsave.tasks.awaited_attempt import Attempt
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.shift import POLL_SECONDS
 from tests.unit.tasks.room import AT_ONCE, Counter
 
 PAIRS = [
     (ledger.Tasks, awaited.Tasks),
-    (attempt.Attempt, awaited.Attempt),
+    (attempt.Attempt, Attempt),
     (executor.Runner, awaited.Runner),
 ]
 
@@ -102,7 +103,7 @@ def test_steps_lie_inside_each_other_and_at_once() -> None:
             await asyncio.sleep(0)
             return value
 
-        async def outer(attempt: awaited.Attempt) -> list[int]:
+        async def outer(attempt: Attempt) -> list[int]:
             calls = [attempt.step("inner", inner, n, key=str(n)) for n in range(3)]
             return list(await asyncio.gather(*calls))
 
@@ -124,7 +125,7 @@ def test_many_handlers_run_at_once_on_one_loop() -> None:
             await tasks.add(f"t{number}")
         together = asyncio.Barrier(8)
 
-        async def handler(attempt: awaited.Attempt) -> str:
+        async def handler(attempt: Attempt) -> str:
             await asyncio.wait_for(together.wait(), 20)
             return attempt.id
 
@@ -141,7 +142,7 @@ def test_a_failing_handler_is_tried_again_and_a_question_waits() -> None:
         await tasks.add("flaky")
         await tasks.add("asks")
 
-        async def handler(attempt: awaited.Attempt) -> Any:
+        async def handler(attempt: Attempt) -> Any:
             if attempt.id == "asks":
                 return await attempt.ask("Sure?")
             if attempt.number < 3:
@@ -164,7 +165,7 @@ def test_a_run_that_is_cancelled_hands_its_tasks_back() -> None:
         await tasks.add("t1")
         begun = asyncio.Event()
 
-        async def handler(attempt: awaited.Attempt) -> None:
+        async def handler(attempt: Attempt) -> None:
             begun.set()
             await asyncio.sleep(60)
 
@@ -185,7 +186,7 @@ def test_a_handler_that_does_not_end_in_time_is_handed_back() -> None:
         await tasks.add("t1")
         async with tasks.runner("s") as runner:
 
-            async def handler(attempt: awaited.Attempt) -> None:
+            async def handler(attempt: Attempt) -> None:
                 runner.stop()
                 await asyncio.sleep(60)
 
@@ -207,7 +208,7 @@ def test_a_stop_hands_back_in_time_though_every_thread_is_in_a_plain_function() 
         for number in range(aio.THREADS + 1):
             await tasks.add(f"t{number}")
 
-        async def handler(attempt: awaited.Attempt) -> None:
+        async def handler(attempt: Attempt) -> None:
             await attempt.step("hangs", hangs)
 
         async with tasks.runner("s") as runner:
@@ -244,7 +245,7 @@ def test_a_stop_hands_back_in_time_though_every_thread_waits_for_the_store(
                 raise Unavailable("the disk is full")
             return int(commit(batch))
 
-        async def handler(attempt: awaited.Attempt) -> None:
+        async def handler(attempt: Attempt) -> None:
             pass
 
         store.commit = broken
@@ -326,7 +327,7 @@ def test_signals_stop_cleanly_and_are_given_back(number: signal.Signals) -> None
         before = signal.getsignal(number)
         await tasks.add("t1")
 
-        async def handler(attempt: awaited.Attempt) -> str:
+        async def handler(attempt: Attempt) -> str:
             os.kill(os.getpid(), number)
             await asyncio.sleep(0)
             return "ended"

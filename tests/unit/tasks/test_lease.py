@@ -16,7 +16,7 @@ import hardsave
 from hardsave.errors import LeaseLost, Misuse
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.memory import MemoryStore
-from hardsave.tasks.attempt import begin
+from hardsave.tasks.claiming import begin
 from hardsave.tasks.lease import Lease, Listener
 from tests.unit.stores.processes import Child
 from tests.unit.tasks.room import SECOND, Room, TimedStore

@@ -1,6 +1,7 @@
 """What a step does when its record cannot be written, or its task is not ours any more."""
 
 import asyncio
+from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,35 @@ def test_there_is_no_moment_in_which_what_was_handed_back_can_be_saved_into(
         monkeypatch.setattr(attempt, "lost", save_first)
         attempt.hand_back()
     assert line.load() == {"n": 1}
+
+
+def test_what_still_works_for_a_block_that_was_left_cannot_save_once_its_task_is_handed_back(
+    room: Room,
+) -> None:
+    """A thread of `asyncio.to_thread` goes on when the coroutine around it is cancelled."""
+    room.tasks.add("t1")
+    line = room.vault.timeline("main")
+    contexts: list[Context] = []
+
+    def interrupted() -> None:
+        with room.tasks.attempt("t1"):
+            contexts.append(copy_context())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with room.tasks.attempt("t1"), pytest.raises(LeaseLost):
+        contexts[0].run(line.save, {"n": 1})
+    assert line.save({"n": 2}).task is None
+
+
+def test_a_block_in_a_block_of_the_same_attempt_leaves_no_work_behind(room: Room) -> None:
+    room.tasks.add("t1")
+    with room.tasks.attempt("t1") as attempt:
+        with attempt:
+            attempt.hand_back()
+        assert room.vault.timeline("main").save({"n": 1}).task is None
+    assert room.vault.timeline("main").save({"n": 2}).task is None
 
 
 def test_a_task_is_not_completed_by_the_pause_of_another(room: Room) -> None:

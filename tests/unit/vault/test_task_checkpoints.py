@@ -13,7 +13,7 @@ import hardsave
 from hardsave.errors import LeaseLost
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.attempt import working
-from hardsave.tasks.awaited import Attempt
+from hardsave.tasks.awaited_attempt import Attempt
 from hardsave.timeline.policy import Policy
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
