@@ -13,6 +13,8 @@ import pytest
 import hardsave
 from hardsave import aio
 from hardsave.errors import Conflict, Misuse, Unstorable
+from hardsave.stores.base import Batch
+from hardsave.stores.memory import MemoryStore
 from hardsave.vault.events import SaveFailed
 from hardsave.vault.guard import Guard
 from hardsave.vault.opening import open_vault
@@ -152,6 +154,101 @@ def test_a_handler_that_is_a_coroutine_function_is_told_of_a_failed_save() -> No
         return told
 
     assert asyncio.run(session()) == [("s", "Unstorable")]
+
+
+@pytest.mark.parametrize("when", ["while it is written", "while somebody is told"])
+def test_an_append_that_was_cancelled_is_not_made_twice(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `asyncio.wait_for`: whoever tries again would not know that it was written."""
+
+    async def work() -> None:
+        async with aio.open("memory://") as vault:
+            line = await vault.timeline("main")
+            await line.append({"messages": [1]})
+            begun, goes_on = asyncio.Event(), threading.Event()
+            loop = asyncio.get_running_loop()
+
+            def late(self: MemoryStore, batch: Batch) -> int:
+                loop.call_soon_threadsafe(begun.set)
+                assert goes_on.wait(10)
+                return commit(self, batch)
+
+            async def told(checkpoint: aio.Checkpoint) -> None:
+                begun.set()
+                await asyncio.sleep(10)
+
+            with monkeypatch.context() as slow:
+                end = vault.on("checkpoint_saved", told)
+                if when == "while it is written":
+                    slow.setattr(MemoryStore, "commit", late)
+                appending = asyncio.create_task(line.append({"messages": [2]}))
+                await begun.wait()
+                appending.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await appending
+                end()
+                again = asyncio.create_task(line.append({"messages": [2]}))
+                await asyncio.sleep(0.05)
+                goes_on.set()
+                with pytest.raises(Conflict, match="was written as number 2"):
+                    await again
+            assert await line.load() == {"messages": [1, 2]}
+            await line.append({"messages": [3]})
+            assert await line.load() == {"messages": [1, 2, 3]}
+
+    commit = MemoryStore.commit
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("how", ["save", "append"])
+def test_what_was_cancelled_before_it_was_begun_is_not_saved_after_all(
+    how: str, tmp_path: Path
+) -> None:
+    """Else it would come on top of what its caller has saved since, and be the newest."""
+    url = f"sqlite:///{tmp_path}/a.db"
+
+    async def work() -> None:
+        async with aio.open(url) as vault:
+            line = await vault.timeline("main")
+            await line.save({"messages": [1]})
+            with line._sync._lock:
+                begun = getattr(line, how)({"messages": [2]})
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(begun, 0.2)
+
+    asyncio.run(work())  # whose end waits for calls that go on
+    with hardsave.open(url) as vault:
+        assert vault.timeline("main").load() == {"messages": [1]}
+
+
+def test_what_a_handler_saves_is_nothing_to_whoever_waits_for_a_save() -> None:
+    async def work() -> None:
+        async with aio.open("memory://") as vault:
+            log = vault._sync.timeline("log")
+            line = await vault.timeline("main")
+            begun, goes_on, seen = threading.Event(), threading.Event(), threading.Event()
+
+            def told(checkpoint: hardsave.Checkpoint) -> None:
+                if checkpoint.timeline == "main":
+                    begun.set()
+                    assert goes_on.wait(10)
+                    log.append({"seen": [checkpoint.seq]})
+                    seen.set()
+
+            vault.on("checkpoint_saved", told)
+            appending = asyncio.create_task(line.append({"messages": [1]}))
+            await asyncio.to_thread(begun.wait, 10)
+            asyncio.get_running_loop().call_later(0.05, goes_on.set)
+            appending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await appending
+            with pytest.raises(Conflict, match="was written as number 1"):
+                await line.append({"messages": [1]})
+            assert await asyncio.to_thread(seen.wait, 10)  # its thread goes on
+            assert log.load() == {"seen": [1]}
+
+    asyncio.run(asyncio.wait_for(work(), 20))
 
 
 def test_a_cancelled_save_is_unknown_and_the_line_goes_on(tmp_path: Path) -> None:

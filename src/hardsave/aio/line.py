@@ -1,5 +1,7 @@
 """The awaited timeline."""
 
+import asyncio
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -12,7 +14,7 @@ from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.line import Directory
 from hardsave.vault.rewind import Rewind, What
-from hardsave.vault.saving import Expected
+from hardsave.vault.saving import Expected, Receipt, receipt
 from hardsave.vault.undo import Operation
 
 if TYPE_CHECKING:
@@ -61,8 +63,8 @@ class Timeline:
         workspace: Directory | None = None,
         expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
-        return await self._saved(
-            self._pool.run(
+        return await self._handed_over(
+            functools.partial(
                 self._sync.save,
                 state,
                 name=name,
@@ -87,8 +89,8 @@ class Timeline:
         workspace: Directory | None = None,
         expect: Checkpoint | Expected = None,
     ) -> Checkpoint:
-        return await self._saved(
-            self._pool.run(
+        return await self._handed_over(
+            functools.partial(
                 self._sync.append,
                 delta,
                 name=name,
@@ -98,7 +100,8 @@ class Timeline:
                 metadata=metadata,
                 workspace=workspace,
                 expect=blocking(expect),
-            )
+            ),
+            doubts=True,
         )
 
     async def snapshot(
@@ -107,12 +110,12 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = "running",
+        status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
-        return await self._saved(
-            self._pool.run(
+        return await self._handed_over(
+            functools.partial(
                 self._sync.snapshot,
                 workspace,
                 name=name,
@@ -257,3 +260,23 @@ class Timeline:
             raise
         await self._pool.tell("checkpoint_saved", checkpoint)
         return checkpoint
+
+    async def _handed_over(
+        self, save: Callable[[], sync_checkpoint.Checkpoint], *, doubts: bool = False
+    ) -> Checkpoint:
+        """What a save makes. For one who was cancelled it is not begun any more: it might come
+        after what he saves next. If it was, it may be written, though he does not get it; what he
+        appends must not be doubled then by asking once more."""
+        waiting = Receipt(doubts=doubts)
+
+        def made() -> sync_checkpoint.Checkpoint:
+            receipt.set(waiting)  # in the context of this call alone
+            return save()
+
+        try:
+            return await self._saved(self._pool.run(made))
+        except asyncio.CancelledError:
+            waiting.is_refused = True
+            if doubts and waiting.id is not None and not self._pool.is_closed:
+                await self._pool.run_to_the_end(sync_line.doubt, self._sync, waiting.id)
+            raise

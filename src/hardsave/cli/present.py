@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from hardsave.vault import files
-from hardsave.vault.files import Content, Snapshot
+from hardsave.vault.files import Held, Snapshot
 from hardsave.workspace import reading
+from hardsave.workspace.entries import kept_mode
 
 
 def since(then: Snapshot | None, root: Path, path: str) -> str:
@@ -21,7 +22,7 @@ def back_to(then: Snapshot | None, root: Path, path: str) -> str:
     return files.compared(path, _here(root, path), files.held(then, path))
 
 
-def _here(root: Path, path: str) -> Content:
+def _here(root: Path, path: str) -> Held | None:
     directory = reading.open_directory(root)
     try:
         found = reading.read_beneath(directory, os.fsencode(path), limit=files.MAX_DIFF_BYTES)
@@ -29,7 +30,15 @@ def _here(root: Path, path: str) -> Content:
         os.close(directory)
     here = root / path
     if here.is_symlink():
-        return os.fsencode(os.readlink(here)) + b"\n"
-    if found.problem:
-        return found.problem
-    return b"" if found.data is None and here.is_dir() else found.data
+        return Held(os.fsencode(os.readlink(here)) + b"\n", "symlink")
+    if found.data is None and here.is_dir():
+        return Held(b"", "directory", _mode(here))
+    content = found.problem or found.data
+    return None if content is None else Held(content, mode=_mode(here))
+
+
+def _mode(here: Path) -> int:
+    try:
+        return kept_mode(here.lstat().st_mode)
+    except OSError:  # it is just going
+        return 0

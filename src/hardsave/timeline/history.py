@@ -7,6 +7,7 @@ from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, Tombstone
 from hardsave.stores.base import CheckpointGone, Query, Store
 from hardsave.timeline import refs
+from hardsave.timeline.names import numbered
 
 PAGE = 1_000
 CANDIDATES = 10  # listed when a prefix is not unique
@@ -191,6 +192,10 @@ class History:
         if not hint and timeline is not None:
             last = self._store.timeline(self._user, timeline)
             hint = f"; its last number is {last.last_seq}" if last else "; nothing was saved there"
+        elif (
+            not hint and (meant := numbered(ref)) and not self._store.timeline(self._user, meant[0])
+        ):
+            hint = f": there is no timeline {meant[0]!r}; vault.timelines() lists them"
         return f"checkpoint {ref!r} not found{where}{hint}"
 
     def _names(self, timeline: str | None) -> list[str]:

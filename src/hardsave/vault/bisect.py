@@ -30,6 +30,7 @@ from hardsave.vault.files import difference
 
 Verdict = Literal["good", "bad", "skip"]
 CANNOT_TELL = 125
+TOO_LONG = 124  # the exit code of timeout(1)
 
 
 class Try(NamedTuple):
@@ -66,17 +67,21 @@ def check_good(one: Try) -> None:
     """`Misuse` if the good end is not good to the command."""
     if one.verdict != "good":
         raise Misuse(
-            f"the command ends with {one.code} at {_named(one)} already, which is said to be "
+            f"the command {_ended(one)} at {_named(one)} already, which is said to be "
             "good; name an earlier one, or see whether it needs what is not saved (ignored files "
             "are not in the scratch directory)"
         )
+
+
+def _ended(one: Try) -> str:
+    return "takes too long" if one.code == TOO_LONG else f"ends with {one.code}"
 
 
 def check_bad(one: Try) -> None:
     """`Misuse` if the bad end is not bad to the command."""
     if one.verdict != "bad":
         raise Misuse(
-            f"the command ends with {one.code} at {_named(one)}, which is said to be bad; name a "
+            f"the command {_ended(one)} at {_named(one)}, which is said to be bad; name a "
             "later one, or another command"
         )
 
@@ -225,7 +230,7 @@ def _run(command: Sequence[str], directory: Path, timeout: float | None) -> int:
     try:
         return process.wait(timeout)
     except subprocess.TimeoutExpired:
-        return 1
+        return TOO_LONG
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -61,6 +61,7 @@ class Wanted(NamedTuple):
     git: bool = False
     brought: tuple[bytes, ...] = ()  # of an undo: what its operation brought although ignored
     took: tuple[bytes, ...] = ()
+    after: Id | None = None  # of an undo: the checkpoint that its operation brought files from
 
 
 class Chosen(NamedTuple):
@@ -126,6 +127,7 @@ def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted
         git=move.git,
         brought=move.brought,
         took=move.took,
+        after=move.after,
     )
 
 

@@ -158,25 +158,54 @@ def difference(old: Snapshot | None, new: Snapshot | None) -> FileDiff:
     return FileDiff(*(tuple(os.fsdecode(path) for path in paths) for paths in found))
 
 
+_ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\x7f": "\\177"}
+_UNUSUAL = {*_ESCAPED}
 _NOTHING = "/dev/null"  # as every tool that applies patches understands it
 
 
 def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
-    """A file's change as lines, as `diff -u` shows it; one sentence if it is no text."""
+    """A file's change as lines, as `diff -u` shows it; one sentence if it is no text, and one
+    about what lines do not tell: that it is a symlink, or may be run by now."""
     return compared(path, held(old, path), held(new, path))
 
 
-def compared(path: str, old: "Content", new: "Content") -> str:
-    """The same for two contents, wherever they are from."""
-    before, after = _lines(path, old), _lines(path, new)
+def compared(path: str, old: "Held | None", new: "Held | None") -> str:
+    """The same for what a path holds, wherever that is from."""
+    told = _told(old, new)
+    return (f"{_named(path)}: {told}\n" if told else "") + _by_lines(path, old, new)
+
+
+def _by_lines(path: str, old: "Held | None", new: "Held | None") -> str:
+    before, after = _lines(old), _lines(new)
     if isinstance(before, str) or isinstance(after, str):
-        return next(each for each in (before, after) if isinstance(each, str))
+        return f"{_named(path)}: {before if isinstance(before, str) else after}\n"
     if _effort(before, after) > MAX_DIFF_EFFORT:
-        return f"{path}: too much of it has changed to compare by lines\n"
-    a = _NOTHING if old is None else f"a/{path}"
-    b = _NOTHING if new is None else f"b/{path}"
+        return f"{_named(path)}: too much of it has changed to compare by lines\n"
+    a = _NOTHING if old is None else _named(f"a/{path}")
+    b = _NOTHING if new is None else _named(f"b/{path}")
     lines = difflib.unified_diff(before, after, a, b, n=3)
     return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+
+
+def _told(old: "Held | None", new: "Held | None") -> str:
+    """What became of it that its lines do not tell."""
+    kinds = [each.kind for each in (old, new) if each is not None]
+    if len({*kinds}) > 1:
+        return f"was a {kinds[0]}, is a {kinds[1]} now"
+    if "symlink" in kinds:
+        return "a symlink"
+    if old is None or new is None:
+        return f"mode {new.mode:04o}" if new is not None and new.can_run else ""
+    return f"mode {old.mode:04o} before, {new.mode:04o} now" if old.mode != new.mode else ""
+
+
+def _named(path: str) -> str:
+    """A path on one line, in quotes if it needs some, as git writes it and patch reads it: else a
+    newline in a name would begin a line of the diff, which could say anything."""
+    if not _UNUSUAL & {*path} and all(character >= " " for character in path):
+        return path
+    spelt = (_ESCAPED.get(each) or (each if each >= " " else f"\\{ord(each):03o}") for each in path)
+    return f'"{"".join(spelt)}"'
 
 
 def _effort(before: list[str], after: list[str]) -> int:
@@ -193,36 +222,49 @@ def _stretches(lines: list[str], others: Counter[str]) -> int:
     return sum(not is_known for is_known, _ in groupby(lines, others.__contains__))
 
 
-Content = bytes | str | None
-"""What a file holds, for a comparison; a text says why that cannot be told, None is no file."""
+Content = bytes | str
+"""What a file holds, for a comparison; a text says why that cannot be told."""
 
 
-def held(snapshot: Snapshot | None, path: str) -> Content:
+class Held(NamedTuple):
+    """What lies at a path, for a comparison."""
+
+    content: Content
+    kind: str = "file"
+    mode: int = 0
+
+    @property
+    def can_run(self) -> bool:
+        return self.kind == "file" and bool(self.mode & 0o111)
+
+
+def held(snapshot: Snapshot | None, path: str) -> Held | None:
     """What a snapshot has at a path."""
     entry = None if snapshot is None else snapshot._find(path)
     if snapshot is None or entry is None:
         return None
     if entry.type == SYMLINK:
-        return entry.target + b"\n"
+        return Held(entry.target + b"\n", "symlink")
     if entry.type == DIRECTORY:
-        return b""
-    return too_long(entry.size) if entry.size > MAX_DIFF_BYTES else snapshot.read(path)
+        return Held(b"", "directory", entry.mode)
+    is_long = entry.size > MAX_DIFF_BYTES
+    return Held(too_long(entry.size) if is_long else snapshot.read(path), mode=entry.mode)
 
 
 def too_long(size: int) -> str:
     return f"{size} bytes, too long to compare by lines"
 
 
-def _lines(path: str, found: Content) -> list[str] | str:
+def _lines(found: Held | None) -> list[str] | str:
     """The lines of a file; or why it has none."""
-    if isinstance(found, str):
-        return f"{path}: {found}\n"
-    if not found:
+    if found is None or not found.content:
         return []
-    if b"\0" in found:
-        return f"{path}: not a text\n"
+    if isinstance(found.content, str):
+        return found.content
+    if b"\0" in found.content:
+        return "not a text"
     # Nothing but a newline ends a line: form feeds and the like are part of it.
-    lines = found.decode("utf-8", "surrogateescape").split("\n")
+    lines = found.content.decode("utf-8", "surrogateescape").split("\n")
     return [line + "\n" for line in lines[:-1]] + [line for line in lines[-1:] if line]
 
 

@@ -59,11 +59,40 @@ def turned(
     return [each for each in found if not _is_same(each.difference)]
 
 
+def overlooked(
+    context: Context, place: Place, wanted: Wanted, taken: Taken, plan: Plan
+) -> list[Besides]:
+    """Of what an operation has changed, and turning it around would leave alone because nothing
+    captures it any more, as with the rules that came with the operation: whatever is, byte for
+    byte, as it was left. That is stored, and what was there before is: so nothing is lost."""
+    left = (wanted.only or frozenset()) - {step.path for step in plan.steps}
+    after = None if wanted.after is None else _top(context, wanted.after)
+    if not left or wanted.after is None or after is None:
+        return []
+    took = {path: entry for _, path, entry in _entries(context, wanted.took)}
+    fetch = overlay(taken.objects, context.objects.fetch)
+    now, before = (directory.read_snapshot(each, fetch).top for each in (plan.present, plan.target))
+    found: list[Besides] = []
+    with Beneath(place.root) as beneath:
+        for path in sorted(left):
+            there, was, became = (compare.find(top, path, fetch) for top in (now, after, before))
+            became = became or took.get(path)
+            if there is not None or became is None:
+                continue
+            if was is None and not disk.is_taken(beneath, path):
+                difference = Difference(path, None, became)
+                found.append(Besides(wanted.target.id, difference, is_brought=True))
+            if was is not None and disk.is_at(beneath, path, was):
+                difference = Difference(path, was, became)
+                found.append(Besides(wanted.after, difference, is_brought=False))
+    return [each for each in found if not _is_same(each.difference)]
+
+
 def _is_same(each: Difference) -> bool:
     """A directory is one whatever is in it."""
     if each.old is None or each.new is None or each.old.type != DIRECTORY:
         return each.old == each.new
-    return each.new.type == DIRECTORY
+    return each.new.type == DIRECTORY and each.old.mode == each.new.mode
 
 
 def _entries(context: Context, marks: tuple[bytes, ...]) -> Iterator[tuple[Id, bytes, Entry]]:
@@ -89,13 +118,15 @@ def _top(context: Context, id: Id) -> Hash | None:
 def brought(plan: Plan, policy: Policy, target: Id, besides: list[Besides]) -> tuple[bytes, ...]:
     """What the log is to say was brought: checkpoints and paths, by turns."""
     uncaptured = plan.meant | plan.matched
+    again = [(each.checkpoint, each.difference.path) for each in besides if each.is_brought]
+    told = {each.difference.path for each in besides}
     own = [
         (target, step.path)
         for step in plan.steps
         if step.do in _PUTS and (step.path in uncaptured or _is_left_out(step, policy))
     ]
-    again = [(each.checkpoint, each.difference.path) for each in besides if each.is_brought]
-    return tuple(part for mark in own + again for part in mark)
+    marks = [mark for mark in own if mark[1] not in told] + again
+    return tuple(part for mark in marks for part in mark)
 
 
 def _is_left_out(step: Step, policy: Policy) -> bool:

@@ -31,7 +31,7 @@ from hardsave.vault.arguments import (
 from hardsave.vault.checkpoint import Checkpoint, Page, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.saving import Expected, Saving
+from hardsave.vault.saving import About, Expected, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -103,7 +103,9 @@ class Timeline:
         With a `workspace` its files are captured and committed together with the state.
         """
         about = self._saving.about(name, kind, status, description, metadata)
-        return self._made(lambda files: self._saving.save(state, about, expect, files), workspace)
+        return self._made(
+            about, lambda files: self._saving.save(state, about, expect, files), workspace
+        )
 
     def append(
         self,
@@ -124,7 +126,9 @@ class Timeline:
         if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        return self._made(lambda files: self._saving.append(delta, about, expect, files), workspace)
+        return self._made(
+            about, lambda files: self._saving.append(delta, about, expect, files), workspace
+        )
 
     def snapshot(
         self,
@@ -132,38 +136,54 @@ class Timeline:
         *,
         name: str | None = None,
         kind: str | None = None,
-        status: str = "running",
+        status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
-        """Save the files of a workspace beside the state that the head has by then."""
-        about = self._saving.about(name, kind, status, description, metadata)
+        """Save the files of a workspace beside the state that the head has by then; also with its
+        status, if that is None."""
+        about = self._saving.about(name, kind, status, description, metadata, carries=True)
 
         def carried(files: "Taking | None") -> CheckpointRecord:
             if files is None:
                 raise Misuse("workspace is the directory whose files are to be saved, not None")
             return self._saving.carry(about, files)
 
-        return self._made(carried, workspace)
+        return self._made(about, carried, workspace)
 
     def _made(
-        self, save: "Callable[[Taking | None], CheckpointRecord]", workspace: Directory | None
+        self,
+        about: About,
+        save: "Callable[[Taking | None], CheckpointRecord]",
+        workspace: Directory | None,
     ) -> Checkpoint:
         """What `save` makes. Tells whoever wants to know, also about one that fails; who asked for
         that gets the error all the same."""
         try:
+            record = self._saved(save, workspace)
+            checkpoint = self._context.checkpoint(record)
+            self._context.events.tell("checkpoint_saved", checkpoint)
+        except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
+            doubt(self, about.id)
+            raise
+        return checkpoint
+
+    def _saved(
+        self, save: "Callable[[Taking | None], CheckpointRecord]", workspace: Directory | None
+    ) -> CheckpointRecord:
+        try:
             with self._lock:
+                waiting = self._saving.wanted()
                 if workspace is None:
                     record = save(None)
                 else:
                     with self._files(workspace) as files:
                         record = save(files)
+                self._saving.hand_over(record, waiting)
+                return record
         except Exception as error:
             self._context.events.tell("save_failed", SaveFailed(self._name, error))
             raise
-        checkpoint = self._context.checkpoint(record)
-        self._context.events.tell("checkpoint_saved", checkpoint)
-        return checkpoint
 
     def _files(self, workspace: Directory) -> "AbstractContextManager[Taking]":
         from hardsave.vault.settling import settled  # with all that files need
@@ -411,3 +431,9 @@ class Timeline:
 
     def _find(self, ref: Ref) -> CheckpointRecord:
         return self._context.find(ref, self._name)
+
+
+def doubt(line: Timeline, id: Id) -> None:
+    """Whoever asked for this checkpoint did not get it: see `Saving.doubt`."""
+    with line._lock:
+        line._saving.doubt(id)

@@ -61,10 +61,10 @@ def _own_store(durability: Durability) -> Store:
 
     from hardsave.vault import projects
 
-    url, place = projects.own_store(os.environ, Path.cwd())
+    url, own = projects.own_store(os.environ, Path.cwd())
     store = registry.open_store(url, durability=durability)
-    if place is not None:
-        projects.remember(place)
+    if own is not None:
+        projects.remember(own)
     return store
 
 

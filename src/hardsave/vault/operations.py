@@ -15,9 +15,15 @@ saved since stays reachable.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, Corrupt
 from hardsave.objects.codec import Codec
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    ID_BYTES,
+    CheckpointRecord,
+    Id,
+    LogRecord,
+    TimelineRecord,
+)
 from hardsave.stores.base import Changes, Move
 from hardsave.tuples import NamedTuple
 
@@ -139,8 +145,19 @@ def decode(record: LogRecord) -> Entry | None:
     """The operation that a log entry speaks of; None if it is about something else."""
     if record.kind not in KINDS + STEPS:
         return None
-    data = dict(_codec.decode(record.data))
-    effects = Effects(
+    try:
+        effects = _effects(dict(_codec.decode(record.data)))
+        _check(effects)
+    except (TypeError, ValueError) as error:
+        raise Corrupt(
+            f"entry {record.number} of the log, {record.kind!r}, is malformed: neither it nor what "
+            "came before it can be undone"
+        ) from error
+    return Entry(record.number, record.id, record.kind, record.timeline, record.created_at, effects)
+
+
+def _effects(data: dict[str, Any]) -> Effects:
+    return Effects(
         moves=tuple(
             Move(_standing(name, before), _stood(name, after))
             for name, before, after in data.pop("moves", ())
@@ -157,7 +174,40 @@ def decode(record: LogRecord) -> Entry | None:
         tasks=tuple(TaskMark(*mark) for mark in data.pop("tasks", ())),
         about=data,
     )
-    return Entry(record.number, record.id, record.kind, record.timeline, record.created_at, effects)
+
+
+def _check(effects: Effects) -> None:
+    """An entry that no operation has written must not be half turned around. `ValueError`."""
+    stood = [each for move in effects.moves for each in move if each is not None]
+    numbers = [effects.added, effects.turned, *effects.shown, *effects.hidden_again]
+    ids: list[Any] = [effects.subject, *(mark.checkpoint for mark in effects.lost)]
+    for line in stood:
+        _check_all(str, [line.name])
+        numbers += [line.last_seq, line.created_at]
+        ids += [line.head, line.origin]
+    for mark in effects.tasks:
+        _check_all(str, [mark.task])
+        numbers.append(mark.generation)
+    if effects.files is not None:
+        ids += effects.files.checkpoints
+        _check_files(effects.files)
+    _check_all(int, [*numbers, *(mark.number for mark in effects.lost)])
+    for id in ids:
+        if id is not None and not (isinstance(id, bytes) and len(id) == ID_BYTES):
+            raise ValueError(f"{id!r} is no checkpoint")
+
+
+def _check_files(files: FilesMove) -> None:
+    _check_all(bytes, [files.workspace, *(files.paths or ()), *(files.only or ())])
+    _check_all(bytes, [*files.brought, *files.took])
+    if len(files.brought) % 2 or len(files.took) % 2 or len(files.like or (0, 0)) != 2:
+        raise ValueError("checkpoints and paths do not come in pairs")
+
+
+def _check_all(kind: type, values: Iterable[Any]) -> None:
+    for value in values:
+        if not isinstance(value, kind):
+            raise ValueError(f"{value!r} is not what an operation writes")
 
 
 def _files_move(plain: list[Any] | None) -> FilesMove | None:

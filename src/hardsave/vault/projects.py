@@ -43,11 +43,11 @@ class Project(NamedTuple):
     formerly: tuple[str, ...] = ()  # where it was before it was moved, oldest first
 
 
-class Place(NamedTuple):
-    """Where a project's store lies, or would."""
+class OwnFolder(NamedTuple):
+    """Where a project's own store lies, or would, and what is to be noted beside it."""
 
     folder: Path
-    project: Project | None  # None: somebody has named the store
+    project: Project | None  # None: what is noted there is still right
 
     @property
     def url(self) -> str:
@@ -66,8 +66,8 @@ def store_url(environment: Mapping[str, str], directory: Path) -> str:
     return config.file_url(folder / config.STORE_FILE)
 
 
-def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, Place | None]:
-    """The same, and its place, if it is a project's own.
+def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, OwnFolder | None]:
+    """The same, and its folder, if it is a project's own.
 
     `NotFound` if the project has none, and has been somewhere else before.
     """
@@ -79,8 +79,8 @@ def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, Pla
     project = _moved(described(config.project_root(directory), known), known)
     if not folder.exists():
         _ask(project, folder, list(_others(folder)))
-    place = Place(folder, project if project != known else None)
-    return place.url, place
+    own = OwnFolder(folder, project if project != known else None)
+    return own.url, own
 
 
 def _elsewhere(environment: Mapping[str, str], directory: Path) -> str | None:
@@ -143,19 +143,19 @@ def adopt(environment: Mapping[str, str], directory: Path, store: str) -> bool:
         config.make_folder(folder)
     except (OSError, Unavailable):
         return False
-    remember(Place(folder, described(root, None)._replace(store=store)))
+    remember(OwnFolder(folder, described(root, None)._replace(store=store)))
     known = read(folder)
     return known is not None and known.store == store
 
 
-def remember(place: Place) -> None:
+def remember(own: OwnFolder) -> None:
     """Note what is known of a project beside its store, once that is there."""
-    if place.project is None:
+    if own.project is None:
         return
-    path = place.folder / RECORD
+    path = own.folder / RECORD
     new = path.with_name(f"{RECORD}.{os.urandom(4).hex()}")
     try:
-        new.write_text(json.dumps(place.project._asdict()), encoding="ascii")
+        new.write_text(json.dumps(own.project._asdict()), encoding="ascii")
         new.chmod(0o600)
         os.replace(new, path)
     except OSError:
@@ -258,6 +258,8 @@ def _is_still_there(project: Project) -> bool:
     """Whether a project is where its record says; if it cannot be told, it is."""
     try:
         status = os.stat(project.root)
+        if os.path.realpath(project.root) != project.root:
+            return False  # a link was left where it had been
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError):

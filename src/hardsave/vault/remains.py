@@ -156,7 +156,7 @@ def _project(folder: Path, text: str, forms: Sequence[bytes]) -> Iterator[str]:
     kept = tuple(each for each in known.formerly if text not in each)
     if kept != known.formerly:
         known = known._replace(formerly=kept)
-        projects.remember(projects.Place(folder, known))
+        projects.remember(projects.OwnFolder(folder, known))
     data = _read(folder / projects.RECORD) or b""
     if any(form in data for form in forms):
         yield f"{folder / projects.RECORD}: the project's own directory is called so"

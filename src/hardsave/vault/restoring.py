@@ -34,7 +34,7 @@ from hardsave.workspace import plan as plans
 from hardsave.workspace.asked import checked
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.content import overlay
-from hardsave.workspace.entries import DIRECTORY, Entry, above, joined
+from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, parent
 from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
 
@@ -72,6 +72,9 @@ class FileChanges(NamedTuple):
 
 
 _IGNORED = "ignored by the rules that are here now"
+_SPARED = "it is of another kind now, which the rules of that checkpoint ignore"
+
+_PUTS = ("write", "symlink", "link", "mkdir")
 
 Commit = Callable[[Id, FilesMove], object]
 """Commits the operation, under this id."""
@@ -106,6 +109,10 @@ def restore(
         turned = ignored.turned(context, place, wanted, taken, goal.snapshot)
         besides = [each for each in turned if each.difference.path not in chosen.others]
         plan = _plan(context, place, taken, goal, chosen, besides)
+        more = ignored.overlooked(context, place, wanted, taken, plan)
+        if more := [each for each in more if each.difference.path not in chosen.others]:
+            besides += more
+            plan = _plan(context, place, taken, goal, chosen, besides)
         left = _left(context, place, taken, goal, wanted, chosen, plan)
         if dry_run or not (plan.steps or git):
             return Done(None, _changes(place, plan, left, git))
@@ -192,20 +199,26 @@ def _plan(
     )
     plan = decide(missed=missed)
     if there := _there(place, plan):
-        plan = decide(missed=missed._replace(now=missed.now | there))
+        missed = missed._replace(now=missed.now | there)
+        plan = decide(missed=missed)
     plan = _as_it_stands(place, plan)
-    return plan.without_held(_held(place, plan))
+    if held := _held(place, plan):
+        plan = _as_it_stands(place, decide(missed=missed, held=held))
+    return plan
 
 
 def _there(place: Place, plan: Plan) -> frozenset[bytes]:
-    """Of the files that rules ignore and a plan would make, those in whose place something is."""
-    put = [step for step in plan.steps if step.do in ("write", "symlink", "link")]
+    """Of what a plan would make, that in whose place something else is: the present does not have
+    it, because rules ignore it, perhaps as a directory while a file would be saved."""
+    cleared = {step.path for step in plan.steps if step.do in ("remove", "rmdir")}
+    made = {step.path for step in plan.steps if step.do == "mkdir"}
+    new = {step.path for step in plan.steps if step.do in _PUTS and step.before is None} - cleared
+    found: set[bytes] = set()
     with Beneath(place.root) as beneath:
-        return frozenset(
-            step.path
-            for step in put
-            if step.path in plan.meant and disk.is_taken(beneath, step.path)
-        )
+        for over in {parent(path) for path in new} - (made - plan.meant):
+            found.update(joined(over, name) for name in disk.names(beneath, over))
+        there = {path for path in made & found if disk.is_at(beneath, path, Entry(DIRECTORY, 0))}
+    return frozenset(new & found - there)
 
 
 def _as_it_stands(place: Place, plan: Plan) -> Plan:
@@ -243,6 +256,7 @@ def _left(
 ) -> list[Kept]:
     """What would be restored as well, if it could be saved first, or were not other sessions'."""
     kept = _unsaved(place, taken, plan) + _obstructed(plan)
+    kept += [Kept(os.fsdecode(path), _SPARED) for path in sorted(plan.spared)]
     kept += [Kept(os.fsdecode(path), "not empty") for path in sorted(plan.held)]
     if chosen.only == wanted.only:
         return kept
@@ -287,9 +301,9 @@ def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.C
     for path in checked(wanted.paths or ()):
         if not any(compare.find(top, path, fetch) for top in tops):
             raise NotFound(
-                f"{os.fsdecode(path)!r} is neither among the files here nor in checkpoint "
-                f"{to_text(wanted.target.id)}; paths count from the workspace, and what is "
-                "ignored is never touched"
+                f"{os.fsdecode(path)!r} is neither among the files of "
+                f"{os.fsdecode(taken.workspace)!r} nor in checkpoint {to_text(wanted.target.id)}; "
+                "what is ignored is never touched"
             )
 
 

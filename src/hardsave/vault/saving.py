@@ -7,6 +7,7 @@ handler that saves in the middle would go on with what is only half noted.
 """
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Union
 
@@ -21,6 +22,7 @@ from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
+from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
@@ -44,8 +46,30 @@ class AnyHead(Enum):
 ANY_HEAD: Final = AnyHead.ANY_HEAD
 Expected = Checkpoint | str | AnyHead | None
 
-About = Callable[[TimelineRecord | None, Hash], CheckpointRecord]
-"""The record of a checkpoint, once its place and its state are known."""
+
+class About(NamedTuple):
+    """A checkpoint that is to be made."""
+
+    id: Id
+    record: Callable[[TimelineRecord | None, Hash], CheckpointRecord]
+    """Once its place and its state are known."""
+
+
+class Receipt:
+    """For a save that is made for somebody who may be gone before it is: a coroutine that was
+    cancelled. Each of the two sets his own first, and then looks at the other's."""
+
+    def __init__(self, *, doubts: bool) -> None:
+        self.id: Id | None = None  # of the checkpoint, once it is made
+        self.is_refused = False  # nobody is there to get it
+        self.doubts = doubts  # whether to ask for it again would double it
+
+
+class Unwanted(BaseException):
+    """A save was not begun: whoever asked for it is gone, and may have saved something newer."""
+
+
+receipt: ContextVar[Receipt | None] = ContextVar("hardsave_receipt", default=None)
 
 Memory = Union["Shadow", Growth]
 """What is remembered of the state that was saved last."""
@@ -195,7 +219,7 @@ class Saving:
         """One attempt on top of the head last seen."""
         base = self.seen
         root, out, memory = build(base)
-        record = about(base, root)
+        record = about.record(base, root)
         fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
         if files is not None:
             record = record._replace(snapshot=files.address, workspace=files.workspace)
@@ -281,18 +305,23 @@ class Saving:
         self,
         name: str | None,
         kind: str | None,
-        status: str,
+        status: str | None,
         description: str,
         metadata: Mapping[str, Any] | None,
+        *,
+        carries: bool = False,
     ) -> About:
-        """Everything about a checkpoint but its place and its state, redacted and checked."""
+        """Everything about a checkpoint but its place and its state, redacted and checked. One that
+        `carries` the state of the one which it stands on has that one's status, if it has none."""
+        if status is None and not carries:
+            raise Misuse("a status is text, not None")
         if self._context.objects.codec.redaction is not None:
             redacted = self._context.objects.redacted
             name, status, description = redacted(name), redacted(status), redacted(description)
         if name is not None:
             names.check_checkpoint(name)
         kind = names.check_kind(kind) if kind else ("automatic" if name is None else "manual")
-        if status is not RUNNING:
+        if status is not None and status is not RUNNING:
             names.check_status(status)
         if description != "":
             names.check_description(description)
@@ -307,10 +336,14 @@ class Saving:
 
         def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
             parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)
-            said = (name, kind, status, description, encoded)
+            stands = self._status_of(parent) if status is None else status
+            said = (name, kind, stands, description, encoded)
             return CheckpointRecord(0, id, self._name, seq, parent, moment, *said, root)
 
-        return record
+        return About(id, record)
+
+    def _status_of(self, head: Id | None) -> str:
+        return RUNNING if head is None else self._context.history.at(head).status
 
     # Heads
 
@@ -326,6 +359,30 @@ class Saving:
     def _forget_growth(self) -> None:
         if isinstance(self._memory, Growth):
             self._memory = None
+
+    def doubt(self, id: Id) -> None:
+        """Whoever asked for this checkpoint did not get it. If it is the head all the same, it must
+        not be doubled by one who asks again: as after a commit that did not return."""
+        if self.seen is not None and self.seen.head == id:
+            self._attempted = self.seen
+
+    def wanted(self) -> Receipt | None:
+        """Before it is begun, and while nobody else can save in between. The receipt is for this
+        save alone, and not for those of a handler that is told of it."""
+        waiting = receipt.get()
+        if waiting is None:
+            return None
+        receipt.set(None)
+        if waiting.is_refused:
+            raise Unwanted
+        return waiting
+
+    def hand_over(self, record: CheckpointRecord, waiting: Receipt | None) -> None:
+        """Made, and nobody else can have saved on it yet."""
+        if waiting is not None:
+            waiting.id = record.id
+            if waiting.is_refused and waiting.doubts:
+                self.doubt(record.id)
 
     def _settle(self) -> None:
         """A save that failed or was interrupted may have been written all the same."""

@@ -9,7 +9,7 @@ nothing that it does is final. Refused, like a save, to an attempt that has lost
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
@@ -18,6 +18,9 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
+
+if TYPE_CHECKING:
+    from hardsave.vault.restoring import FileChanges
 
 _PAGE = 50
 _FIRST_PAGE = 2  # mostly the newest is the one: nobody looks for fifty among those of others
@@ -35,6 +38,9 @@ class Operation(NamedTuple):
     """Of its commit: operations are in this order."""
     is_undone: bool
     about: dict[str, Any]
+    files: "FileChanges | None" = None
+    """Of an undo or redo that was just done: what happened to files, and which were left as they
+    are; None if it was not about files."""
 
     def __str__(self) -> str:
         where = f" of {self.timeline!r}" if self.timeline else ""
@@ -183,8 +189,8 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
 
     place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
     wanted = turned(context, entry, entry.effects.files, step.kind)
-    restore(context, place, wanted, commit)
-    return done[0] if done else _turned(context, entry, step)
+    files = restore(context, place, wanted, commit).files
+    return (done[0] if done else _turned(context, entry, step))._replace(files=files)
 
 
 def _turned(

@@ -14,6 +14,7 @@ from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
+from hardsave.vault import operations
 from hardsave.vault.context import Context
 
 _PAGE = 500
@@ -44,6 +45,8 @@ def verify(context: Context, one: CheckpointRecord | None) -> Verification:
         for record in [one] if one is not None else _all(context, faults):
             count += 1
             faults += _lasting_faults(context, record, seen)
+        if one is None:
+            faults += _faults_of_log(context)
     except Corrupt as error:
         faults.append(str(error))  # rows that cannot be read end the walk
     return Verification(count, len(seen), tuple(dict.fromkeys(faults)))
@@ -89,6 +92,18 @@ def _faults(
                     yield f"{where}: {fault_or_refs}"
                 else:
                     frontier += fault_or_refs
+
+
+def _faults_of_log(context: Context) -> Iterator[str]:
+    """Entries that could not be undone."""
+    after = 0
+    while rows := context.store.log(context.user, after, _PAGE):
+        after = rows[-1].number
+        for row in rows:
+            try:
+                operations.decode(row)
+            except Corrupt as error:
+                yield str(error)
 
 
 def _is_accounted_for(context: Context, id: Id) -> bool:

@@ -16,6 +16,7 @@ from hardsave.tuples import NamedTuple
 from hardsave.workspace.reading import read_path
 
 _LIMIT = 16 * 1024 * 1024  # nobody writes more by hand
+_NONE = Path(os.devnull)  # as git's manual tells people to say that there is no such file
 _DEEPEST_INCLUDE = 10  # as git
 
 
@@ -120,6 +121,8 @@ def expanded(value: bytes, *, home: Path, beside: Path | None = None) -> Path | 
 
 def content(path: Path) -> bytes:
     """The content of a file of the user's own; empty if it is none, too large or unreadable."""
+    if path == _NONE:
+        return b""
     data, problem = read_path(path, limit=_LIMIT)
     if problem:
         log(__name__).warning("%s is left out of the ignore rules: %s", path, problem)

@@ -61,12 +61,14 @@ NOTHING_MISSED = Missed()
 
 class Seen(NamedTuple):
     """What a walk comes upon: present modes of the directories that it looked into, and what
-    the target has where the present could not, or by its rules did not, capture anything; of
-    that, what is `meant` to come back all the same, if nothing lies there; and what the rules of
-    the target are about, although it has it: once it is back, it may be captured by nobody."""
+    the target has where the present could not, or by its rules did not, capture anything; what is
+    `spared` because it is of another kind, which the rules of then ignore; of what only the target
+    has, what is `meant` to come back all the same, if nothing lies there; and what the rules of
+    either are about, although the target has it: once it is back, it may be captured by nobody."""
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
+    spared: set[bytes]
     meant: set[bytes]
     matched: set[bytes]
 
@@ -115,9 +117,22 @@ class LeftAlone:
             is_ignored_then = target.ignores(path, new)
             if now or path in self._missed.now or is_ignored_then:
                 return self._stays_out(path, new, is_ignored_then=is_ignored_then)
-        if new is not None and not (now or then) and target.matches(path, new):
-            self._seen.matched.add(path)
+        if new is not None:
+            self._note(path, new, now=now, then=then)
         return now or then
+
+    def _note(self, path: bytes, new: Entry, *, now: bool, then: bool) -> None:
+        """Of what the target has: whether rules are about it, or keep it from coming back. Ignore
+        files that ignore themselves are nobody's loss."""
+        if not (now or then):
+            if any(side.matches(path, new) for side in self._sides):
+                self._seen.matched.add(path)
+        elif last_name(path) in IGNORE_FILES:
+            pass
+        elif now:
+            self._seen.unsaved[path] = new
+        else:
+            self._seen.spared.add(path)
 
     def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
         """Of what only the target has. If git tracked it, or somebody had asked for it, it was

@@ -28,6 +28,23 @@ def effective(
     return [group for group in (*theirs, *ours) if len(group) > 1]
 
 
+def anchors(
+    present: Iterable[Group],
+    target: Iterable[Group],
+    fixed: Collection[bytes],
+    staying: Collection[bytes],
+) -> set[bytes]:
+    """Of files that are not touched, those that others may be linked to, to be one file as in the
+    target: whatever stays one with them is one with them there, too."""
+    shall = {path: group[0] for group in target for path in group}
+    found = {path for path in fixed if path in shall}
+    for group in present:
+        kept = [path for path in group if path in staying]
+        if len({shall.get(path, path) for path in kept}) > 1:
+            found.difference_update(kept)
+    return found
+
+
 def linking(
     present: Iterable[Group],
     wanted: Iterable[Group],

@@ -36,7 +36,6 @@ Verb = Literal["open", "mkdir", "remove", "rmdir", "write", "symlink", "link", "
 
 _WRITABLE = 0o300
 _OPENED = 0o700
-_MODES = ("open", "close")
 
 
 class Step(NamedTuple):
@@ -61,21 +60,18 @@ class Plan(NamedTuple):
     unsaved: Mapping[bytes, Entry] = MappingProxyType({})
     """What the target has where something lies that the present could not capture, or that its
     rules ignore. It is left alone, for nothing could bring it back."""
+    spared: frozenset[bytes] = frozenset()
+    """What the target has where something of another kind is, which its own rules ignore."""
     obstructed: Mapping[bytes, bytes] = MappingProxyType({})
     """What was asked for and cannot be put in its place: a path above it, this one, is no
     directory now, and was not asked for."""
     meant: frozenset[bytes] = frozenset()
     """What the target has although rules ignore it. If something lies there, it was not saved."""
     matched: frozenset[bytes] = frozenset()
-    """What the target has, and its rules would ignore if git did not track it, or nobody asked."""
+    """What the target has, and rules would ignore if git did not track it, or nobody asked."""
     held: frozenset[bytes] = frozenset()
     """Directories that would go, or make room, and stay: they hold what is in no snapshot, or was
-    not asked for. Only the disk tells; see `without_held`."""
-
-    def without_held(self, held: frozenset[bytes]) -> "Plan":
-        """The same, with directories that stay."""
-        steps = [step for step in self.steps if step.path not in held or step.do in _MODES]
-        return self._replace(steps=tuple(steps), held=held)
+    not asked for. Only the disk tells."""
 
 
 def plan(
@@ -92,40 +88,44 @@ def plan(
     only: frozenset[bytes] | None = None,
     missed: Missed = NOTHING_MISSED,
     besides: Sequence[Difference] = (),
+    held: frozenset[bytes] = frozenset(),
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and
     what lies in them; with `only`, of these exactly so many, and nothing else that lies in
     them. What either side has `missed` is left alone. The ignore files that `rules` are made of
     are in the snapshots; `target_rules` are others only if rules from outside have changed.
-    What is to be done `besides` is in neither of them."""
+    What is to be done `besides` is in neither of them. What is `held` stays a directory."""
     asked = Asked(None if paths is None else checked(paths), only)
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     then = (target_rules or rules)(patterns(new.top, fetch))
     theirs = Side(then, Exempt(lambda: target_tracked, chosen))
-    seen = Seen({}, {}, set(), set())
+    seen = Seen({}, {}, set(), set(), set())
     ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
     every = list(compare.differences(old.top, new.top, fetch, ward))
     found, obstructed = asked_for(every, asked)
     known = {each.path for each in found}
     found += [each for each in besides if each.path not in known]
     known.update(each.path for each in found)
+    found = [each for each in found if each.path not in held]
     groups = _groups(old, new, fetch, found, asked)
     turned = [Difference(each.path, each.new, each.old) for each in found]
+
+    def is_left(path: bytes) -> bool:
+        return (asked.holds(path) or asked.lies_in(path)) and path not in known
+
     return Plan(
         present,
         target,
         arrange(found, _modes(found, seen.modes), groups),
         arrange(turned, _modes(turned, seen.modes), groups.turned()),
-        {
-            path: entry
-            for path, entry in seen.unsaved.items()
-            if (asked.holds(path) or asked.lies_in(path)) and path not in known
-        },
+        {path: entry for path, entry in seen.unsaved.items() if is_left(path)},
+        frozenset(filter(is_left, seen.spared)),
         obstructed,
         meant=frozenset(seen.meant),
         matched=frozenset(seen.matched),
+        held=held,
     )
 
 
@@ -158,7 +158,8 @@ def _groups(
     found: Iterable[Difference],
     asked: Asked,
 ) -> Groups:
-    """A group that both have, and in which nothing changes, needs no thought."""
+    """A group that both have, and in which nothing changes, needs no thought. A file that was not
+    asked for is not touched; but what was is linked to it, if it is as the target has it."""
     changed = {each.path for each in found}
     both = {
         group for group in {*old.links} & {*new.links} if not any(path in changed for path in group)
@@ -167,12 +168,10 @@ def _groups(
     theirs = [group for group in new.links if group not in both]
     others = {path for group in (*ours, *theirs) for path in group if path not in changed}
     held = {path: compare.find(old.top, path, fetch) for path in others}
-    same = {
-        path
-        for path in others
-        if asked.holds(path) and held[path] == compare.find(new.top, path, fetch)
-    }
-    wanted = links.effective(ours, theirs, changed | same)
+    as_then = {path for path in others if held[path] == compare.find(new.top, path, fetch)}
+    same = {path for path in as_then if asked.holds(path)}
+    anchors = links.anchors(ours, theirs, as_then - same, others)
+    wanted = links.effective(ours, theirs, changed | same | anchors)
     entries = {path: entry for path, entry in held.items() if entry is not None}
     return Groups(ours, wanted, others - same, entries)
 

@@ -310,8 +310,8 @@ class Steps:
 
     def _change_mode_of_directory(self, number: int, step: Step) -> None:
         assert step.after is not None
-        with self._beneath.directory(parent(step.path)) as directory:
-            status = disk.look(last_name(step.path), directory)
+        with self._still_there(step) as directory:
+            status = disk.look(last_name(step.path), directory) if directory is not None else None
         if status is None or not disk.is_type(status, DIRECTORY):
             return  # it went, or something else came: nothing that a mode belongs to
         mode = kept_mode(status.st_mode)
@@ -361,7 +361,7 @@ class Steps:
 
     @contextmanager
     def _still_there(self, step: Step) -> Iterator[int | None]:
-        """The directory of something to remove; None if that is gone, or a file by now."""
+        """The directory of something that may have gone; None if that has, or is a file by now."""
         if not self._ground.is_by_its_name(step.path):
             yield None
             return

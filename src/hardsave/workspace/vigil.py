@@ -21,6 +21,7 @@ from hardsave.workspace.watching import Meaning, Pending, Watches
 
 _COOKIE = b".hardsave-cookie-"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG)
+_NOWHERE = (0, 0)  # of what is not there: whatever comes will be another one
 _cookie_numbers = itertools.count(1)
 
 
@@ -86,6 +87,22 @@ class Vigil:
     @property
     def is_blind(self) -> bool:
         return self._source is None
+
+    @property
+    def sees_root(self) -> bool:
+        """Whether the workspace itself is watched. A scan that could not open it has left nothing
+        that could be told of."""
+        return b"" in self._watches
+
+    @property
+    def is_without_root(self) -> bool:
+        """Whether there is no workspace, and there was none when it began."""
+        return self.identity == _NOWHERE == _identity(self._root)
+
+    @property
+    def is_of_another(self) -> bool:
+        """Whether the workspace is another directory than it was, or is there again."""
+        return self.identity != _identity(self._root)
 
     def _take_doubt(self, why: str) -> None:
         if not self.doubt:
@@ -219,7 +236,7 @@ def _identity(root: bytes) -> tuple[int, int]:
     try:
         status = os.stat(root)
     except OSError:
-        return (0, 0)  # there is none: whatever comes will be another one
+        return _NOWHERE
     return (status.st_dev, status.st_ino)
 
 

@@ -47,6 +47,8 @@ FULL_SECONDS = 300.0
 ANSWER_SECONDS = 2.0
 BLIND_SECONDS = 5.0
 """Between two looks of somebody who is told nothing."""
+ROOT_SECONDS = 0.5
+"""Between two looks for a workspace that was removed, or moved away."""
 
 _watch_numbers = itertools.count(1)
 
@@ -272,7 +274,16 @@ class Watch:
             if vigil.is_blind:
                 return blind_end - time.monotonic()
             vigil.hear()
-            return 0 if vigil.has_news or vigil.doubt else self._is_due_at - self._clock()
+            if vigil.has_news or vigil.doubt:
+                return 0
+            left = self._is_due_at - self._clock()
+            if vigil.sees_root:
+                return left
+            if vigil.is_without_root:  # and nobody tells when it comes again
+                return min(left, ROOT_SECONDS)
+            if vigil.is_of_another:
+                return 0
+            return min(left, blind_end - time.monotonic())
 
     def _wait_for_quiet(self, quiet: float, limit: float) -> bool:
         last = time.monotonic()

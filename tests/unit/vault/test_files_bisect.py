@@ -87,6 +87,10 @@ def test_a_command_that_hangs_is_bad(desk: Desk) -> None:
     history(desk, [0, 20, 20])
     found = desk.line.bisect("main:1", "@", ["sh", "-c", "exec sleep $(cat code)"], timeout=1)
     assert found.first_bad.seq == 2
+    refused = refusal(
+        lambda: desk.line.bisect("main:2", "@", ["sh", "-c", "exec sleep $(cat code)"], timeout=0.5)
+    )
+    assert "takes too long at main:2 already" in str(refused)
 
 
 def test_a_command_that_fails_everywhere_accuses_nobody(desk: Desk) -> None:

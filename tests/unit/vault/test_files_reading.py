@@ -1,5 +1,7 @@
 """The files of a checkpoint, as people look at them."""
 
+import shutil
+import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse, NotFound
-from hardsave.vault.files import Snapshot, compared, unified
+from hardsave.vault.files import Held, Snapshot, compared, unified
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 
@@ -73,6 +75,42 @@ def test_a_change_is_shown_as_diff_would(desk: Desk) -> None:
     assert unified(None, None, "new") == ""
 
 
+def test_what_lines_do_not_tell_is_told_above_them(desk: Desk) -> None:
+    desk.write(tool="#!/bin/sh\n", plain="x\n", link="text\n")
+    for name in ("tool", "plain"):
+        (desk.work / name).chmod(0o644)
+    before = snapshot(desk)
+    (desk.work / "plain").chmod(0o755)
+    desk.write(tool="#!/bin/bash\n", new="#!/bin/sh\n")
+    for name in ("tool", "new"):
+        (desk.work / name).chmod(0o755)
+    (desk.work / "link").unlink()
+    (desk.work / "link").symlink_to("plain")
+    after = snapshot(desk)
+    assert unified(before, after, "plain") == "plain: mode 0644 before, 0755 now\n"
+    assert unified(before, after, "tool").startswith("tool: mode 0644 before, 0755 now\n--- a/tool")
+    assert unified(before, after, "new").startswith("new: mode 0755\n--- /dev/null\n")
+    assert unified(before, after, "link") == (
+        "link: was a file, is a symlink now\n--- a/link\n+++ b/link\n@@ -1 +1 @@\n-text\n+plain\n"
+    )
+    (desk.work / "link").unlink()
+    (desk.work / "link").symlink_to("tool")
+    assert unified(after, snapshot(desk), "link").startswith("link: a symlink\n--- a/link\n")
+
+
+def test_no_name_begins_a_line_of_a_diff(tmp_path: Path) -> None:
+    name = 'x\n+++ b/other\n@@ -1 +1 @@\n-a\t"\\\x1b'
+    found = compared(name, Held(b"one\n"), Held(b"two\n"))
+    spelt = 'x\\n+++ b/other\\n@@ -1 +1 @@\\n-a\\t\\"\\\\\\033'
+    assert found == f'--- "a/{spelt}"\n+++ "b/{spelt}"\n@@ -1 +1 @@\n-one\n+two\n'
+    assert compared(name, None, Held(b"\0")).count("\n") == 1
+    (tmp_path / "x\ty").write_text("one\n")
+    patch = compared("x\ty", Held(b"one\n"), Held(b"two\n"))
+    if shutil.which("patch"):
+        subprocess.run(["patch", "-p1"], cwd=tmp_path, input=patch.encode(), check=True)
+        assert (tmp_path / "x\ty").read_text() == "two\n"
+
+
 @pytest.mark.parametrize(
     ("data", "word"), [(b"a\0b", "not a text"), (b"x" * 5_000_000, "too long")]
 )
@@ -106,7 +144,7 @@ def test_a_file_with_every_other_line_changed_is_not_compared_for_hours() -> Non
     before = numbered(range(60_000))
     after = numbered(number if number % 2 else -1 - number for number in range(60_000))
     began = time.process_time()
-    assert compared("a.txt", before, after) == (
+    assert compared("a.txt", Held(before), Held(after)) == (
         "a.txt: too much of it has changed to compare by lines\n"
     )
     assert time.process_time() - began < 5
@@ -114,6 +152,7 @@ def test_a_file_with_every_other_line_changed_is_not_compared_for_hours() -> Non
 
 def test_a_file_that_has_grown_much_or_changed_here_and_there_is_compared() -> None:
     before = numbered(range(20_000))
-    assert compared("a.txt", before, numbered(range(40_000))).count("\n+line") == 20_000
+    grown = compared("a.txt", Held(before), Held(numbered(range(40_000))))
+    assert grown.count("\n+line") == 20_000
     here = numbered(number if number % 1000 else -1 - number for number in range(20_000))
-    assert compared("a.txt", before, here).count("\n+line") == 20
+    assert compared("a.txt", Held(before), Held(here)).count("\n+line") == 20

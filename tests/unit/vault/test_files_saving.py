@@ -61,6 +61,19 @@ def test_a_snapshot_goes_on_top_of_what_another_handle_saved(desk: Desk, store: 
     assert (saved.seq, saved.state["turn"], saved.parent) == (3, 2, between.id)
 
 
+def test_a_snapshot_without_a_status_has_that_of_what_it_stands_on(
+    desk: Desk, store: Watched
+) -> None:
+    """Not that of the head which somebody saw before: its agent may have ended since."""
+    desk.save(1)
+    desk.vault.timeline("main").save({"turn": 2}, status="ended")
+    desk.write(a_txt="one")
+    assert desk.line.snapshot(desk.work, status=None).status == "ended"
+    assert desk.vault.timeline("new").snapshot(desk.work, status=None).status == "running"
+    with pytest.raises(Misuse, match="status"):
+        desk.line.snapshot(desk.work, status="")
+
+
 def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
     desk.write(a_txt="one")
     store.before_commit = Unavailable("the disk is full")

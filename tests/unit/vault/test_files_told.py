@@ -235,3 +235,68 @@ def test_a_directory_that_cannot_be_looked_into_is_told_to_stay(
     assert [each.path for each in done.files.kept] == ["shut"]
     assert "Permission denied" in done.files.kept[0].reason
     assert (desk.read("a.txt"), desk.read("shut/b")) == ("one", "two")
+
+
+def test_a_directory_that_is_ignored_in_the_place_of_a_file_is_told_to_stay(desk: Desk) -> None:
+    desk.write(build="a file", a="one")
+    one = desk.save(1)
+    (desk.work / "build").unlink()
+    put(desk.work, "build/made", "by hand")
+    put(desk.work, ".gitignore", "build/\n")
+    told = both(desk, one)
+    assert [(each.path, each.reason) for each in told.kept] == [
+        ("build", "ignored by the rules that are here now")
+    ]
+    assert desk.read("build/made") == "by hand"
+
+
+def test_a_directory_that_todays_rules_ignore_is_told_to_be_left_out(desk: Desk) -> None:
+    desk.write(build__made="one", a="one")
+    one = desk.save(1)
+    wipe(desk.work)
+    desk.write(build="a file", a="two")
+    put(desk.work, ".gitignore", "build/\n")
+    told = both(desk, one)
+    assert [each.path for each in told.kept] == ["build"]
+    assert desk.read("build") == "a file"
+
+
+def test_a_directory_that_the_rules_of_then_ignore_is_told_to_stay(desk: Desk) -> None:
+    put(desk.work, ".gitignore", "build/\n")
+    desk.write(build="a file", a="one")
+    one = desk.save(1)
+    wipe(desk.work)
+    desk.write(build__made="two", a="two")
+    told = both(desk, one)
+    assert [(each.path, "the rules of that checkpoint" in each.reason) for each in told.kept] == [
+        ("build", True)
+    ]
+    assert desk.read("build/made") == "two"
+
+
+def test_a_file_comes_back_though_another_name_of_it_cannot(desk: Desk) -> None:
+    desk.write(a="one")
+    (desk.work / "b").hardlink_to(desk.work / "a")
+    one = desk.save(1)
+    wipe(desk.work)
+    put(desk.work, ".gitignore", "*.log\n")
+    put(desk.work, "a/x.log", "not saved")
+    told = both(desk, one)
+    assert (told.created, [each.path for each in told.kept]) == (("b",), ["a"])
+    assert (desk.read("b"), desk.read("a/x.log")) == ("one", "not saved")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_directory_that_went_with_its_parent_is_not_told_to_be_kept(
+    desk: Desk, replaced: bool
+) -> None:
+    if replaced:
+        desk.write(top="a file")
+    desk.write(a="one")
+    one, then = desk.save(1), desk.seen()
+    wipe(desk.work)
+    desk.write(top__inner__deep__file="two", a="one")
+    for path in ("top/inner/deep", "top/inner", "top"):
+        (desk.work / path).chmod(0o555)
+    assert both(desk, one).kept == ()
+    assert desk.seen() == then

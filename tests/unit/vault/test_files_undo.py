@@ -334,3 +334,114 @@ def test_an_undo_brings_back_what_its_rewind_replaced_by_what_is_ignored_since(d
     desk.write(log="written since")
     desk.line.undo()
     assert desk.read("log") == "written since"
+
+
+def test_an_undo_brings_back_what_its_rewind_removed_and_its_rules_ignore(desk: Desk) -> None:
+    """Git tracked it then, though it was not there; the index of today does not."""
+    repository = Repository(desk.work).init()
+    put(desk.work, ".gitignore", "out/\n")
+    desk.write(out__a="one", out__b="one", out__c="one")
+    repository.git("add", "--force", ".")
+    (desk.work / "out/a").unlink()
+    one = desk.save(1)
+    repository.git("rm", "-r", "--quiet", "--cached", ".")
+    (desk.work / ".gitignore").unlink()
+    desk.write(out__a="two")
+    (desk.work / "out/c").chmod(0o755)
+    (desk.work / "out").chmod(0o700)
+    before = desk.seen()
+    desk.line.rewind(one)
+    after = desk.seen()
+    assert b"out/a" not in after
+    for _ in range(2):
+        desk.line.undo()
+        assert desk.seen() == before
+        desk.line.redo()
+        assert desk.seen() == after
+    desk.write(out__a="written since")
+    desk.line.undo()
+    assert desk.read("out/a") == "written since"
+
+
+def test_a_redo_brings_what_the_rules_that_are_here_again_ignore(desk: Desk) -> None:
+    repository = Repository(desk.work).init()
+    desk.write(a="one", log="one")
+    repository.git("add", ".")
+    one = desk.save(1)
+    repository.git("rm", "-r", "--quiet", "--cached", ".")
+    put(desk.work, ".gitignore", "log\n")
+    (desk.work / "log").unlink()
+    desk.write(a="two")
+    before = desk.seen()
+    desk.line.rewind(one)
+    after = desk.seen()
+    assert desk.read("log") == "one"
+    for _ in range(2):
+        desk.line.undo()
+        assert desk.seen() == before
+        desk.line.redo()
+        assert desk.seen() == after
+
+
+def test_an_undo_takes_away_what_git_tracked_until_its_rewind(desk: Desk) -> None:
+    """The ignore file ignores itself, so the rewind has left it where it is."""
+    repository = Repository(desk.work).init()
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "first")
+    desk.write(sub__a="one", sub__b="one")
+    one = desk.save(1)
+    repository.git("add", ".")
+    put(desk.work, ".gitignore", "*\n")
+    (desk.work / "sub/a").unlink()
+    desk.write(sub__b="two")
+    before = _without_git(desk)
+    desk.line.rewind(one, git=True)
+    after = _without_git(desk)
+    assert (desk.read("sub/a"), desk.read("sub/b")) == ("one", "one")
+    for _ in range(2):
+        desk.line.undo()
+        assert _without_git(desk) == before
+        desk.line.redo()
+        assert _without_git(desk) == after
+
+
+def _without_git(desk: Desk) -> Picture:
+    """Git keeps what a rewind leaves behind."""
+    return {path: each for path, each in desk.seen().items() if not path.startswith(b".git/")}
+
+
+def test_a_path_is_linked_again_to_files_that_were_not_asked_for(desk: Desk) -> None:
+    desk.write(a="one")
+    one = desk.save(1)
+    (desk.work / "a").unlink()
+    desk.write(b="two", c="other")
+    (desk.work / "a").hardlink_to(desk.work / "b")
+    before = desk.seen()
+    desk.line.rewind(one, paths=["a"])
+    after = desk.seen()
+    assert (desk.read("a"), desk.read("b")) == ("one", "two")
+    desk.line.undo()
+    assert desk.seen() == before
+    assert (desk.work / "a").samefile(desk.work / "b")
+    desk.line.redo()
+    assert desk.seen() == after
+    desk.write(b="changed since")  # then it is not what it was linked to
+    desk.line.undo()
+    assert (desk.read("a"), desk.read("b")) == ("two", "changed since")
+
+
+def test_an_undo_tells_what_it_has_done_to_files_and_what_it_has_left(desk: Desk) -> None:
+    desk.write(a="one", b="one")
+    one = desk.save(1)
+    desk.write(a="two", b="two")
+    desk.save(2)
+    desk.line.rewind(one)
+    desk.write(a="theirs")
+    desk.save(3, desk.vault.timeline("other"))
+    told = desk.line.undo().files
+    assert told is not None
+    assert told.changed == ("b",)
+    assert [each.path for each in told.kept] == ["a"]
+    assert desk.read("a") == "theirs"
+    told = desk.line.redo().files
+    assert told is not None
+    assert (told.changed, told.kept) == (("b",), ())

@@ -104,6 +104,25 @@ def test_an_append_after_one_that_did_not_return_wants_a_look_first(
     assert vault.verify().ok
 
 
+def test_an_append_whose_handler_was_interrupted_wants_a_look_first(
+    line: Timeline, vault: Vault
+) -> None:
+    line.append({"messages": messages(100)})
+
+    def interrupted(told: object) -> None:
+        raise KeyboardInterrupt
+
+    end = vault.on("checkpoint_saved", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        line.append({"messages": messages(1, start=100)})
+    end()
+    with pytest.raises(Conflict, match="did not return, but it was written as number 2"):
+        line.append({"messages": messages(1, start=100)})
+    assert line.load() == {"messages": messages(101)}
+    line.append({"messages": messages(1, start=101)})
+    assert line.load() == {"messages": messages(102)}
+
+
 def test_an_append_that_is_written_while_the_next_one_looks_is_not_doubled(
     line: Timeline, vault: Vault, store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Rewind, delete, clear, and taking them back."""
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import LogRecord
 from hardsave.stores.base import Batch, Changes, Store
@@ -563,3 +564,41 @@ def test_an_entry_that_says_less_of_files_is_understood() -> None:
     entry = operations.decode(record)
     assert entry is not None
     assert entry.effects.files == files
+
+
+ID = bytes(12)
+LINE = [ID, 1, 1, None]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"moves": 5},
+        {"moves": [["main", None]]},
+        {"moves": [["main", None, None]]},
+        {"moves": [["main", None, ["no id", 1, 1, None]]]},
+        {"moves": [["main", None, [ID, "one", 1, None]]]},
+        {"moves": [[5, None, LINE]]},
+        {"shown": ["one"]},
+        {"lost": [[1]]},
+        {"subject": b"short"},
+        {"files": [b"/work", ID, ID, None, False, None, None, False, [ID]]},
+        {"files": [b"/work", ID, ID, None, False, None, [ID]]},
+        {"files": [b"/work", ID, ID, ["text"]]},
+        {"files": [b"/work"]},
+        {"tasks": [["t1", "one"]]},
+    ],
+)
+def test_an_entry_that_no_operation_has_written_is_damage(data: dict[str, Any]) -> None:
+    store = MemoryStore()
+    vault = Vault(store)
+    line = vault.timeline("main")
+    line.save(1)
+    entry = LogRecord(0, os.urandom(12), "main", "rewind", 1, Codec().encode(data))
+    store.commit(Batch(None, entry))
+    for call in (line.undo, vault.undo, lambda: list(vault.operations())):
+        with pytest.raises(Corrupt, match="entry 2 of the log, 'rewind', is malformed"):
+            call()
+    (fault,) = vault.verify().faults
+    assert fault.startswith("entry 2 of the log, 'rewind', is malformed")
+    assert line.load() == 1

@@ -123,15 +123,18 @@ def told_apart(tmp_path: Path) -> None:
         pytest.skip("this file system does not tell directories apart that had one inode")
 
 
+@pytest.mark.parametrize("is_linked", [False, True])
 @pytest.mark.parametrize("answer", ["mv", "mkdir"])
 def test_a_moved_project_is_an_error_that_says_what_to_type(
-    tmp_path: Path, enter: pytest.MonkeyPatch, told_apart: None, answer: str
+    tmp_path: Path, enter: pytest.MonkeyPatch, told_apart: None, answer: str, is_linked: bool
 ) -> None:
     old, new = tmp_path / "old place", tmp_path / "new place"
     (old / "src").mkdir(parents=True)
     saved(old, 7, enter)
     enter.chdir(tmp_path)
     old.rename(new)
+    if is_linked:
+        old.symlink_to(new)
     with pytest.raises(NotFound, match="old place") as raised:
         loaded(new, enter)
     with pytest.raises(NotFound, match="old place"):

@@ -68,7 +68,7 @@ def test_a_seat_is_emptied_once_nobody_sits_there(folder: Path) -> None:
 
 def project(folder: Path, root: str, *formerly: str) -> None:
     known = projects.Project(root, 1, 2, None, None, None, formerly)
-    projects.remember(projects.Place(folder, known))
+    projects.remember(projects.OwnFolder(folder, known))
 
 
 def test_where_a_project_was_is_forgotten_and_where_it_is_is_named(folder: Path) -> None:

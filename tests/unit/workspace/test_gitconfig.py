@@ -126,3 +126,13 @@ def test_a_value_may_be_long() -> None:
         (b"a.b", long),
         (b"a.c", b"d"),
     ]
+
+
+def test_a_configuration_that_is_none_is_nothing_to_warn_of(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert global_excludes({"GIT_CONFIG_GLOBAL": os.devnull}, home, []) == b"by default\n"
+        (home / ".gitconfig").write_text(f"[core]\nexcludesfile = {os.devnull}\n")
+        assert global_excludes({}, home, []) == b""
+    assert caplog.text == ""

@@ -655,6 +655,23 @@ def test_a_workspace_that_is_gone_is_an_error_and_no_empty_snapshot(
     compared(room, room.snapshot())
 
 
+def test_a_workspace_that_comes_again_is_news_and_is_watched(
+    room: WatchedRoom, tmp_path: Path
+) -> None:
+    room.root.rename(tmp_path / "away")
+    assert room.watch.wait(timeout=5)
+    with pytest.raises(Misuse, match="cannot be opened"):
+        room.snapshot()
+    assert not room.watch.wait(timeout=1)  # nothing to save until it is there
+    room.root.mkdir()
+    write(room, "new")
+    assert room.watch.wait(timeout=5)
+    compared(room, room.snapshot())
+    write(room, "new", b"changed")
+    assert room.watch.wait(timeout=5)
+    check(room)
+
+
 @pytest.mark.parametrize("mask", [0x2000, 0x8000], ids=["unmounted", "ended"])
 def test_a_watch_that_the_kernel_takes_away_is_noticed(
     make: Callable[..., WatchedRoom], mask: int
