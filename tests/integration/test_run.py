@@ -2,7 +2,10 @@
 
 import json
 import os
+import pty
 import resource
+import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +32,7 @@ class Stage:
         self.work = base / "work"
         self.work.mkdir()
         self.store = base / "store.db"
-        self.surroundings = {**os.environ, "XDG_DATA_HOME": str(base / "data")}
+        self.surroundings = dict(os.environ)
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, script: str, *options: str) -> "subprocess.Popen[bytes]":
@@ -125,7 +128,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # for what a test starts, too
     made = Stage(tmp_path)
     yield made
     made.end()
@@ -340,7 +344,10 @@ def test_where_nothing_can_be_saved_no_agent_is_started(stage: Stage) -> None:
     stage.wait_for(lambda: stage.residents() == [])
 
 
-def test_what_a_resident_cannot_do_is_told_with_the_reason(stage: Stage) -> None:
+def test_what_a_resident_cannot_do_is_told_with_the_reason(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", stage.surroundings["XDG_DATA_HOME"])
     task = Task(
         program="hardsave.adapters.resident",
         store=f"sqlite:///{stage.store}",
@@ -359,6 +366,105 @@ def test_what_a_resident_cannot_do_is_told_with_the_reason(stage: Stage) -> None
     (stage.work / "nothing").mkdir()
     with pytest.raises(Unavailable, match=r"cannot be saved: .*; see .*run\.log"):
         launch.start(task._replace(store="sqlite:////dev/null/store.db"))
+    monkeypatch.setattr(sys, "executable", "/gone/python")
+    with pytest.raises(Unavailable, match="cannot be saved: /gone/python: No such file"):
+        launch.start(task)
+
+
+UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc"]  # as in a container
+CAN_UNSHARE = shutil.which("unshare") is not None and (
+    subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+)
+
+
+@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.parametrize("init", ["", "sh -c '\"$@\"; exit $?' init"], ids=["alone", "under one"])
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -STOP $$; exit 3", 3)]
+)
+def test_the_last_save_is_there_when_a_container_ends(
+    stage: Stage, init: str, script: str, code: int
+) -> None:
+    run = f"{sys.executable} -m hardsave run -- sh -c 'echo last > f; {script}'"
+    done = subprocess.run(
+        [*UNSHARE, "sh", "-c", f"exec {init} {run}"],
+        cwd=stage.work,
+        env={**stage.surroundings, "HARDSAVE_STORE": str(stage.store)},
+        capture_output=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert done.returncode == code, done
+    assert stage.statuses()[-1] == "ended"
+    assert stage.snapshots()[-1] == {"f": b"last\n"}
+
+
+@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+def test_what_process_1_is_told_the_agent_is_told(stage: Stage) -> None:
+    agent = "trap 'echo told > f; exit 5' TERM; touch begun; while :; do sleep 0.05; done"
+    command = [*UNSHARE, "--kill-child=TERM", sys.executable, "-m", "hardsave", "run", "--"]
+    container = subprocess.Popen(
+        [*command, "sh", "-c", agent],
+        cwd=stage.work,
+        env={**stage.surroundings, "HARDSAVE_STORE": str(stage.store)},
+        stderr=subprocess.DEVNULL,
+    )
+    stage.wait_for((stage.work / "begun").exists)
+    container.kill()  # upon which its process 1 gets SIGTERM
+    container.wait()
+    stage.wait_for(lambda: stage.statuses()[-1] == "ended")
+    assert stage.snapshots()[-1]["f"] == b"told\n"
+
+
+@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.parametrize(
+    ("script", "typed", "said"),
+    [
+        ("{run} true; echo now; read x; echo got $x", [(b"now", b"it\n")], b"got it"),
+        (
+            "set -m; {run} true & wait; echo now; read x; echo got $x",
+            [(b"now", b"it\n")],
+            b"got it",
+        ),
+        (
+            "exec {run} sh -c 'echo now; cat; echo end'",
+            [(b"now", b"a\n"), (b"a\r\na", b"\x1a"), (b"^Z", b"it\n"), (b"it\r\nit", b"\x04")],
+            b"end",
+        ),
+    ],
+    ids=["given back", "left to others", "goes on with all of its group"],
+)
+def test_the_terminal_of_a_container_is_whose_turn_it_is(
+    stage: Stage, script: str, typed: list[tuple[bytes, bytes]], said: bytes
+) -> None:
+    script = script.format(run=f"{sys.executable} -m hardsave run --")
+    ours, theirs = pty.openpty()
+    container = subprocess.Popen(
+        [*UNSHARE, "setsid", "--ctty", "sh", "-c", script],
+        cwd=stage.work,
+        env={**stage.surroundings, "HARDSAVE_STORE": str(stage.store)},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen, end = b"", time.monotonic() + LIMIT
+    try:
+        for awaited, answer in [*typed, (said, b"")]:
+            while awaited not in seen and time.monotonic() < end:
+                if select.select([ours], [], [], 0.1)[0]:
+                    try:
+                        seen += os.read(ours, 4096)
+                    except OSError:  # everybody has gone
+                        break
+            assert awaited in seen, seen
+            os.write(ours, answer)
+        container.wait(LIMIT)
+    finally:
+        container.kill()
+        container.wait()
+        os.close(ours)
 
 
 def test_an_agent_that_does_not_call_us_is_said_to_be_read_along(
@@ -376,7 +482,11 @@ def test_an_agent_that_does_not_call_us_is_said_to_be_read_along(
         done = subprocess.run(
             [sys.executable, "-m", "hardsave", "run", "--", command],
             cwd=stage.work,
-            env={**os.environ, "HARDSAVE_STORE": str(stage.store), "CODEX_HOME": str(home)},
+            env={
+                **stage.surroundings,
+                "HARDSAVE_STORE": str(stage.store),
+                "CODEX_HOME": str(home),
+            },
             capture_output=True,
             text=True,
             check=False,

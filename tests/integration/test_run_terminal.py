@@ -18,26 +18,33 @@ from tests.integration.cli.screen import SECONDS, Screen
 # An agent that says what it notices, until it is told to end.
 AGENT = """
 import os, signal, sys
-def size(*_): print("size", *os.get_terminal_size(), flush=True)
-def again(*_): print("continued", flush=True)
+def say(*words):  # in the middle of whatever it says, too: print() would not have it
+    os.write(1, " ".join(map(str, words)).encode() + b"\\n")
+def size(*_): say("size", *os.get_terminal_size())
+def again(*_): say("continued")
 signal.signal(signal.SIGWINCH, size)
 signal.signal(signal.SIGCONT, again)
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)  # who is told right before input() notices in it
 size()
-print("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0), flush=True)
+say("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0))
 while True:
     try:
         word = input()
     except KeyboardInterrupt:
-        print("interrupted", flush=True)
+        say("interrupted")
         continue
     if word == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if word.startswith("exit"):
+        signal.setitimer(signal.ITIMER_REAL, 0)  # Python forgets its handlers before it ends
         sys.exit(int(word.split()[1]))
-    print("heard", word, flush=True)
+    say("heard", word)
 """
+UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+CAN_UNSHARE = shutil.which("unshare") is not None and (
+    subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+)
 WITHOUT_US = ""
 WITH_US = f"{sys.executable} -m hardsave run --timeline t -- "
 
@@ -121,6 +128,56 @@ def test_the_same_in_tmux(tmp_path: Path, agent: str, prefix: str) -> None:
         pane.wait_for("code 9")
     finally:
         pane.tmux("kill-server")
+
+
+@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+def test_a_shell_that_is_process_1_has_its_jobs(tmp_path: Path, agent: str) -> None:
+    with contained(tmp_path, "bash", "--norc", "-i") as seen:
+        seen.wait_for("$")
+        seen.type(f"{WITH_US}{agent}\n")
+        seen.wait_for("leader True")
+        seen.type("\x1a")
+        seen.wait_for("Stopped")
+        seen.type("fg\n")
+        seen.wait_for("continued")
+        seen.type("exit 37\n")
+        seen.type("echo code $?\n")
+        seen.wait_for("code 37")
+        beside = "sh -c 'echo begun as the $((40 + 1))st; sleep 100'"
+        seen.type(f"{WITH_US.replace('--timeline t', '--timeline other')}{beside} &\n")
+        seen.wait_for("begun as the 41st")
+        seen.type("echo still at the $((40 + 2))nd shell\n")
+        seen.wait_for("still at the 42nd shell")
+
+
+@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.parametrize("standard_input", ["", "< /dev/null"])
+def test_a_script_that_is_process_1_has_its_terminal_back(
+    tmp_path: Path, standard_input: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    inner = "sh -c 'sleep 2 & echo begun; wait; read word < /dev/tty; echo heard $word; exit 3'"
+    script = (
+        f"{WITH_US}{inner} {standard_input}; echo code $?; read word < /dev/tty; echo and $word"
+    )
+    with contained(tmp_path, "sh", "-c", script) as seen:
+        seen.wait_for("begun")
+        seen.type("\x1a")  # stops all that the agent has started; nobody could say "fg"
+        seen.type("one\n")
+        seen.wait_for("heard one")
+        seen.wait_for("code 3")
+        seen.type("two\n")
+        seen.wait_for("and two")
+
+
+def contained(folder: Path, *command: str) -> Screen:
+    """A program that is process 1, as in a container: it leads a session on this terminal."""
+    unshare = str(shutil.which("unshare"))
+    return Screen(
+        [unshare, *UNSHARE[1:], "setsid", "--ctty", *command],
+        cwd=folder / "work",
+        environment={"HARDSAVE_STORE": str(folder / "store.db"), "PS1": "$ ", "HOME": str(folder)},
+    )
 
 
 class Pane:

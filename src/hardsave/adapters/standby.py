@@ -53,7 +53,7 @@ class StandbyDesk(HookDesk):
     def afterwards(self, done: Outcome) -> None:
         if done.event.status == "ended" and done.is_saved:
             self.has_seen_an_end = True
-            self._standby.company.part(done.event.session)
+            self._standby.callers.part(done.event.session)
 
 
 def reside(post: Post, seat: Seat, listening: int, agent: Process, session: str) -> None:

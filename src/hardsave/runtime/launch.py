@@ -3,6 +3,9 @@
 The resident is forked away twice, so it belongs to nobody; then this very process becomes the
 agent. Terminal, resizing, Ctrl-C, Ctrl-Z, exit code and signals are the agent's own, because
 there is nothing in between.
+
+Process 1 of a container is another matter: when it ends, the kernel kills everybody else, the
+resident before its last save among them. So there this process stays: see `runtime.first`.
 """
 
 import os
@@ -13,23 +16,26 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from hardsave.errors import Misuse, Unavailable
-from hardsave.runtime import handover
+from hardsave.runtime import handover, interpreter
 from hardsave.runtime.resident import READY, Task
 
 READY_SECONDS = 60.0
 
 
-def start(task: Task, *, seconds: float = READY_SECONDS) -> None:
-    """Start a resident for this process, and wait for its first save.
+def start(task: Task, *, seconds: float = READY_SECONDS) -> int:
+    """Start a resident for this process, and wait for its first save; the number of its process.
 
     To be called with no vault open and no other thread: it forks.
     """
+    options = interpreter.options(os.environ)
     reads, writes = os.pipe()
+    named, names = os.pipe()
     try:
         child = os.fork()
         if child == 0:
-            _leave(task._replace(ready=writes))
+            _leave(task._replace(ready=writes), names, options)
         os.close(writes)
+        os.close(names)
         os.waitpid(child, 0)
         if not select.select([reads], [], [], seconds)[0]:
             raise Unavailable(
@@ -37,8 +43,10 @@ def start(task: Task, *, seconds: float = READY_SECONDS) -> None:
                 "take; it goes on: run it again in a while"
             )
         _check(os.read(reads, 4096), task)
+        return int(os.read(named, 32) or 0)
     finally:
         os.close(reads)
+        os.close(named)
 
 
 def _check(told: bytes, task: Task) -> None:
@@ -51,11 +59,12 @@ def _check(told: bytes, task: Task) -> None:
     raise Unavailable(f"{task.workspace!r} cannot be saved: {why or 'no reason'}; see {task.log}")
 
 
-def _leave(task: Task) -> NoReturn:
-    """In the child: become somebody who belongs to nobody."""
+def _leave(task: Task, names: int, options: Sequence[str]) -> NoReturn:
+    """In the child: become somebody who belongs to nobody; `names` is told who."""
     try:
         os.setsid()
-        if os.fork() != 0:
+        if (resident := os.fork()) != 0:
+            os.write(names, b"%d" % resident)
             os._exit(0)
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
@@ -64,14 +73,24 @@ def _leave(task: Task) -> NoReturn:
         os.environ.pop(handover.VARIABLE, None)  # else an agent around us would take us for its own
         os.execv(  # noqa: S606 # ourselves, without a shell
             sys.executable,
-            [sys.executable, "-P", "-m", task.program, task.dump()],
+            [sys.executable, *options, "-m", task.program, task.dump()],
         )
+    except OSError as error:  # there is no log yet that could say it
+        os.write(task.ready, f"{type(error).__name__}: {sys.executable}: {error.strerror}".encode())
     finally:
         os._exit(1)
 
 
-def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def become(command: Sequence[str], environment: Mapping[str, str], resident: int) -> NoReturn:
     """Be the agent from here on, as if nobody had been here before."""
+    from hardsave.runtime import first
+
+    if first.is_needed():
+        first.stay_with(lambda: _become(command, environment), resident)
+    _become(command, environment)
+
+
+def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and an exec would keep that
         number = getattr(signal, name, None)
         if number is not None:

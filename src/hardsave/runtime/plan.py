@@ -249,7 +249,7 @@ class _Reading:
             if name not in allowed:
                 known = ", ".join(allowed)
                 said = repr(name) if isinstance(name, str) else f"key that is a {key.id}"
-                raise self._wrong(key, f"{what} has no {said}; there are: {known}")
+                raise self._wrong(key, f"{what} takes no {said}; there are: {known}")
             if name in found:
                 raise self._wrong(key, f"{name} stands here for the second time")
             found[name] = _Value(key.start_mark.line + 1, value)

@@ -58,7 +58,7 @@ def why_end(facts: Facts) -> str:
     return ""
 
 
-class Company:
+class Callers:
     """The agents that live, each with its sessions that have not ended."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
@@ -136,7 +136,7 @@ class Standby:
         self._asked_at = clock()
         self._has_failed = False
         self.calls = 0
-        self.company = Company(self.nudge)
+        self.callers = Callers(self.nudge)
 
     def nudge(self) -> None:
         """Look now whether it is time to go. For any thread."""
@@ -146,7 +146,7 @@ class Standby:
         """A session of an agent wants something."""
         self._asked_at = self._clock()
         self.calls += 1
-        self.company.meet(agent, session)
+        self.callers.meet(agent, session)
 
     def failed(self) -> None:
         """Nobody is answered any more."""
@@ -164,7 +164,7 @@ class Standby:
         return why
 
     def _facts(self) -> Facts:
-        agents, sessions = self.company.counts()
+        agents, sessions = self.callers.counts()
         return Facts(
             agents,
             sessions,

@@ -242,5 +242,5 @@ def test_a_call_that_has_lost_its_secret_is_told_and_not_made(
         outcome = loop.run_sync(agent, "go", approvals=words, **way)
     first, second = outcome.output.split(" | ")
     assert first == "kept"
-    assert kept == (["plain"] if redact else ["plain", secret])
+    assert sorted(kept) == (["plain"] if redact else ["plain", secret])  # both at once, in threads
     assert ("was not made: it holds a secret" in second) is redact

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from hardsave.runtime.scripted import Call, Fault, Reply, Script, ScriptedModel, Silence, Stall
+from hardsave.runtime.scripted import (
+    Call,
+    Fault,
+    Reply,
+    Script,
+    ScriptedModel,
+    Silence,
+    Stall,
+    anthropic,
+)
 from hardsave.runtime.scripted.script import OVER, pieces_of, step_for
 
 BOTH = Reply("I look", (Call("read", {"path": "a"}), Call("list", {})), reasoning="let me think")
@@ -158,6 +167,17 @@ def test_anthropic_streamed_says_the_same_in_pieces() -> None:
 
 
 # What goes wrong on demand
+
+
+def test_anthropic_gives_another_id_to_an_answer_to_other_words_of_the_same_turn() -> None:
+    asked = [{"role": "user", "content": "one"}]
+    ids = [
+        anthropic.whole(Reply("hi"), {"messages": [{"role": "user", "content": words}]}, 0)["id"]
+        for words in ("one", "two", "one")
+    ]
+    (begun, *_) = anthropic.streamed(Reply("hi"), {"messages": asked}, 0)
+    assert ids[0] == ids[2] != ids[1]
+    assert ids[0] in begun.decode()
 
 
 def test_every_request_is_recorded_with_its_turn() -> None:

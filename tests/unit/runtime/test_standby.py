@@ -10,7 +10,7 @@ import pytest
 
 from hardsave import config
 from hardsave.runtime import handover, meetings
-from hardsave.runtime.standby import IDLE_SECONDS, Company, Facts, Ground, Standby, why_end
+from hardsave.runtime.standby import IDLE_SECONDS, Callers, Facts, Ground, Standby, why_end
 from hardsave.stores import processes
 from hardsave.stores.processes import Process, started
 
@@ -39,7 +39,7 @@ def test_each_reason_to_go_is_enough(facts: Facts, why: str) -> None:
     assert why in why_end(facts)
 
 
-# Its company
+# Its callers
 
 
 def wait_for(is_true: Callable[[], bool]) -> None:
@@ -58,31 +58,31 @@ def sleeper() -> "tuple[subprocess.Popen[bytes], Process]":
 
 def test_sessions_end_with_their_agent_or_before() -> None:
     changes: list[None] = []
-    company = Company(lambda: changes.append(None))
+    callers = Callers(lambda: changes.append(None))
     (one, first), (two, second) = sleeper(), sleeper()
     try:
-        company.meet(first, "a")
-        company.meet(first, "b")
-        company.meet(second, "c")
-        company.meet(second, "c")
-        assert company.counts() == (2, 3)
-        company.part("b")
-        company.part("nobody's")
-        assert company.counts() == (2, 2)
+        callers.meet(first, "a")
+        callers.meet(first, "b")
+        callers.meet(second, "c")
+        callers.meet(second, "c")
+        assert callers.counts() == (2, 3)
+        callers.part("b")
+        callers.part("nobody's")
+        assert callers.counts() == (2, 2)
         one.kill()
         one.wait()
-        wait_for(lambda: company.counts() == (1, 1))
+        wait_for(lambda: callers.counts() == (1, 1))
         assert len(changes) >= 3
     finally:
         two.kill()
         two.wait()
-    wait_for(lambda: company.counts() == (0, 0))
+    wait_for(lambda: callers.counts() == (0, 0))
 
 
 def test_a_number_that_is_used_again_is_no_agent() -> None:
-    company = Company(lambda: None)
-    company.meet(Process(os.getpid(), (started(os.getpid()) or 0) - 1, 1, 0, ()), "s")
-    wait_for(lambda: company.counts() == (0, 0))
+    callers = Callers(lambda: None)
+    callers.meet(Process(os.getpid(), (started(os.getpid()) or 0) - 1, 1, 0, ()), "s")
+    wait_for(lambda: callers.counts() == (0, 0))
 
 
 def test_it_ends_when_its_agent_does_however_long_a_look_takes() -> None:

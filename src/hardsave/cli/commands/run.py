@@ -68,7 +68,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         log=f"{path}-run.log",
         socket=listening.new_path(str(beside)),
     )
-    launch.start(task)
+    resident = launch.start(task)
     where = words.shown(str(directory))
     session.out.say(f"saving {where} on timeline {timeline!r}; see 'hardsave log'")
     for advice in (*_company(beside, directory), *_advice(cmd[0], directory)):
@@ -76,7 +76,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
     told[nesting.VARIABLE] = nesting.Run(os.getpid(), timeline).told()
     environment = {**os.environ, **told}
-    launch.become(cmd, environment)
+    launch.become(cmd, environment, resident)
 
 
 def _leave_theirs(session: Session) -> None:

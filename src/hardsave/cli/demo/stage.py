@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hardsave.runtime import interpreter
 from hardsave.tuples import NamedTuple
 
 
@@ -25,7 +26,8 @@ class Stage(NamedTuple):
     def play(self, module: str, *arguments: str, kill_after: int = 0) -> list[str]:
         """Run a module as a program, and show what it prints; it. With `kill_after` it is killed
         with SIGKILL as soon as it has printed so many lines."""
-        command = [sys.executable, "-P", "-m", module, *arguments]  # nothing of where we are
+        options = interpreter.options(os.environ)
+        command = [sys.executable, *options, "-m", module, *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         lines: list[str] = []
