@@ -16,6 +16,7 @@ from hardsave.stores.sqlite import seats
 
 LIMIT = 60.0
 HOOK = install.command(CLAUDE_CODE)
+OBEDIENT = HOOK.replace(" -E ", " ")  # as it is where only PYTHONPATH leads to us
 # An agent calls its hooks through a shell and waits until their output is closed. This one is told
 # on its standard input what to do: one line each time, with the words of hooks that begin at once.
 AGENT = """
@@ -39,7 +40,7 @@ class Agent:
         self.session = session
         self._stage = stage
         self.process = subprocess.Popen(
-            [sys.executable, "-c", AGENT, stage.command],
+            [sys.executable, "-E", "-P", "-c", AGENT, stage.command],
             cwd=stage.work,
             env={**stage.environment, **environment},
             stdin=subprocess.PIPE,

@@ -50,13 +50,15 @@ class Beside(Stage):
             "XDG_DATA_HOME": str(self.base / "data"),
         }
 
-    def hook(self, call: str, **environment: str) -> "subprocess.Popen[bytes]":
+    def hook(self, call: str, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
+        """One that has begun, with these options of Python's."""
+        python, *words = shlex.split(install.command(CLAUDE_CODE))
         with self.transcript.open("a") as file:
             file.write(json.dumps({"type": "user", "message": {"content": call}}) + "\n")
         told = {"session_id": "s", "hook_event_name": "PostToolUse", "tool_use_id": call}
         told |= {"transcript_path": str(self.transcript), "cwd": str(self.work)}
         made = subprocess.Popen(
-            shlex.split(install.command(CLAUDE_CODE)),
+            [python, *options, *words],
             cwd=self.work,
             env={**self.environment, **environment},
             stdin=subprocess.PIPE,
@@ -113,7 +115,7 @@ def beside(tmp_path: Path) -> Iterator[Beside]:
 
 def test_a_resident_saves_for_a_hook_files_and_conversation(beside: Beside) -> None:
     (beside.work / "f").write_text("one")
-    hook = beside.hook("c1", PYTHONPROFILEIMPORTTIME="1")
+    hook = beside.hook("c1", "-X", "importtime")
     loaded = hook.communicate(timeout=LIMIT)[0]
     assert b"hardsave.runtime.handover" in loaded
     assert b"hardsave.adapters.hook" not in loaded  # which does the work where nobody else does

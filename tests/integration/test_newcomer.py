@@ -6,9 +6,11 @@ and Claude Code itself, where it is there.
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,22 @@ echo 'print("it works")' > app.py
 say assistant 'written'; hook PostToolUse t1
 rm -rf app.py; echo ruins > other.txt
 say assistant 'improved'; hook Stop t2
+"""
+CLAIMS_TOO_MUCH = """
+import resource
+from hardsave.errors import Corrupt
+from hardsave.objects.codec import Codec
+resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
+try:
+    Codec().decode(bytes.fromhex("ddffffffff"))  # an array of four billion
+except Corrupt:
+    print("refused")
+"""
+ASKED_FOR_A_MODEL = """
+from pydantic_ai.capabilities import AbstractCapability
+from hardsave.runtime.loop.capability import Keeping
+assert callable(AbstractCapability.get_wrapper_model)  # else a busy model is asked once
+print(Keeping.__name__)
 """
 
 pytestmark = pytest.mark.torture
@@ -64,11 +82,11 @@ class Newcomer:
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
-    def install(self, wheel: Path) -> None:
+    def install(self, wheel: Path | str, *more: str) -> None:
         self.run(sys.executable, "-m", "venv", str(self.bin.parent))
         settings = {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
         done = subprocess.run(
-            [str(self.bin / "pip"), "install", "--quiet", str(wheel)],
+            [str(self.bin / "pip"), "install", "--quiet", str(wheel), *more],
             env={**os.environ, **settings},
             capture_output=True,
             text=True,
@@ -119,6 +137,26 @@ def test_from_a_wheel_to_the_first_rewind_within_a_minute(
     took = _machine_seconds() - began
     record_property("machine_seconds", took)
     assert took < SECONDS
+
+
+def test_the_oldest_packages_that_are_allowed_will_do(wheel: Path, tmp_path: Path) -> None:
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*about["dependencies"], *about["optional-dependencies"]["agents"]]
+    found = [re.match(r"([\w.-]+)[^>]*>=([\d.]+)", each) for each in asked]
+    oldest = tmp_path / "oldest.txt"
+    oldest.write_text("".join(f"{each[1]}=={each[2]}\n" for each in found if each))
+    assert all(found), found
+    one = Newcomer(tmp_path)
+    one.install(f"{wheel}[agents]", "--constraint", str(oldest))
+    (one.project / "app.py").write_text("one\n")
+    one.run("hardsave", "save", "first")
+    (one.project / "app.py").unlink()
+    one.run("hardsave", "rewind", "first", "--yes")
+    assert one.files() == {"app.py": "one\n"}
+    assert "first" in one.run("hardsave", "log")
+    assert "saved, destroyed, restored and compared" in one.run("hardsave", "doctor")
+    assert one.run("python", "-c", CLAIMS_TOO_MUCH) == "refused\n"
+    assert one.run("python", "-c", ASKED_FOR_A_MODEL) == "Keeping\n"
 
 
 @pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed")

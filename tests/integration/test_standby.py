@@ -15,7 +15,7 @@ import pytest
 import hardsave
 from hardsave.adapters.leaving import MOST_UNBURIED
 from hardsave.stores import processes
-from tests.integration.hooked import HOOK, LIMIT, Stage
+from tests.integration.hooked import HOOK, LIMIT, OBEDIENT, Stage
 
 CONTAINED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
 CAN_CONTAIN = (
@@ -231,6 +231,7 @@ def test_where_no_socket_can_be_made_hooks_are_as_they_were(stage: Stage) -> Non
     )
     (stage.base / "site").mkdir()
     (stage.base / "site" / "sitecustomize.py").write_text(blocked)
+    stage.command = OBEDIENT
     agent = stage.agent(PYTHONPATH=str(stage.base / "site"))
     agent.hooks("c0")
     agent.hooks("c1")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from tests.integration.hooked import LIMIT, Agent, Stage
+from tests.integration.hooked import LIMIT, OBEDIENT, Agent, Stage
 
 
 def test_a_store_that_was_removed_is_begun_anew(stage: Stage) -> None:
@@ -113,6 +113,7 @@ def test_an_upgrade_sends_it_away(stage: Stage, tmp_path: Path) -> None:
     source = Path(hardsave.__file__).parent
     copy = tmp_path / "installed" / "hardsave"
     shutil.copytree(source, copy)
+    stage.command = OBEDIENT
     agent = stage.agent(PYTHONPATH=str(copy.parent))
     agent.hooks("c0")
     pid = stage.resident()
@@ -131,7 +132,8 @@ def test_an_upgrade_sends_it_away(stage: Stage, tmp_path: Path) -> None:
 def test_hooks_of_another_installation_are_not_answered(stage: Stage, tmp_path: Path) -> None:
     copy = tmp_path / "installed" / "hardsave"
     shutil.copytree(Path(hardsave.__file__).parent, copy)
-    agent, other = stage.agent(), stage.agent("t", PYTHONPATH=str(copy.parent))
+    agent, stage.command = stage.agent(), OBEDIENT
+    other = stage.agent("t", PYTHONPATH=str(copy.parent))
     agent.hooks("c0")
     stage.resident()
     other.hooks("c0")

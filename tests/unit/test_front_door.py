@@ -74,6 +74,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "objects",
         "stores",
         "testing",
+        "tuples",
     }
     rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING"}

@@ -1,6 +1,7 @@
 """The agents that we know: their names, where they keep their things, which hooks call us."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hardsave import config
@@ -8,6 +9,7 @@ from hardsave.adapters import claude_lines, codex_lines
 from hardsave.adapters.lines import Lines
 from hardsave.tuples import NamedTuple
 
+_LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
 _PATIENCE_SECONDS = 15  # that an agent shall have with a hook; the hook itself returns after ten
 
 
@@ -89,3 +91,10 @@ def typed(program: str) -> Agent | None:
 
 def named(name: object) -> Agent | None:
     return next((agent for agent in AGENTS if agent.name == name), None)
+
+
+def is_called(words: Sequence[str], program: str) -> bool:
+    """Whether a command is a program by this name, or a script of this name."""
+    names = [os.path.basename(word) for word in words[:2]]
+    is_script = len(names) == 2 and names[0] in _LAUNCHERS
+    return program in names[:1] or (is_script and names[1] in (program, f"{program}.js"))

@@ -75,6 +75,8 @@ def _keep_up(project: Path) -> None:
     """Once a day, after a session has ended, when nobody waits any more."""
 
     def upkeep() -> None:
+        if not hook.has_store(os.environ, project):
+            return  # nothing was ever asked here
         with hook.own_vault(project, os.environ) as vault:
             vault.upkeep()
 

@@ -22,6 +22,15 @@ def original(path: str, session: str, folder: Path) -> Path:
     return real
 
 
+def by_now(original: Path) -> Path:
+    """In the folder of the directory that its session works in. When Claude Code enters a worktree
+    in the midst of a session, that is another one, and it takes the transcript along."""
+    if original.exists():
+        return original
+    found = list(original.parent.parent.glob(f"*/{original.name}"))
+    return found[0] if len(found) == 1 else original
+
+
 def transcripts(folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
     name = re.sub("[^A-Za-z0-9]", lambda found: "--"[: 1 + (found[0] > "\uffff")], directory)
     is_cut = len(name) > _LONGEST
@@ -29,6 +38,10 @@ def transcripts(folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
         for path in place.glob("*.jsonl"):
             if _SESSION.fullmatch(path.stem):  # and not one of a subagent
                 yield path.stem, path
+
+
+def check_base(first: str, folder: Path) -> None:
+    """Nothing: a transcript has all."""
 
 
 def beside(source: Path, new: str, folder: Path, moment: datetime) -> Path:

@@ -99,8 +99,9 @@ def results(line: Line) -> Iterator[str]:
         yield from (str(block.get("tool_use_id")) for block in _blocks(line, "tool_result"))
 
 
-def done(line: Line) -> None:
-    """It does not note that."""
+def done(line: Line) -> str | None:
+    """It notes each result once the hook of its call has returned, in the order of the calls."""
+    return next(results(line), None)
 
 
 def is_past(line: Line) -> bool:
@@ -120,13 +121,41 @@ def is_talk(line: Line) -> bool:
     return is_said(line) or is_heard(line)
 
 
+def along(later: Sequence[str], session: str) -> int:
+    """Attachments, up to whatever else is linked to what was said."""
+    kept = 0
+    for at, text in enumerate(later, 1):
+        try:
+            line = parsed(text, session)
+        except Unknown:  # behind the cut it is of no concern
+            break
+        is_linked = _id(line, "uuid") and not line.get("isSidechain")
+        if is_linked and line["type"] != "attachment":
+            break
+        kept = at if is_linked else kept
+    return kept
+
+
+def inherited(later: Sequence[str], session: str, moment: str) -> int:
+    """All before the last prompt that is not younger. That is the one in question: a prompt gets
+    its time before the hook is called. In most sessions it is the first."""
+    told = enumerate(map(_loaded, later))
+    earlier = (at for at, line in told if "" < _id(line, "timestamp") <= moment and _is_asked(line))
+    return max(earlier, default=0)
+
+
 def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
     """A line names the one before it. If the first that comes follows an earlier one, and a prompt
-    stands between them, that prompt and all after it were given up."""
+    stands between them, that prompt and all after it were given up. A prompt that follows none
+    is a new beginning; after a compaction another line comes first."""
     linked = (line for line in map(_loaded, later) if line.get("uuid"))
-    before = next((line.get("parentUuid") for line in linked if not line.get("isSidechain")), None)
-    ids = [line.get("uuid") for line in known]
+    first = next((line for line in linked if not line.get("isSidechain")), None)
+    if first is None:
+        return len(known)
+    ids, before = [line.get("uuid") for line in known], first.get("parentUuid")
     kept = ids.index(before) + 1 if before is not None and before in ids else len(known)
+    if before is None and _is_prompt(first) and not first.get("isCompactSummary"):
+        kept = 0
     return kept if any(map(_is_prompt, known[kept:])) else len(known)
 
 
@@ -153,6 +182,10 @@ def _way_back(lines: Sequence[Line], start: str) -> set[str]:
 def _id(line: Line, key: str) -> str:
     found = line.get(key)
     return found if isinstance(found, str) else ""
+
+
+def _is_asked(line: Line) -> bool:
+    return line.get("type") == "user" and _is_prompt(line)
 
 
 def _is_prompt(line: Line) -> bool:
@@ -184,14 +217,19 @@ def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list
 
 def _way_on(lines: Sequence[Line], ending: Ending) -> Iterator[str]:
     """Where to go on, as Claude Code notes it from time to time. What it has noted last leads to
-    what was given up if its user had taken it back since, and it has not noted anything yet."""
+    what was given up if its user had taken it back since, and it has not noted anything yet. Once
+    it has, that names no line at all: then it goes on from the last one. What it calls explicit is
+    where somebody went back to, and hides all that was said since: a note of ours never is."""
     noted = next((line for line in reversed(lines) if line.get("type") == "last-prompt"), None)
     prompt = next((line for line in reversed(lines) if _is_prompt(line)), None)
     if noted is None or prompt is None:
         return
     leaf, last = _id(noted, "leafUuid"), _id(prompt, "uuid")
+    if leaf not in {_id(line, "uuid") for line in lines}:
+        return
     if leaf not in _way_back(lines, last) and last not in _way_back(lines, leaf):
-        yield _dumped({**noted, "leafUuid": last, "sessionId": ending.session})
+        said = {key: noted[key] for key in ("type", "lastPrompt") if key in noted}
+        yield _dumped({**said, "leafUuid": last, "sessionId": ending.session})
 
 
 def _result(call: Open, ending: Ending) -> str:

@@ -1,7 +1,9 @@
 """Where Codex keeps transcripts: `sessions/YEAR/MONTH/DAY/rollout-MOMENT-ID.jsonl`.
 
-It finds a session by the id at the end of the name. Its databases are derived from these files and
-are none of our business.
+It finds a session by the id at the end of the name. A session that its user has taken back by Codex
+itself goes on in another file, `rollout-MOMENT-ID_OTHER.jsonl`, whose first line says how much of
+the one before still counts. Its databases are derived from these files and are none of our
+business.
 """
 
 import os
@@ -10,26 +12,59 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from hardsave.adapters import codex_lines
 from hardsave.adapters.lines import Unknown
+from hardsave.adapters.transcripts import beginning_lines
 
-_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_SESSION = re.compile(f"{_ID}(?:_{_ID})?$")
+_HEAD_BYTES = 1 << 20  # in which there is a first line
 RESUME = "codex resume"
 
 
 def original(path: str, session: str, folder: Path) -> Path:
     home = Path(os.path.realpath(folder / "sessions"))
     real = Path(os.path.realpath(path))
-    is_rollout = real.name.startswith("rollout-") and real.name.endswith(f"-{session}.jsonl")
+    is_rollout = re.fullmatch(rf"rollout-.*-{re.escape(session)}(_{_ID})?\.jsonl", real.name)
     if len(real.parents) < 4 or real.parents[3] != home or not is_rollout:
         raise Unknown(f"{path!r} is not where Codex keeps its transcripts")
     return real
 
 
+def by_now(original: Path) -> Path:
+    return original
+
+
 def transcripts(folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
-    """Of any directory: only the first line of each says which."""
+    """Of any directory: only the first line of each says which. What a session goes on in counts as
+    one of its own, by both ids."""
     for path in (folder / "sessions").glob("*/*/*/rollout-*.jsonl"):
         if found := _SESSION.search(path.stem):
             yield found[0], path
+
+
+def check_base(first: str, folder: Path) -> None:
+    """A fork, and a session that was taken back, lead to another file, and that to the next."""
+    base, seen = codex_lines.base(first), set[str]()
+    while base is not None and base not in seen:
+        seen.add(base)
+        path = _written(folder, base)
+        if path is None:
+            raise Unknown(f"it goes on from the session {base!r}, which is gone")
+        begun = beginning_lines(path, _HEAD_BYTES) if path.suffix == ".jsonl" else []
+        base = codex_lines.base(begun[0].decode(errors="replace")) if begun else None
+
+
+def _written(folder: Path, id: str) -> Path | None:
+    """Where a session was written down; Codex puts some away, and compresses some."""
+    if not re.fullmatch(_ID, id):
+        return None
+    name = f"rollout-*[-_]{id}.jsonl*"
+    found = [
+        *(folder / "sessions").glob(f"*/*/*/{name}"),
+        *folder.glob(f"archived_sessions/{name}"),
+    ]
+    return min(found, default=None)
 
 
 def beside(source: Path, new: str, folder: Path, moment: datetime) -> Path:

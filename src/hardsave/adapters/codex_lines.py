@@ -53,6 +53,7 @@ HEARD = frozenset(
 OLDEST = (0, 160)  # from here on, up to the next first number, sessions are written as known
 TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # who begins a session by a command
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
+_BASES = frozenset({"forked_from_id", "history_base"})
 _TALK = frozenset({"AgentMessage", "Reasoning", "UserMessage"})
 
 
@@ -81,7 +82,8 @@ def _check_session(payload: Mapping[str, Any], session: str) -> None:
         raise Unknown(f"version {version!r} of Codex is not known")
     if payload.get("history_mode") != "paginated":
         raise Unknown(f"a history that is {payload.get('history_mode')!r} is not known")
-    if payload.get("id") != session or payload.get("session_id") != session:
+    own = session.partition("_")[0]  # it may go on in a second file, which has an id of its own
+    if payload.get("id") != own or payload.get("session_id") != own:
         raise Unknown(f"it is of another session, {payload.get('id')!r}")
 
 
@@ -130,12 +132,23 @@ def is_heard(line: Line) -> bool:
 
 
 def is_talk(line: Line) -> bool:
-    """Also in the session that this one was forked from, to which its first line leads."""
-    return _message(line) is not None or "forked_from_id" in line["payload"]
+    """Also in what this one goes on from, to which its first line leads: another session, or the
+    same before it was taken back."""
+    return _message(line) is not None or not _BASES.isdisjoint(line["payload"])
+
+
+def along(later: Sequence[str], session: str) -> int:
+    """None that we know of."""
+    return 0
+
+
+def inherited(later: Sequence[str], session: str, moment: str) -> int:
+    """None: a session that was forked leads to the other one by reference."""
+    return 0
 
 
 def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
-    """All: when Codex is taken back, it says so in a line of its own."""
+    """All: when Codex is taken back, it goes on in another file."""
     return len(known)
 
 
@@ -155,7 +168,7 @@ def copied(text: str, session: str, new: str) -> str:
 def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Codex would have written them. It names a session by its first prompt."""
     first, *others = map(json.loads, lines)
-    start = first["payload"].get("forked_from_ordinal_exclusive", 0)
+    start = _start(first["payload"])
     is_first = [line["type"] == "session_meta" for line in (first, *others)]
     if is_first != [True, *[False] * len(others)]:
         raise Unknown("a session is not told of in its first line, or again in another")
@@ -163,6 +176,16 @@ def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list
         raise Unknown("its lines are not numbered one by one")
     end = start + len(lines)
     return [_result(call, end + at, ending) for at, call in enumerate(waiting)]
+
+
+def _start(payload: Mapping[str, Any]) -> int:
+    """The number of the first line: those before are in what the session goes on from."""
+    base = payload.get("history_base")
+    told = base.get("end_ordinal_exclusive") if isinstance(base, Mapping) else None
+    found = payload.get("forked_from_ordinal_exclusive", 0) if told is None else told
+    if not isinstance(found, int):
+        raise Unknown("it goes on from somewhere that is not told as known")
+    return found
 
 
 def _result(call: Open, ordinal: int, ending: Ending) -> str:
@@ -178,6 +201,17 @@ def _result(call: Open, ordinal: int, ending: Ending) -> str:
     }
     head = {"timestamp": ending.moment, "ordinal": ordinal, "type": "response_item"}
     return _dumped({**head, "payload": payload})
+
+
+def base(first: str) -> str | None:
+    """The session that this one goes on from, by its first line; None if it has begun by itself."""
+    try:
+        line = depth.loads(first)
+    except ValueError:
+        return None
+    payload = line.get("payload") if isinstance(line, dict) else None
+    found = payload.get("history_base") if isinstance(payload, dict) else None
+    return str(found.get("thread_id")) if isinstance(found, dict) else None
 
 
 def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:

@@ -17,12 +17,13 @@ from hardsave.adapters.settings import Place
 from hardsave.errors import Misuse
 
 _WITHOUT_MATCHER = frozenset({"stop", "user_prompt_submit"})  # theirs counts for nothing
+_KINDS = frozenset({"agent", "command", "mcp_tool", "prompt"})
 
 
 def idle(hooks: str, paths: Sequence[str], config: str) -> list[str]:
     """The events of our hooks in a file, by whatever path, that Codex would leave out."""
     told = _parsed(config)
-    if _table(told, "features").get("hooks") is False:
+    if switched_on(config) is False or refusal(hooks):
         return [place.event for place in settings.places(hooks)]
     states = _table(_table(told, "hooks"), "state")
     return [
@@ -30,6 +31,55 @@ def idle(hooks: str, paths: Sequence[str], config: str) -> list[str]:
         for place in settings.places(hooks)
         if not any(_runs(_table(states, key(path, place)), place) for path in paths)
     ]
+
+
+def switched_on(config: str) -> bool | None:
+    """Whether a configuration lets hooks run at all; None if it does not say."""
+    told = _table(_parsed(config), "features")
+    found = told.get("hooks", told.get("codex_hooks"))  # what it was called before
+    return found if isinstance(found, bool) else None
+
+
+def allows_ours(requirements: str) -> bool:
+    """Whether whoever looks after the machine lets its users have hooks of their own."""
+    is_theirs_alone = _parsed(requirements).get("allow_managed_hooks_only") is True
+    return not is_theirs_alone and switched_on(requirements) is not False
+
+
+def is_distrusted(config: str, project: str) -> bool:
+    """Whether Codex was told not to heed what a project itself says."""
+    told = _table(_table(_parsed(config), "projects"), project)
+    return told.get("trust_level") == "untrusted"
+
+
+def refusal(hooks: str) -> str:
+    """What of a file is not as Codex wants it, which then takes none of it, whoever wrote the rest;
+    empty if it takes it."""
+    settings.places(hooks)  # `Misuse` if it is nothing that anybody could take
+    told = json.loads(hooks) if hooks.strip() else {}
+    if strange := [name for name in told if name not in ("description", "hooks")]:
+        return f"has {strange[0]!r} beside 'hooks'"
+    if not isinstance(told.get("description"), str | None):
+        return "has a 'description' that is no text"
+    for event, groups in told.get("hooks", {}).items():
+        if not all(map(_is_group, groups)):
+            return f"has something in its hooks of {event!r} that Codex does not know"
+    return ""
+
+
+def _is_group(group: Any) -> bool:
+    if not isinstance(group, dict) or not isinstance(group.get("matcher"), str | None):
+        return False
+    hooks = group.get("hooks", [])
+    return isinstance(hooks, list) and all(map(_is_hook, hooks))
+
+
+def _is_hook(hook: Any) -> bool:
+    if not isinstance(hook, dict) or hook.get("type") not in _KINDS:
+        return False
+    seconds = hook.get("timeout", 0)
+    is_whole = seconds is None or (type(seconds) is int and seconds >= 0)
+    return is_whole and (hook["type"] != "command" or isinstance(hook.get("command"), str))
 
 
 def key(path: str, place: Place) -> str:

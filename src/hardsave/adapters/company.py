@@ -1,16 +1,14 @@
 """Who else works in a directory: agents that we know, if the system tells."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from hardsave.adapters.agents import AGENTS
+from hardsave.adapters.agents import AGENTS, is_called
 from hardsave.adapters.whose import Company
 from hardsave.runtime import survivors
 from hardsave.runtime.survivors import Survivor
 from hardsave.stores import processes
 
-_LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
 _SERVERS = frozenset({"app-server", "daemon", "mcp", "mcp-server"})  # they wait for others
 _MOST = 8  # processes of one agent, one above the other
 
@@ -45,13 +43,6 @@ def _is_one(pid: int, program: str) -> bool:
     if seen is None or seen.user != os.getuid() or not is_called(seen.words, program):
         return False
     return not _SERVERS.intersection(seen.words[1:3])
-
-
-def is_called(words: Sequence[str], program: str) -> bool:
-    """Whether a command is a program by this name, or a script of this name."""
-    names = [os.path.basename(word) for word in words[:2]]
-    is_script = len(names) == 2 and names[0] in _LAUNCHERS
-    return program in names[:1] or (is_script and names[1] in (program, f"{program}.js"))
 
 
 def _is_of(pid: int, agent: int, program: str) -> bool:

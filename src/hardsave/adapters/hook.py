@@ -18,7 +18,7 @@ from hardsave.adapters import agents, events, lines, nesting, spool, telling
 from hardsave.adapters.agents import CLAUDE_CODE, Agent
 from hardsave.adapters.events import Event
 from hardsave.adapters.telling import Source, Unreadable
-from hardsave.adapters.transcripts import EMPTY, Mark, tail
+from hardsave.adapters.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.runtime.handover import BUDGET_SECONDS, here, new_id
@@ -67,7 +67,11 @@ def agent_of(words: Sequence[str]) -> Agent:
 @contextmanager
 def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault]:
     """The one that a project's hooks save in, opened for this. Only for a process that does nothing
-    else."""
+    else. None is made for what would not be saved in it: whoever looks from a directory below
+    would be sent there."""
+    from hardsave.workspace.scan import refuse_what_is_too_wide  # which comes with a save
+
+    refuse_what_is_too_wide(os.fsencode(project))
     os.chdir(project)
     if config.STORE_VARIABLE not in told:
         os.environ.pop(config.STORE_VARIABLE, None)
@@ -94,11 +98,11 @@ def work(
     try:
         event = events.parse(data)
     except ValueError as error:
-        place = spool.folder(environment, config.project_root(called.directory))
+        place = spool.place_of(environment, config.project_root(called.directory))
         _ended(_begun(place, called, {}), f"not the words of a hook: {error}")
         return False
     project = project_of(agent, event, environment, called.directory)
-    place = spool.folder(environment, project)
+    place = spool.place_of(environment, project)
     note = _begun(place, called, event.metadata(agent.name))
 
     is_made, late = False, None
@@ -106,6 +110,10 @@ def work(
     def save_it() -> None:
         nonlocal is_made, late
         told = nesting.own(environment, called.caller, project)
+        is_empty = _is_unanswered(agent, event) and not spool.missed(place)
+        if is_empty and not has_store(told, project):
+            _ended(note, None)  # a store with nothing in it would look as if something was saved
+            return
         with opened(project, told) as vault:
             is_made = save(vault, agent, event, project, place, told, called.id)
             late = _lateness(called) if is_made else None
@@ -122,9 +130,17 @@ def work(
         if why is not None and not is_made:
             from hardsave.adapters.warning import warning  # for those who cannot save
 
-            said = warning(event, why, spool.count(spool.missed(place)))
+            said = warning(event, why, _unsaved(place))
         afterwards(Outcome(event, project, why is None, said))
     return why is None
+
+
+def _unsaved(place: Path) -> int:
+    """How many saves were missed, as far as anybody can tell: this one."""
+    try:
+        return spool.count(spool.missed(place))
+    except OSError:  # what keeps us from saving may keep us from the notes, too
+        return 1
 
 
 def _lateness(called: Called) -> str | None:
@@ -181,13 +197,16 @@ def save(
 ) -> bool:
     """One checkpoint: the files, the transcript so far, and what was missed before.
 
-    False if somebody else has made it already, who took up the same call.
+    False if somebody else has made it already, who took up the same call; or if there is nothing
+    to save.
     """
     if is_there(vault, id):
         return False
     name = _timeline(agent, event, environment)
     notes = _notes(place, name)
     unsaved = [note for note in notes if not _is_in(vault, note)]
+    if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
+        return False
     about = event.metadata(agent.name) | spool.listed(unsaved)
     made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
     if made.metadata.get("missed") != about.get("missed"):
@@ -195,6 +214,29 @@ def save(
     for note in notes:
         spool.end(note)
     return True
+
+
+def _is_unanswered(agent: Agent, event: Event) -> bool:
+    """Whether a session ends in which the model has said nothing: one that was looked at and left,
+    or that could not be resumed. A timeline of its own for that would be the newest here, and
+    `log`, `rewind` and `undo` would be about it instead of the session before."""
+    if event.status != "ended":
+        return False
+    if event.transcript is None:
+        return True
+    read = (agent.lines.messages(piece.lines) for piece in pieces(Path(event.transcript)))
+    try:
+        return not any(said["role"] == "assistant" for messages in read for said in messages)
+    except (OSError, ValueError):
+        return False  # whoever saves it says why
+
+
+def has_store(environment: Mapping[str, str], project: Path) -> bool:
+    """Whether anything was ever saved where the hooks of a project save."""
+    from hardsave.stores.registry import sqlite_path  # for the end of a session alone
+    from hardsave.vault import projects
+
+    return projects.is_there(Path(sqlite_path(projects.store_url(environment, project))))
 
 
 def _notes(place: Path, timeline: str) -> list[spool.Note]:

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hardsave.adapters import codex_trust, settings
+from hardsave.adapters import codex_layers, codex_trust, settings
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX, Agent
 from hardsave.errors import Conflict, HardsaveError, Misuse
+from hardsave.runtime import interpreter
 from hardsave.tuples import NamedTuple
 
 T = TypeVar("T")
@@ -58,7 +59,8 @@ def settings_file(
 def command(agent: Agent) -> str:
     """What the hooks call: this very Python, without shims, and nothing of the workspace."""
     named = "" if agent is CLAUDE_CODE else f" {agent.name}"
-    return f"{shlex.quote(sys.executable)} -P -c {shlex.quote(settings.PROGRAM)}{named}"
+    python = shlex.join([sys.executable, *interpreter.options(os.environ)])
+    return f"{python} -c {shlex.quote(settings.PROGRAM)}{named}"
 
 
 def plan(agent: Agent, path: Path, *, undo: bool) -> Change:
@@ -112,17 +114,21 @@ def idle(agent: Agent, path: Path) -> list[str]:
     return _refused(config, lambda: codex_trust.idle(hooks, paths, told))
 
 
-def switched_off(agent: Agent, environment: Mapping[str, str], project: Path) -> Path | None:
-    """The file that keeps an agent from running any hook in a project; None if there is none."""
-    if agent is not CLAUDE_CODE or agent.project_settings is None:
-        return None
+def switched_off(agent: Agent, environment: Mapping[str, str], project: Path) -> str:
+    """The file that keeps an agent from running any hook in a project, and how; empty if none
+    does."""
+    home = agent.home(environment)
+    if agent is CODEX:
+        return codex_layers.why_off(home, home / agent.settings, project)
+    if agent.project_settings is None:
+        return ""
     own = project / agent.project_settings
-    for path in (own, own.with_name(agent.settings), agent.home(environment) / agent.settings):
+    for path in (own, own.with_name(agent.settings), home / agent.settings):
         with suppress(OSError, UnicodeError, HardsaveError):  # Claude Code leaves such a file out
             found = settings.switched_off((_read(path) or b"").decode())
             if found is not None:  # the first that says anything counts
-                return path if found else None
-    return None
+                return f"{path} has disableAllHooks" if found else ""
+    return ""
 
 
 def is_silent(agent: Agent, environment: Mapping[str, str], project: Path) -> bool:
@@ -139,7 +145,7 @@ def why_silent(agent: Agent, environment: Mapping[str, str], project: Path) -> s
     found = [path for path in files if path is not None]
     if not any(installed(path) for path in found):
         return "'hardsave init' saves it at every step"
-    is_off = switched_off(agent, environment, project) is not None
+    is_off = switched_off(agent, environment, project)
     if is_off or all(set(installed(path)) <= set(idle(agent, path)) for path in found):
         return f"{agent.title} leaves our hooks out: see 'hardsave doctor'"
     return ""

@@ -54,7 +54,7 @@ class Lines(Protocol):
         """The calls whose results stand here."""
 
     def done(self, line: Line) -> str | None:
-        """The call that ended just before this line was written, if the agent notes that."""
+        """The call that had just ended when this line was written, if the agent notes that."""
 
     def is_past(self, line: Line) -> bool:
         """Whether nothing is waited for any more that was called before this line."""
@@ -67,6 +67,14 @@ class Lines(Protocol):
 
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
+
+    def along(self, later: Sequence[str], session: str) -> int:
+        """How many of the lines behind a result were given to the model together with it: what
+        others' hooks have to say, what its user has said meanwhile."""
+
+    def inherited(self, later: Sequence[str], session: str, moment: str) -> int:
+        """How many lines were those of another session, which this one goes on from, when it was
+        asked its first prompt at this moment: they are written down with it, not before."""
 
     def gone_on_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
         """How many of these lines a prompt has gone on from, as later lines tell: fewer than all
@@ -101,6 +109,10 @@ class Moment(NamedTuple):
     """Whether it was just before the model was asked something by its user."""
     is_seen: bool = False
     """Whether the conversation was read when the files were, whatever the calls were at."""
+    before: frozenset[str] = frozenset()
+    """These had ended before, as earlier checkpoints tell."""
+    at: str = ""
+    """When that was, as agents write it; empty if nobody knows."""
 
     @property
     def ended(self) -> frozenset[str]:
@@ -115,7 +127,7 @@ class Cut(NamedTuple):
     waiting: list[Open]
     """Calls that never got a result."""
     later: int = 0
-    """Calls that it tells of, and that ended after the files were saved."""
+    """Calls that it tells of, and that the files may not know of: they ended later."""
 
 
 class Pairing:
@@ -163,9 +175,14 @@ def cut(
     call is open. A call that was about to begin, some time ago, is taken for one that is under way.
     If nobody can tell how far a call had come when the files were saved, it is open, too: what
     came of it later the files may not show. One that was left behind before is nobody's any more.
+    What the model was given together with the last result belongs to it.
     """
     rest = list(later)
     known = [form.parsed(text, session) for text in lines]
+    if moment.is_prompt and moment.at and not any(map(form.is_talk, known)):
+        count = form.inherited(rest, session, moment.at)
+        lines, rest = [*lines, *rest[:count]], rest[count:]
+        known = [form.parsed(text, session) for text in lines]
     if moment.is_prompt:
         known = known[: form.gone_on_from(known, rest)]
         lines = lines[: len(known)]
@@ -179,7 +196,8 @@ def cut(
     unwritten = moment.ended - pairing.over - pairing.waiting.keys()
     awaited = _to_come(form, rest, session, unwritten)
     if not pairing.waiting and not awaited:
-        return Cut(list(lines), [])
+        has_heard = moment.ended and _start_of_answer(form, known) == len(known)
+        return Cut([*lines, *rest[: form.along(rest, session) if has_heard else 0]], [])
     if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, known)
         if not any(form.done(line) for line in known[start:]):
@@ -223,8 +241,8 @@ def _with_results(
 ) -> Cut:
     """On to where nothing waits any more; as it was if that never came."""
     kept, waiting, others = list(lines), list(pairing.waiting.values()), 0
-    ended = frozenset[str]() if moment.is_past else moment.ended
-    for text in later:
+    ended = moment.ended | moment.before
+    for at, text in enumerate(later, 1):
         line = form.parsed(text, session)
         if form.is_past(line):
             break
@@ -232,7 +250,8 @@ def _with_results(
         kept.append(text)
         others += form.done(line) not in (None, *ended)
         if not pairing.waiting:
-            return Cut(kept, [], others)
+            rest = later[at:]
+            return Cut([*kept, *rest[: form.along(rest, session)]], [], others)
     return Cut(lines, waiting)
 
 

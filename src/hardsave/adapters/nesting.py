@@ -10,8 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from hardsave import config
-from hardsave.adapters.agents import AGENTS
-from hardsave.adapters.company import is_called
+from hardsave.adapters.agents import AGENTS, is_called
 from hardsave.stores import processes
 from hardsave.stores.registry import sqlite_path
 from hardsave.tuples import NamedTuple

@@ -171,10 +171,17 @@ class Overheard:
                 yield Grown(session, stat.st_mtime_ns)
 
     def _found(self) -> Iterator[tuple[str, Path, os.stat_result]]:
-        home = HOMES[self._agent.name]
-        for session, path in home.transcripts(self._folder, self._directory):
+        for session, path in self._places().items():
             with suppress(OSError):
                 yield session, path, path.stat()
+
+    def _places(self) -> dict[str, Path]:
+        """The transcripts that may be of this directory; and the agent's own, wherever it is by
+        now."""
+        home = HOMES[self._agent.name]
+        found = dict(home.transcripts(self._folder, self._directory))
+        own = self._choice.session
+        return found if own is None else {own: home.by_now(self._paths[own]), **found}
 
     def _is_here(self, session: str, path: Path) -> bool:
         """Whether a transcript says that it is of this directory; not yet, if it says nothing."""

@@ -38,11 +38,13 @@ def keep(place: Path) -> None:
 
 
 def count(place: Path, at: float, why: str) -> bool:
-    """One more was missed, at this moment; whether that could be noted."""
+    """One more was missed, at this moment; whether that could be noted. Two may have tried the
+    same call: a resident, and the hook itself."""
     for path, is_made in ((path_of(place), False), (_elsewhere(place), True)):
         with suppress(OSError), _opened(path, create=is_made) as file:
             known = _read(file)
-            told = {"count": known.get("count", 0) + 1, "at": at, "why": why[:_LONGEST]}
+            more = known.get("at") != at
+            told = {"count": known.get("count", 0) + more, "at": at, "why": why[:_LONGEST]}
             _write(file, {"since": known.get("since", at), **told})
             return True
     return False

@@ -12,3 +12,6 @@ class Resumption(NamedTuple):
     session: str | None = None
     why: str = ""
     """What stands in the way; or, with a command, what is worth knowing."""
+    directory: str | None = None
+    """Where to type it: agents look for their conversations by where they are started. None if that
+    is not known, or not there any more."""

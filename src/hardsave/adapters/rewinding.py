@@ -33,8 +33,15 @@ class Home(Protocol):
     def original(self, path: str, session: str, folder: Path) -> Path:
         """The transcript that a checkpoint names, without links; `Unknown` if it is elsewhere."""
 
+    def by_now(self, original: Path) -> Path:
+        """Where that transcript is by now: an agent may have moved it since."""
+
     def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
         """Those that may be of a directory, by the ids of their sessions."""
+
+    def check_base(self, first: str, folder: Path) -> None:
+        """`Unknown` if what a session goes on from, as its first line tells, is not there: then
+        the agent could not go on with a copy either."""
 
     def beside(self, source: Path, new: str, folder: Path, moment: datetime) -> Path:
         """Where the transcript of another session belongs, made now out of this one."""
@@ -61,35 +68,65 @@ def resume(
     environment: Mapping[str, str],
     timeline: str,
     *,
+    before: frozenset[str] = frozenset(),
+    saved_at: datetime | None = None,
     is_past: bool = False,
     is_prompt: bool = False,
     is_seen: bool = False,
+    has_talked: bool = False,
     make_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Resumption:
-    """Write a transcript that ends where this checkpoint was saved, and say how to go on."""
+    """Write a transcript that ends where this checkpoint was saved, and say how to go on.
+    `has_talked`: there was a conversation by then, whether or not it was written down."""
     home, folder, now = HOMES[agent.name], agent.home(environment), clock()
     try:
         source = _source(state["transcript"], home, folder)
-        when = source.moment._replace(is_past=is_past, is_prompt=is_prompt, is_seen=is_seen)
-        found = _cut(agent.lines, source._replace(moment=when), _saved(state))
+        when = source.moment._replace(
+            before=before,
+            at="" if saved_at is None else _written(saved_at),
+            is_past=is_past,
+            is_prompt=is_prompt,
+            is_seen=is_seen,
+        )
+        found = _cut(agent.lines, home, source._replace(moment=when), _saved(state))
         if not any(agent.lines.is_talk(agent.lines.parsed(t, source.session)) for t in found.lines):
+            if has_talked:
+                raise Unknown("no transcript of it was written, or it is gone")
             return Resumption(agent.name, agent.program, why="nothing had been said yet")
         new = make_id()
-        moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        ending = Ending(new, f"{timeline} rewound", moment, make_id)
+        ending = Ending(new, f"{timeline} rewound", _written(now), make_id)
         copied = (agent.lines.copied(text, source.session, new) for text in found.lines)
         copy = [text for text in copied if text is not None]
         copy += agent.lines.ended(copy, found.waiting, ending)
+        home.check_base(copy[0], folder)
         home.take_along(folder, source.session, new)
         path = home.beside(source.path, new, folder, now)
         spool.remember_timeline(environment, new, timeline)
         _write(path, to_bytes(text.encode() for text in copy))  # last: from here on it is there
+        where = _where(agent, home, folder, found.lines, source.session, new)
     except Unknown as error:
         return Resumption(agent.name, None, why=str(error))
     except OSError as error:
         return Resumption(agent.name, None, why=f"a transcript could not be written: {error}")
-    return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found))
+    return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found), where)
+
+
+def _where(
+    agent: Agent, home: Home, folder: Path, texts: Sequence[str], old: str, new: str
+) -> str | None:
+    """The directory that this was said in, if the agent finds the copy from there."""
+    told = (agent.lines.directory(agent.lines.parsed(text, old)) for text in texts)
+    place = next((each for each in told if each is not None), None)
+    if not place or not os.path.isdir(place):
+        return None
+    return place if any(new == id for id, _ in home.transcripts(folder, place)) else None
+
+
+def _written(moment: datetime) -> str:
+    """As agents write it."""
+    utc = moment.astimezone(UTC)
+    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _source(told: Mapping[str, Any], home: Home, folder: Path) -> _Source:
@@ -121,17 +158,25 @@ def _saved(state: Mapping[str, Any]) -> bytes:
     return to_bytes(found)
 
 
-def _cut(form: lines.Lines, source: _Source, saved: bytes) -> Cut:
+def _cut(form: lines.Lines, home: Home, source: _Source, saved: bytes) -> Cut:
     """The conversation as it was saved, if the transcript still begins with it, or is gone."""
     if not is_at(saved, source.mark):
         raise Unknown("the saved transcript is not the one of its mark")
-    later: list[bytes] = []
-    if source.path.exists():
-        if beginning(source.path, source.mark) is None:
-            raise Unknown("the transcript was rewritten since: it begins otherwise by now")
-        later = read(source.path, source.mark).lines
+    try:
+        later = _later(home.by_now(source.path), source.mark)
+    except OSError as error:
+        raise Unknown(f"its transcript cannot be read: {error}") from error
     texts = _texts(to_lines(saved))
     return lines.cut(form, texts, _texts(later), source.session, source.moment)
+
+
+def _later(path: Path, mark: Mark) -> list[bytes]:
+    """What was written since; nothing if the transcript is gone."""
+    if not path.exists():
+        return []
+    if beginning(path, mark) is None:
+        raise Unknown("the transcript was rewritten since: it begins otherwise by now")
+    return read(path, mark).lines
 
 
 def _texts(found: Sequence[bytes]) -> list[str]:
@@ -148,7 +193,7 @@ def _told(found: Cut) -> str:
         return f"{calls} no result, and the agent is told so"
     if found.later:
         calls = "1 more call" if found.later == 1 else f"{found.later} more calls"
-        return f"the conversation tells of {calls} than the files: they were under way together"
+        return f"the conversation may tell of {calls} than the files: an answer comes back whole"
     return ""
 
 

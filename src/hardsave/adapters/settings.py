@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hardsave.adapters import agents
+from hardsave.adapters.amending import amended
 from hardsave.errors import Misuse
 from hardsave.objects import depth
 from hardsave.tuples import NamedTuple
@@ -44,14 +45,14 @@ def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
     }
     kept = {event: groups for event, groups in after.items() if groups or not hooks[event]}
     added = {event: _with([], hook) for event, hook in own.items() if event not in hooks}
-    return _as_before(text, {**settings, "hooks": {**kept, **added}})
+    return amended(text, {**settings, "hooks": {**kept, **added}})
 
 
 def without_hooks(text: str) -> str:
     """These settings without ours; the very same text if there were none."""
     settings = _parsed(text)
     after = _without(settings)
-    return text if after == settings else _as_before(text, after)
+    return amended(text, after)
 
 
 class Place(NamedTuple):
@@ -140,15 +141,15 @@ def _with(groups: Sequence[Any], own: Mapping[str, Any]) -> list[Any]:
 
 
 def _others(groups: Sequence[Any]) -> list[Any]:
-    return [kept for group in groups if (kept := _other(group)) is not None]
+    return [kept for group in groups for kept in _other(group)]
 
 
-def _other(group: Any) -> Any:
-    """What of a group is not ours; None if nothing."""
+def _other(group: Any) -> list[Any]:
+    """What of a group is not ours, if anything: whatever else somebody has written there."""
     if not _has_ours(group):
-        return group
+        return [group]
     others = [each for each in group["hooks"] if not _is_ours(each)]
-    return {**group, "hooks": others} if others else None
+    return [{**group, "hooks": others}] if others else []
 
 
 def _has_ours(group: Any) -> bool:
@@ -182,11 +183,3 @@ def is_whole(command: str) -> bool:
     if os.path.basename(program) == "hardsave-hook":
         return not words
     return words[-2:] in _CALLS and all(re.fullmatch("-[A-Z]", word) for word in words[:-2])
-
-
-def _as_before(text: str, settings: dict[str, Any]) -> str:
-    """Set as the text was: its indentation, its last newline."""
-    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    indent = found[1] if found else "  "
-    end = "" if text.strip() and not text.endswith("\n") else "\n"
-    return json.dumps(settings, indent=indent, ensure_ascii=False) + end

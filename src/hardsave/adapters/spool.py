@@ -19,6 +19,7 @@ from typing import Any
 
 from hardsave import config
 from hardsave.adapters import reserve
+from hardsave.errors import Unavailable
 from hardsave.stores.processes import UNKNOWN, is_there, started
 from hardsave.tuples import NamedTuple
 
@@ -65,6 +66,14 @@ def folder(environment: Mapping[str, str], project: Path) -> Path:
     """Where the notes about a project lie."""
     home = config.data_directory(environment, sys.platform)
     return home / "hooks" / config.project_key(project)
+
+
+def place_of(environment: Mapping[str, str], project: Path) -> Path:
+    """The same for whoever has to go on without notes: one that has no home writes none."""
+    try:
+        return folder(environment, project)
+    except Unavailable:
+        return Path(os.devnull) / "hooks"  # where nothing can be
 
 
 def begin(place: Path, name: str, about: Mapping[str, Any]) -> Note:
@@ -208,7 +217,7 @@ def timeline(environment: Mapping[str, str], session: str) -> str | None:
     """Where a session was told to save; None if nobody said."""
     try:
         return _timeline_file(environment, session).read_text(encoding="utf-8")
-    except OSError:
+    except (OSError, Unavailable):
         return None
 
 

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave.cli.hints import Place
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from hardsave.cli.session import Session, Settings
+
+    _Text = click.ParamType[str]
+else:
+    _Text = click.ParamType  # which takes no parameter before click 8.4
 
 EVERYWHERE = ("as_json", "store", "timeline")
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
@@ -37,7 +42,9 @@ def settings(ctx: click.Context) -> "Settings":
 
     told = typed(ctx)
     timeline = told["timeline"] or os.environ.get(_TIMELINE_VARIABLE)
-    return Settings(told["store"], timeline or None, bool(told["as_json"]))
+    place = ctx.obj if isinstance(ctx.obj, Place) else Place()
+    place.store = told["store"]
+    return Settings(told["store"], timeline or None, bool(told["as_json"]), place)
 
 
 def one_of(**asked: bool) -> str | None:
@@ -49,7 +56,7 @@ def one_of(**asked: bool) -> str | None:
     return next(iter(found), None)
 
 
-class Offered(click.ParamType[str]):
+class Offered(_Text):
     """A text, with what a shell may offer for it."""
 
     def __init__(
@@ -69,7 +76,8 @@ class Offered(click.ParamType[str]):
         try:
             with Session(settings(ctx)) as session:
                 found = islice(self._offers(session, incomplete), _OFFERED)
-                return [CompletionItem(value, help=why) for value, why in found if _is_safe(value)]
+                safe = [(value, why) for value, why in found if _is_safe(value)]
+                return [CompletionItem(_put(value), help=why) for value, why in safe]
         except (HardsaveError, OSError):
             return []  # whatever is wrong, a message in the middle of a prompt helps nobody
 
@@ -78,6 +86,16 @@ def _is_safe(value: str) -> bool:
     """bash puts an offer on the line as it is, and nobody reads it as carefully as they typed: a
     name that came with an export must not become a command."""
     return value.isprintable() and not _ACTS & set(value)
+
+
+def _put(value: str) -> str:
+    """An offer as the shell puts it on the line: bash does nothing about spaces, unless whoever
+    types has begun with a quote. Other shells know what to do."""
+    if os.environ.get("_HARDSAVE_COMPLETE") != "bash_complete":
+        return value
+    at, typed = os.environ.get("COMP_CWORD", ""), os.environ.get("COMP_WORDS", "").split("\n")
+    begun = typed[int(at)] if at.isdigit() and int(at) < len(typed) else ""
+    return value if begun[:1] in ("'", '"') else value.replace(" ", "\\ ")
 
 
 def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Changed files as people count them: paths with a sign, lines added and removed. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hardsave.cli import words
 from hardsave.timeline.diff import FileDiff
@@ -21,5 +21,14 @@ def counts(found: Sequence[tuple[str, str]]) -> dict[str, int]:
 
 def stat(patch: str) -> dict[str, int]:
     """How many lines a unified diff adds and removes."""
-    lines = [line for line in patch.splitlines() if not line.startswith(("+++", "---"))]
-    return {sign: sum(1 for line in lines if line.startswith(sign)) for sign in "+-"}
+    signs = [line[:1] for line, is_inside in by_line(patch) if is_inside]
+    return {sign: signs.count(sign) for sign in "+-"}
+
+
+def by_line(patch: str) -> Iterator[tuple[str, bool]]:
+    """The lines of one file's diff, and whether each is one of the file: a line that begins with
+    `--` and is removed looks like what stands above them."""
+    is_inside = False
+    for line in patch.split("\n")[:-1]:
+        is_inside = is_inside or line.startswith("@@")
+        yield line, is_inside and not line.startswith("@@")

@@ -27,7 +27,9 @@ def choose(session: Session, what: What) -> Chosen | None:
         options = _options(session, log)
     if not options:
         raise NotFound(
-            f"nothing was saved on timeline {line.name!r} yet; 'hardsave save' saves the files here"
+            session.deleted(line.name)
+            or f"nothing was saved on timeline {line.name!r} yet; 'hardsave save' saves the files "
+            "here"
         )
     by_id = {each.id: each for each in log.checkpoints}
     head = line.head

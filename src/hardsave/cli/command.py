@@ -9,6 +9,7 @@ import click
 
 from hardsave.cli.arguments import EVERYWHERE, TIMELINE, settings
 from hardsave.cli.errors import Exit
+from hardsave.cli.hints import Place
 from hardsave.errors import NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,10 +25,12 @@ def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None)
             with contextlib.suppress(OSError):
                 os.chdir(directory)
             return
+        place = ctx.obj if isinstance(ctx.obj, Place) else Place()
+        place.go(directory)
         if not os.path.isdir(directory):
             raise click.BadParameter(
                 f"there is no directory {directory!r}. If it was removed, make it again, empty: "
-                "'hardsave rewind' brings its files back"
+                f"'{place.command('rewind')}' brings its files back"
             )
         try:
             ctx.with_resource(contextlib.chdir(directory))

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from hardsave import Checkpoint
-from hardsave.cli import words
+from hardsave.cli import changes, words
 from hardsave.cli.errors import in_our_words
 from hardsave.cli.messages import Message
 
@@ -180,7 +180,7 @@ def not_captured(found: "Sequence[LeftOut]", *, limit: int | None = LISTED) -> I
         return
     yield Text(f"{words.count(len(found), 'path')} not captured", style="warning")
     for each in found[:limit]:
-        why = in_our_words(each.reason)
+        why = words.shown(in_our_words(each.reason))
         yield Text.assemble("  ! ", words.shown(each.path), (f"  {why}", "quiet"))
     if limit is not None and len(found) > limit:
         yield Text(f"    and {len(found) - limit:,} more", style="quiet")
@@ -203,14 +203,26 @@ def git_changes(found: "GitChanges", *, limit: int | None = LISTED) -> Iterator[
 
 def patch(unified: str) -> Iterator[Text]:
     """A unified diff in its colours."""
-    for text in words.passage(unified).split("\n")[:-1]:
-        yield Text(text, style=_patch_style(text))
+    found = list(changes.by_line(unified))
+    ends_alike = len({text.endswith("\r") for text in _ended(found)}) < 2
+    for text, is_inside in found:
+        shown = text.removesuffix("\r") if is_inside and ends_alike else text
+        yield Text(words.passage(shown), style=_patch_style(text, is_inside=is_inside))
 
 
-def _patch_style(text: str) -> str:
-    if text.startswith(("+++", "---")):
-        return "name"
-    return {"+": "added", "-": "removed", "@": "hunk"}.get(text[:1], "")
+def _ended(found: Sequence[tuple[str, bool]]) -> Iterator[str]:
+    """The lines of a file that are ended at all. Where not all of them are ended alike, that is
+    perhaps the only difference there is: then it has to be seen."""
+    following = [text for text, _ in found[1:]] + [""]
+    for (text, is_inside), after in zip(found, following, strict=True):
+        if is_inside and text[:1] in "+- " and not after.startswith("\\"):
+            yield text
+
+
+def _patch_style(text: str, *, is_inside: bool) -> str:
+    if not is_inside:
+        return "hunk" if text.startswith("@@") else "name"
+    return {"+": "added", "-": "removed"}.get(text[:1], "")
 
 
 def file_changes(found: "FileChanges", *, limit: int | None = LISTED) -> Iterator[Text]:
@@ -224,5 +236,5 @@ def file_changes(found: "FileChanges", *, limit: int | None = LISTED) -> Iterato
         yield Text.assemble(
             ("    ! ", "warning"),
             words.shown(each.path),
-            (f"  left as it is: {each.reason}", "quiet"),
+            (f"  left as it is: {words.shown(each.reason)}", "quiet"),
         )

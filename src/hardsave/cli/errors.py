@@ -38,6 +38,7 @@ WORDS = {
     "or name a store elsewhere": "or name a store elsewhere with --store or HARDSAVE_STORE",
     "; files() lists what is": "; 'hardsave show REF --full' lists what is",
     "name a file that export_file made": "name a file that 'hardsave export' made",
+    "call hardsave.repair()": "run 'hardsave repair'",
     "scope='mine'": "--mine",
     "scope='everyone'": "--everyone",
     "; see operations()": "; see 'hardsave ops'",

@@ -39,11 +39,23 @@ def told_once(found: Sequence[Finding]) -> list[Finding]:
     return answer
 
 
-def backup(what: str, copied: int | None, last: int) -> Finding:
-    """How far a backup has come, beside the last commit that it should have."""
-    remedy = "it is made while a program has the store open; 'hardsave stats' is one"
+def backup(
+    what: str,
+    copied: int | None,
+    last: int,
+    *,
+    is_there: bool = False,
+    save: str = "hardsave save",
+) -> Finding:
+    """How far a backup has come, beside the last commit that it should have. One of which nothing
+    is known may be there all the same, and of no use. `save` is what to type."""
+    remedy = (
+        f"{save}; that of a large store is made while an agent works here, with our hooks or "
+        "under 'hardsave run'"
+    )
     if copied is None:
-        return Finding(what, "warning", "there is none yet", remedy)
+        message = "it is damaged, and of no use" if is_there else "there is none yet"
+        return Finding(what, "warning", message, remedy)
     if copied < last:
         return Finding(what, "warning", f"{last - copied} commits behind", remedy)
     return Finding(what, "ok", "has everything")
@@ -80,10 +92,16 @@ def file_system(what: str, kind: str) -> Finding:
     )
 
 
-def watches(what: str, directories: int, limit: int) -> Finding:
-    """Whether there are more directories than may be watched, others' beside them."""
+def watches(what: str, directories: int, limit: int, refused: str = "") -> Finding:
+    """Whether there are more directories than may be watched, others' beside them; and why they
+    cannot all be watched now, for whatever others watch."""
     message = f"{words.count(directories, 'directory', 'directories')}, {limit:,} may be watched"
     remedy = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, directories * 4)}"
+    if refused:
+        why = f"{message}, but not now: {refused}"
+        return Finding(
+            what, "warning", why, "do as it says; until then captures look at everything"
+        )
     return Finding(what, "ok" if directories * 2 < limit else "warning", message, remedy)
 
 
@@ -96,9 +114,10 @@ def hooks(
     off: str = "",
     idle: Sequence[str] = (),
     gone: Sequence[str] = (),
+    without_us: Sequence[str] = (),
 ) -> Finding:
     """Whether an agent's hooks call us, at all that is wanted; which of them it leaves out, by
-    what file all of them; and what is gone."""
+    what all of them; what is gone, and which Python does not find us."""
     if not is_found:
         return Finding(agent, "ok", "was not found here")
     if not events:
@@ -106,8 +125,11 @@ def hooks(
     if gone:
         message = f"calls {gone[0]}, which is not there any more"
         return Finding(agent, "warning", message, "hardsave init")
+    if without_us:
+        message = f"calls {without_us[0]}, in which there is no hardsave: nothing is saved"
+        return Finding(agent, "warning", message, "hardsave init")
     if off:
-        message = f"leaves all hooks out: {off} has disableAllHooks"
+        message = f"leaves all hooks out: {off}"
         return Finding(agent, "warning", message, "take that out of there")
     if idle:
         message = f"leaves our hooks out: {', '.join(idle)}: not trusted as they are, or off"

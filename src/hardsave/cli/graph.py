@@ -7,6 +7,9 @@ ever come together, never part:
     │ ○    another one
     ├─╯    they have the same parent
     ○
+
+A parent that comes after all that is shown keeps its column to the end: what else began there
+would look like it.
 """
 
 from collections.abc import Sequence
@@ -30,36 +33,30 @@ class Row(NamedTuple):
     below: str  # the same columns, for what is said about it on further lines
 
 
-class Glyphs(NamedTuple):
-    """What branches are drawn with."""
-
-    bar: str = "│"
-    tee: str = "├"
-    corner: str = "╯"
-    both: str = "┴"
-    cross: str = "┼"
-    dash: str = "─"
+BAR, TEE, CORNER, BOTH, CROSS, DASH = "│├╯┴┼─"
 
 
-ASCII = Glyphs("|", "|", "'", "'", "|", "-")
-
-
-def draw(nodes: Sequence[Node], glyphs: Glyphs = Glyphs()) -> list[Row]:  # noqa: B008 # immutable
-    """One row for each node; children come before their parents."""
+def draw(nodes: Sequence[Node], *, apart: bool = True) -> list[Row]:
+    """One row for each node; children come before their parents. What begins right below where
+    something else has ended is kept `apart` from it by a line."""
     place = {node.id: at for at, node in enumerate(nodes)}
     lanes: list[str | None] = []  # the id that each column leads to
     rows = []
+    ended: int | None = None  # the column of the row above, if nothing is below that
     for at, node in enumerate(nodes):
         waiting = [column for column, id in enumerate(lanes) if id == node.id]
-        joins = (_join(lanes, waiting, glyphs),) if len(waiting) > 1 else ()
+        joins = (_join(lanes, waiting),) if len(waiting) > 1 else ()
         for column in waiting[1:]:
             lanes[column] = None
         column = waiting[0] if waiting else _free(lanes)
-        parent = node.parent if place.get(node.parent or "", -1) > at else None
+        if apart and column == ended and not waiting:
+            joins = (_bars(lanes, {}).rstrip(),)
+        is_below = place.get(node.parent or "", len(nodes)) > at
         lanes[column] = node.id
-        line = _bars(lanes, glyphs, {column: node.mark})
-        lanes[column] = parent
-        rows.append(Row(joins, line, _bars(lanes, glyphs, {})))
+        line = _bars(lanes, {column: node.mark})
+        lanes[column] = node.parent if is_below else None
+        ended = column if lanes[column] is None else None
+        rows.append(Row(joins, line, _bars(lanes, {})))
         while lanes and lanes[-1] is None:
             lanes.pop()
     return _padded(rows)
@@ -73,30 +70,28 @@ def _free(lanes: list[str | None]) -> int:
     return len(lanes) - 1
 
 
-def _bars(lanes: Sequence[str | None], glyphs: Glyphs, marks: dict[int, str]) -> str:
-    cells = [
-        marks.get(column, " " if id is None else glyphs.bar) for column, id in enumerate(lanes)
-    ]
+def _bars(lanes: Sequence[str | None], marks: dict[int, str]) -> str:
+    cells = [marks.get(column, " " if id is None else BAR) for column, id in enumerate(lanes)]
     return " ".join(cells)
 
 
-def _join(lanes: Sequence[str | None], waiting: Sequence[int], glyphs: Glyphs) -> str:
+def _join(lanes: Sequence[str | None], waiting: Sequence[int]) -> str:
     """The columns that wait for the same node come together in the first of them."""
     first, last = waiting[0], waiting[-1]
     line = ""
     for column, id in enumerate(lanes):
         inside = first < column <= last
-        line += (glyphs.dash if inside else " ") if column else ""
+        line += (DASH if inside else " ") if column else ""
         if column == first:
-            line += glyphs.tee
+            line += TEE
         elif column == last:
-            line += glyphs.corner
+            line += CORNER
         elif column in waiting:
-            line += glyphs.both
+            line += BOTH
         elif inside:
-            line += glyphs.dash if id is None else glyphs.cross
+            line += DASH if id is None else CROSS
         else:
-            line += " " if id is None else glyphs.bar
+            line += " " if id is None else BAR
     return line
 
 

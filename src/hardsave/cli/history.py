@@ -29,6 +29,15 @@ class Log(NamedTuple):
     checkpoints: list[Checkpoint]
     heads: dict[str, list[str]]  # names of timelines by the id of their head
     has_more: bool
+    is_narrow: bool = False  # what is left out may be of any age
+
+    def with_head(self, line: Timeline) -> "Log":
+        """The same with the head of a timeline, which may be older than all of these after a
+        rewind: whoever looks wants to know where it is."""
+        head = line.head
+        if self.is_narrow or head is None or head in self.checkpoints:
+            return self
+        return self._replace(checkpoints=[*self.checkpoints, head])
 
 
 def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
@@ -48,4 +57,4 @@ def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
             found.update((each.id, each) for each in origin)
     ordered = sorted(found.values(), key=lambda each: -each.record.number)
     has_more = has_more or len(ordered) > wanted.limit
-    return Log(ordered[: wanted.limit], heads, has_more)
+    return Log(ordered[: wanted.limit], heads, has_more, wanted.is_narrow)

@@ -14,8 +14,10 @@ from typing import Any
 import click
 
 from hardsave import logs
+from hardsave.cli import glyphs
 from hardsave.cli.command import global_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
+from hardsave.cli.hints import Place
 from hardsave.errors import HardsaveError
 from hardsave.tuples import NamedTuple
 
@@ -147,10 +149,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _fill_in_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # no text is a reason to fail
+            stream.reconfigure(errors=glyphs.SPELT)  # no text is a reason to fail
     logs.spell(_harmless)
+    place = Place(COMMANDS, _here())
     try:
-        ended = cli.main(given, PROGRAM, standalone_mode=False)
+        ended = cli.main(given, PROGRAM, standalone_mode=False, obj=place)
         sys.stdout.flush()
         return int(ended or Exit.DONE)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -159,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _report(given, _usage_exit(error), _usage_message(error))
     except HardsaveError as error:
-        return _report(given, exit_for(error), in_our_words(str(error)))
+        return _report(given, exit_for(error), place.aimed(in_our_words(str(error))))
     except (KeyboardInterrupt, click.Abort):
         return _report(given, Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
@@ -173,6 +176,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(_harmless(traceback.format_exc()), end="", file=sys.stderr)
         return _report(given, Exit.FAILED, f"a fault of hardsave itself: {error!r}")
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # an agent may have removed it
+        return ""
 
 
 def _fill_in_streams() -> None:

@@ -13,7 +13,8 @@ from contextlib import contextmanager, redirect_stdout
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hardsave.cli import pager
+from hardsave.cli import pager, words
+from hardsave.cli.hints import PROGRAM, Place
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ Lines = Iterable["RenderableType"]
 class Output:
     """The answers of one command."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, place: Place) -> None:
         self.as_json = as_json
+        self._place = place
 
     @property
     def is_terminal(self) -> bool:
@@ -73,12 +75,15 @@ class Output:
     ) -> None:
         """The answer of a command: one JSON document, or lines."""
         if self.as_json:
-            print(json.dumps(data(), indent=2))
+            document = json.dumps(data(), indent=2)
+            with _named_stdout():
+                print(document, flush=True)
         elif paged and self.is_terminal:
             pager.show(self.console, lines(), put)
         else:
             for line in lines():
-                put(self.console, line)
+                with _named_stdout():
+                    put(self.console, line)
 
     def event(self, data: Callable[[], Any], line: "Callable[[], RenderableType]") -> None:
         """One of many answers, as it comes: a line, of JSON or for people."""
@@ -92,7 +97,28 @@ class Output:
         """A message to whoever typed the command; programs that read JSON do not need it."""
         if not self.as_json:
             for line in lines:
-                put(self.messages, line)
+                if isinstance(line, str):
+                    self._say(self.aimed(line), whole=PROGRAM in line)
+                else:
+                    put(self.messages, line)
+
+    def _say(self, text: str, *, whole: bool) -> None:
+        """A `whole` line stays one, however long: a command is copied from it. The terminal shows
+        it on several, and knows that they are one."""
+        self.messages.print(words.passage(text), soft_wrap=whole or None)
+
+    def aimed(self, message: str) -> str:
+        """A message whose commands do what it says, typed there where this one was."""
+        return self._place.aimed(message)
+
+    def hint(self, what: str, *typed: str) -> None:
+        """A command to type next."""
+        self.to_type(what, self._place.command(*typed))
+
+    def to_type(self, what: str, command: str) -> None:
+        """The same for a command of another program."""
+        if not self.as_json:
+            self._say(f"{what}: {command}", whole=True)
 
     # Questions
 
@@ -153,8 +179,22 @@ def console(file: TextIO, *, width: int | None = None, terminal: bool | None = N
 
 def put(console: "Console", line: "RenderableType") -> None:
     """Print a line. Left to itself, rich forgets that a text is to be cut and not wrapped."""
+    if isinstance(line, str):
+        line = words.passage(line)  # whoever wrote what stands in it
     no_wrap, overflow = (getattr(line, name, None) for name in ("no_wrap", "overflow"))
     console.print(line, no_wrap=no_wrap, overflow=overflow, crop=False)
+
+
+@contextmanager
+def _named_stdout() -> Iterator[None]:
+    """An answer that cannot be written is no failure of what it tells about: a save that is done is
+    not to be taken for one that found no room."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "the answer, on stdout") from error
 
 
 @contextmanager

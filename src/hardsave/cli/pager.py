@@ -7,6 +7,8 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
+from hardsave.cli import glyphs
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -22,7 +24,7 @@ def show(console: "Console", lines: "Iterable[RenderableType]", put: Put) -> Non
     text = _rendered(console, lines, put)
     command = _command()
     fits = text.count("\n") < console.height
-    if command is None or fits or not _through(command, text):
+    if command is None or fits or not _through(command, text, console):
         console.file.write(text)
 
 
@@ -46,7 +48,7 @@ def _command() -> list[str] | None:
     return command if command and command != ["cat"] else None
 
 
-def _through(command: list[str], text: str) -> bool:
+def _through(command: list[str], text: str, console: "Console") -> bool:
     """Whether there is such a pager."""
     import subprocess  # most answers fit on a screen
 
@@ -54,7 +56,8 @@ def _through(command: list[str], text: str) -> bool:
     # Ctrl-C in a pager is the pager's own business. It would inherit it if we ignored the signal.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        subprocess.run(command, input=text.encode("utf-8", "replace"), env=environment, check=False)
+        written = text.encode(console.encoding, glyphs.SPELT)
+        subprocess.run(command, input=written, env=environment, check=False)
     except OSError:  # it is not there, or is nothing that can be run
         return False
     finally:

@@ -3,6 +3,8 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import hardsave
@@ -21,6 +23,26 @@ def run(beside: Path | None) -> str | None:
         return _probe(scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def unwatched(folders: Iterable[Path]) -> str:
+    """Why these directories cannot all be watched right now; empty if they can. Others may watch so
+    much that nothing is left. One that is gone since it was saved need not be watched."""
+    from hardsave.workspace import inotify, watching
+
+    try:
+        source = inotify.Inotify()
+    except OSError as error:
+        return watching.refusal(error)
+    try:
+        for folder in folders:
+            with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                source.add(os.fsencode(folder), inotify.CREATE | inotify.ONLY_DIR)
+    except OSError as error:
+        return watching.refusal(error)
+    finally:
+        source.close()
+    return ""
 
 
 def _probe(scratch: Path) -> str | None:

@@ -1,6 +1,7 @@
 """Another program as a child of ours: its output is its own, and so are the signals it gets."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,12 @@ from types import FrameType
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.errors import NotFound
 from hardsave.tasks.tether import Tether
+
+
+def check(name: str) -> None:
+    """`NotFound` if there is no such program: a slip of the keyboard is no attempt."""
+    if shutil.which(name) is None:
+        raise NotFound(f"{name!r} cannot be run: there is no such command here")
 
 
 def run(program: Sequence[str], more: Mapping[str, str], tether: Tether) -> int:

@@ -1,6 +1,5 @@
 """A checkpoint as one row of a list: what a log and a picker show of it."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -19,9 +18,7 @@ def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
     somebody saved; an automatic one."""
     if current in head_of if current is not None else head_of:
         return "@"
-    is_automatic = one.kind == "automatic" and not one.name
-    drawn, lettered = ("○", "o") if is_automatic else ("●", "*")
-    return drawn if can_draw() else lettered
+    return "○" if one.kind == "automatic" and not one.name else "●"
 
 
 def told_above(line: Timeline | None) -> str | None:
@@ -80,12 +77,3 @@ def _title(facts: Facts, one: Checkpoint) -> Text:
         text.append(f"{' ' if text else ''}[{words.shown(one.status)}]", style="changed")
     said = words.line(one.description or facts.last or ", ".join(facts.paths), 72)
     return text.append(f"{' ' if text else ''}{said}" if said else "", style="quiet")
-
-
-def can_draw() -> bool:
-    """Whether the terminal's encoding has what the graph is drawn with."""
-    try:
-        "●○│├╯┴┼─✓✗→".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,7 +1,6 @@
 """What a command works with: the vault it is about, opened when first asked for, and its output."""
 
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import hardsave
 from hardsave import config
-from hardsave.cli import choice
+from hardsave.cli import choice, moments
 from hardsave.cli.choice import Standing
+from hardsave.cli.hints import Place, quoted
 from hardsave.cli.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs
@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     store: str | None = None
     timeline: str | None = None
     as_json: bool = False
+    place: Place = Place()
 
 
 class Session:
@@ -40,7 +41,7 @@ class Session:
         self, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.settings = settings
-        self.out = Output(as_json=settings.as_json)
+        self.out = Output(as_json=settings.as_json, place=settings.place)
         self.now = clock()
         self.creates = False
         self.only_looks = False
@@ -87,7 +88,10 @@ class Session:
             named = self.url if self.settings.store else None
             return self._resources.enter_context(hardsave.open(named))
         if self.settings.store or os.environ.get(config.STORE_VARIABLE):
-            raise NotFound(f"there is no store {str(path)!r}; 'hardsave save' makes one")
+            raise NotFound(
+                f"there is no store {str(path)!r}; if it was moved, name where it is now; "
+                "'hardsave save' makes a new one"
+            )
         projects.own_store(os.environ, Path.cwd())  # it may be elsewhere, if the project was moved
         return self._resources.enter_context(hardsave.open("memory://"))
 
@@ -104,7 +108,20 @@ class Session:
     def saved_above(self) -> str:
         """What to say where nothing was saved, but in a directory above; else nothing."""
         there = self.project_above
-        return there and f"nothing was saved here, but {there} was: hardsave -C {there}"
+        return there and f"nothing was saved here, but {there} was; see: hardsave -C {there} log"
+
+    def deleted(self, name: str | None = None) -> str:
+        """What to say where nothing is left, of a timeline or at all, because it was deleted, if
+        that is what an undo would take back; else nothing."""
+        done = (each for each in self.vault.operations(name) if each.kind not in ("undo", "redo"))
+        last = next((each for each in done if not each.is_undone), None)
+        if last is None or last.timeline is None or last.kind not in ("delete", "clear"):
+            return ""
+        what = f"{last.timeline!r} was {'cleared' if last.kind == 'clear' else 'deleted'}"
+        if "checkpoint" in last.about:
+            what = f"a checkpoint of {last.timeline!r} was deleted"
+        back = self.settings.place.command("undo", "--timeline", last.timeline)
+        return f"{what} {moments.ago(last.created_at, self.now)}; bring it back with: {back}"
 
     @property
     def project_above(self) -> str:
@@ -116,7 +133,7 @@ class Session:
         for folder in Path.cwd().resolve().parents:
             place = config.store_folder(os.environ, folder, sys.platform)
             if projects.is_there(place / config.STORE_FILE):
-                return shlex.quote(str(config.project_root(folder)))
+                return quoted(str(config.project_root(folder)))
         return ""
 
     # Which timeline, which directory, which checkpoint
@@ -196,6 +213,14 @@ class Session:
             return choice.timeline(named, self.standing, self.directory) == name
         except Misuse:  # several might be
             return False
+
+    @property
+    def naming(self) -> list[str]:
+        """What to type behind a command for it to be about the timeline that this one looks at:
+        where several might be meant, those that change something ask."""
+        given = self.settings.timeline
+        name = choice.timeline(given, self.standing, self.directory, looks=True)
+        return [] if self.is_chosen(name) else ["--timeline", name]
 
     def find(self, ref: str) -> hardsave.Checkpoint:
         """A checkpoint. Only refs that are looked up on a timeline need one."""

@@ -13,6 +13,7 @@ from types import FrameType
 
 from rich.text import Text
 
+from hardsave.cli import glyphs
 from hardsave.cli.keys import decode
 from hardsave.cli.output import console, put
 from hardsave.cli.picker import Chosen, Left, Picker, Size, What, frame, press
@@ -54,6 +55,7 @@ def rendered(lines: Sequence[Text], width: int) -> list[str]:
     """Each line as the terminal wants it, cut to its width."""
     drawn = console(io.StringIO(), width=width, terminal=True)
     for line in lines:
+        line.plain = glyphs.in_place(line.plain, sys.stderr.encoding)
         put(drawn, line)
     assert isinstance(drawn.file, io.StringIO)
     return drawn.file.getvalue().split("\n")[: len(lines)]

@@ -57,8 +57,8 @@ def _is_harmless(character: str) -> bool:
 
 def _spelt(character: str) -> str:
     number = ord(character)
-    if character in "\n\t":
-        return "\\n" if character == "\n" else "\\t"
+    if character in "\n\t\r":
+        return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[character]
     if 0xDC80 <= number <= 0xDCFF:  # a byte of a file name that is no UTF-8
         return f"\\x{number - 0xDC00:02x}"
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

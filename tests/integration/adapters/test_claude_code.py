@@ -12,6 +12,7 @@ import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
 from tests.integration.adapters.stage import UNTIL_ANSWERED, UNTIL_HEARD, UNTIL_SAVED, Stage
+from tests.integration.cli.screen import Screen
 
 
 def claude() -> str | None:
@@ -27,6 +28,7 @@ def claude() -> str | None:
 
 
 CLAUDE = claude()
+NO_HOOKS = ("--settings", '{"disableAllHooks": true}')
 pytestmark = pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed")
 
 
@@ -135,10 +137,12 @@ def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: P
         target = saved[boundary]["id"]
         back = stage.hardsave("rewind", target, "--timeline", line["name"], "--yes")
         assert stage.files() == files, boundary
+        more = "1 more call" in back["conversation"]["why"]
+        assert more == (boundary == ("PostToolUse", "toolu_3"))
         assert {**stage.transcripts(), **before} == stage.transcripts(), "an original was touched"
         (asked,) = stage.claude(
             [*script[:request], *[Reply("On.")] * 4],
-            *("--settings", '{"disableAllHooks": true}'),
+            *NO_HOOKS,
             *("--resume", back["conversation"]["session"], "go on"),
         )
         known = said(original[request])
@@ -172,6 +176,76 @@ def test_a_call_that_was_killed_is_answered_once_and_truly(tmp_path: Path) -> No
     (truth,) = (each for each in results if each["tool_use_id"] == "toolu_2")
     assert truth["is_error"]
     assert "unknown" in json.dumps(truth)
+
+
+def test_before_the_first_prompt_of_a_fork_there_is_what_it_was_forked_from(tmp_path: Path) -> None:
+    """Claude Code writes that down with the prompt, and not before."""
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply("One."), Reply("Two."), Reply("On.")]
+    stage.claude(script, "the first prompt")
+    (old,) = stage.transcripts()
+    stage.claude(script, "--resume", Path(old).stem, "--fork-session", "the second prompt")
+    (target,) = (
+        each for each in stage.hardsave("log") if each["description"] == "before: the second prompt"
+    )
+    assert not target["timeline"].endswith(Path(old).stem)
+    session = stage.hardsave("rewind", target["id"], "--yes")["conversation"]["session"]
+    (asked,) = stage.claude(script, *NO_HOOKS, "--resume", session, "go on")
+    words = json.dumps(said(asked))
+    assert "the first prompt" in words
+    assert "One." in words
+    assert "the second prompt" not in words
+
+
+def test_what_other_hooks_told_the_model_comes_back_with_the_result(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    path = stage.config / "settings.json"
+    settings = json.loads(path.read_text())
+    told = {"hookEventName": "PostToolUse", "additionalContext": "A linter is not content."}
+    command = f"echo '{json.dumps({'hookSpecificOutput': told})}'"
+    hook = {"matcher": "*", "hooks": [{"type": "command", "command": command}]}
+    settings["hooks"]["PostToolUse"].append(hook)
+    path.write_text(json.dumps(settings))
+    script = [Reply(calls=(bash("echo b > made.txt", "toolu_1"),)), Reply("Done.")]
+    original = stage.claude(script, "do it")
+    assert "not content" in json.dumps(said(original[1]))
+    for each in stage.hardsave("log"):
+        if each["metadata"].get("tool") == "Bash":
+            session = stage.hardsave("rewind", each["id"], "--yes")["conversation"]["session"]
+            (asked,) = stage.claude([Reply("On.")] * 4, *NO_HOOKS, "--resume", session, "go on")
+            known = said(original[1])
+            assert said(asked)[: len(known)] == known, each["metadata"]["hook"]
+
+
+def test_a_session_that_enters_a_worktree_comes_back_from_before_and_after(tmp_path: Path) -> None:
+    """Claude Code moves the transcript to the folder of the worktree."""
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    for words in ("init -q", "commit -q --allow-empty -m first"):
+        who = ["-c", "user.name=n", "-c", "user.email=e"]
+        assert stage.run(["git", *who, *words.split()], {}).returncode == 0
+    script = [
+        Reply(calls=(bash("echo b > made.txt", "toolu_1"),)),
+        Reply(calls=(Call("ToolSearch", {"query": "select:EnterWorktree"}, id="toolu_2"),)),
+        Reply(calls=(Call("EnterWorktree", {"name": "wt"}, id="toolu_3"),)),
+        Reply(calls=(bash("echo c > inside.txt", "toolu_4"),)),
+        Reply("Done."),
+    ]
+    original = stage.claude(script, "do it")
+    inside = stage.project / ".claude/worktrees/wt/inside.txt"
+    assert inside.exists()
+    saved, before = stage.checkpoints(), stage.transcripts()
+    for number in (4, 1):
+        target = saved["PostToolUse", f"toolu_{number}"]["id"]
+        back = stage.hardsave("rewind", target, "--yes")["conversation"]
+        assert back["why"] == ""
+        assert inside.exists() == (number == 4)
+        assert {**stage.transcripts(), **before} == stage.transcripts(), "an original was touched"
+        (asked,) = stage.claude([Reply("On.")] * 9, *NO_HOOKS, "--resume", back["session"], "go on")
+        known = said(original[number])
+        assert said(asked)[: len(known)] == known
 
 
 def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
@@ -213,6 +287,68 @@ def test_at_a_terminal_it_goes_back_too(tmp_path: Path) -> None:
     for now in [said(each) for each in asked if results(each)][-2:]:
         assert now[: len(then)] == then
         assert "go on" in json.dumps(now[-1])
+
+
+def ask(screen: Screen, prompt: str, answer: str) -> None:
+    """Type a prompt, and wait for the last words about it."""
+    screen.wait_for("bypass permissions")
+    screen.type(prompt)
+    screen.wait_for(prompt)
+    screen.wait_for(answer, key="\r")
+
+
+def go_back(screen: Screen, prompt: str) -> None:
+    """By Claude Code's own rewind, to just before the newest prompt that is left."""
+    screen.type("/rewind")
+    screen.wait_for("(current)", key="\r")
+    screen.wait_for("\u276f (current)", gone=True, key="\x1b[A")
+    screen.wait_for(f"\u2502 {prompt}", key="\r")
+    screen.wait_for("Restore conversation", gone=True, key="\r")
+    screen.wait_for("bypass permissions")
+    screen.type("\x15")  # the prompt stands there again
+    screen.wait_for(prompt, gone=True)
+
+
+def test_what_its_user_gave_up_by_its_own_rewind_does_not_come_back(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    stage.is_known_to_its_user()
+    calls = {n: Reply(calls=(bash(f"echo > {n}.txt", n),)) for n in ("one", "two", "three", "four")}
+    script = [
+        [calls["one"], calls["four"]],
+        [Reply("First done."), Reply("Fourth done.")],
+        [calls["two"], calls["three"]],
+        [Reply("Second done."), Reply("Third done.")],
+    ]
+    assert CLAUDE is not None
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        with stage.screen([CLAUDE, "--dangerously-skip-permissions"], url) as screen:
+            ask(screen, "the first", "First done.")
+            ask(screen, "the second", "Second done.")
+            go_back(screen, "the second")
+            ask(screen, "the third", "Third done.")
+            go_back(screen, "the third")
+            go_back(screen, "the first")
+            ask(screen, "the fourth", "Fourth done.")
+            stage.wait_until(lambda: stage.hardsave("log")[0]["seq"] == 16)
+    known = {
+        "before: the third": ["one"],
+        "after Bash: echo > three.txt": ["one", "three"],
+        "before: the fourth": None,
+        "after Bash: echo > four.txt": ["four"],
+        "answered": ["four"],
+    }
+    for checkpoint in stage.hardsave("log"):
+        what = checkpoint["description"]
+        if what in known:
+            session = stage.hardsave("rewind", checkpoint["id"], "--yes")["conversation"]["session"]
+            expected = known.pop(what)
+            assert (session is None) == (expected is None)
+            if session is not None:
+                (asked,) = stage.claude([Reply("On.")] * 9, *NO_HOOKS, "--resume", session, "on")
+                assert [each["tool_use_id"] for each in results(asked)] == expected, what
+    assert known == {}
 
 
 def test_at_a_terminal_its_user_and_not_the_model_is_told_that_nothing_is_saved(

@@ -1,7 +1,6 @@
 """A program on a terminal of its own, and what its user would see there."""
 
 import fcntl
-import math
 import os
 import select
 import struct
@@ -85,11 +84,11 @@ class Screen:
     def wait_for(self, wanted: str, *, gone: bool = False, key: str = "") -> str:
         """Look until a text is on the screen, or is gone; press a key every second meanwhile.
 
-        A program that has drawn its first picture does not listen yet: it forgets what was typed
-        before. A user presses the key again.
+        A user reads first, and a program that has drawn its first picture does not listen yet: it
+        forgets what was typed before, or ends because of it. He presses the key again.
         """
         end = time.monotonic() + SECONDS
-        pressed = -math.inf
+        pressed = time.monotonic() - 0.5
         while (wanted in self.text) == gone:
             if time.monotonic() > pressed + 1:
                 self.type(key)

@@ -41,6 +41,29 @@ def test_bash_completes_commands_names_and_numbers(project: Project) -> None:
         seen.wait_for("hardsave rewind --dry-run")
 
 
+@pytest.mark.parametrize(
+    ("begun", "whole"),
+    [
+        ("tw", "two\\ words"),
+        ("two\\ w", "two\\ words"),
+        ("'two w", "'two words'"),
+        ('"tw', '"two words"'),
+    ],
+)
+def test_bash_completes_names_with_spaces_so_that_they_can_be_run(
+    project: Project, begun: str, whole: str
+) -> None:
+    assert project.run("save", "two words").returncode == 0
+    with shell(project, "bash", "--norc", "-i") as seen:
+        seen.wait_for("ask>")
+        seen.type("eval \"$(hardsave completion bash)\"; clear; echo re''ady\n")
+        seen.wait_for("ready")
+        seen.type(f"hardsave show {begun}\t")
+        seen.wait_for(f"hardsave show {whole}")
+        seen.type("| grep -c 'session-1:6 .*two words'; echo do''ne\n")
+        assert "\n1\ndone" in seen.wait_for("done")
+
+
 def test_zsh_completes_commands_and_names(project: Project) -> None:
     with shell(project, "zsh", "-f", "-i") as seen:
         seen.wait_for("ask>")

@@ -61,10 +61,16 @@ def test_an_interruption_while_it_is_loaded_is_told_as_any_other(
     project: Project, tmp_path: Path, module: str
 ) -> None:
     (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")
+    first = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
     done = subprocess.run(
-        [*HARDSAVE, "log"],
+        [
+            sys.executable,
+            "-c",
+            first + "from hardsave.__main__ import main; sys.exit(main())",
+            "log",
+        ],
         cwd=project.path,
-        env={"PATH": os.environ["PATH"], **project.environment, "PYTHONPATH": str(tmp_path)},
+        env={"PATH": os.environ["PATH"], **project.environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -110,6 +116,16 @@ def test_streams_that_are_closed_or_full_are_no_fault_of_ours(
     assert "fault of hardsave" not in done.stderr
     assert "Errno" not in done.stderr
     assert project.run("verify").returncode == 0
+
+
+@pytest.mark.parametrize("form", ["", " --json"])
+def test_a_save_whose_answer_finds_no_room_is_not_said_to_have_found_none(
+    project: Project, form: str
+) -> None:
+    done = shell(project, f"hardsave save kept{form} >/dev/full")
+    assert done.returncode == 1
+    assert "the answer, on stdout: No space left on device" in done.stderr
+    assert project.run("show", "kept").returncode == 0
 
 
 def test_a_followed_log_is_one_json_document_a_line(project: Project) -> None:

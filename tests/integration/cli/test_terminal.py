@@ -39,6 +39,29 @@ def test_a_checkpoint_is_picked_seen_in_full_confirmed_and_taken_back(project: P
     assert project.files() == {"parser.py": "ruined\n"}
 
 
+def test_a_command_that_is_printed_can_be_copied_from_a_narrow_terminal(project: Project) -> None:
+    """A line that we break is two: copied, they are two commands."""
+    with project.screen("rewind", "@~1", "--yes", width=30) as seen:
+        assert seen.ended() == 0
+        assert b"take it back with: hardsave undo --timeline session-1" in seen.raw
+    with project.screen("undo", width=30) as seen:
+        assert seen.ended() == 0
+        assert b"do it again with: hardsave redo --timeline session-1" in seen.raw
+
+
+def test_a_terminal_without_our_drawings_gets_letters(project: Project) -> None:
+    assert project.run("save", "漢字" * 60).returncode == 0
+    with project.screen("rewind", PYTHONIOENCODING="ascii") as seen:
+        shown = seen.wait_for("^v move")
+        assert "rewind session-1 to" in shown
+        assert "-" * 100 in shown
+        assert "> @  session-1:6" in shown
+        assert "\\u" not in shown
+        seen.type("\x03")
+        assert seen.ended() == 130
+    assert project.run("undo").returncode == 3  # and nothing was done
+
+
 def test_tab_chooses_only_the_state(project: Project) -> None:
     with project.screen("rewind") as seen:
         seen.wait_for("Tab state and files")

@@ -12,7 +12,7 @@ import pytest
 
 from hardsave.adapters import conversations
 from hardsave.adapters.resumption import Resumption
-from tests.unit.adapters.conftest import line
+from tests.unit.adapters.conftest import answered, called, line
 
 HELLO = '{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"s-1"}'
 CALL = (
@@ -51,8 +51,8 @@ def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]
     return {"transcript": transcript, "messages": [], "lines": [each.encode() for each in lines]}
 
 
-def resumed(given: Any) -> Resumption:
-    found = conversations.resume(given, {"hook": "Stop"}, os.environ, "claude-s-1")
+def resumed(given: Any, hook: str = "Stop") -> Resumption:
+    found = conversations.resume(given, {"hook": hook}, os.environ, "claude-s-1")
     assert found is not None
     return found
 
@@ -91,6 +91,33 @@ def test_a_pending_result_is_taken_along(room: Path) -> None:
     assert "tool_result" in copy.read_text().splitlines()[2]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "more"),
+    [
+        ([], True),
+        ([("PostToolUse", "b", "s-1")], False),
+        ([None, ("PostToolUse", "b", "s-1"), ("PostToolBatch", None, "s-1")], False),
+        ([("UserPromptSubmit", None, "s-1"), ("PostToolUse", "b", "s-1")], False),
+        ([("PostToolBatch", None, "s-1"), ("PostToolUse", "b", "s-1")], True),
+        ([("PostToolUse", "b", "another")], True),
+    ],
+)
+def test_what_the_conversation_tells_beyond_the_files_is_said(
+    room: Path, earlier: list[Any], more: bool
+) -> None:
+    lines = [
+        each.replace('": "', '":"') for each in (called("a", "b"), answered("a"), answered("b"))
+    ]
+    path = written(room, HELLO, *lines)
+    keys = ("hook", "tool_use_id", "session")
+    told = [{} if each is None else dict(zip(keys, each, strict=True)) for each in earlier]
+    about = dict(zip(keys, ("PostToolUse", "a", "s-1"), strict=True))
+    given = state(path, HELLO, lines[0], pending="a")
+    found = conversations.resume(given, about, os.environ, "claude-s-1", told)
+    assert found is not None
+    assert ("tell of 1 more call than the files" in found.why) == more
+
+
 def test_a_call_left_open_by_a_kill_gets_exactly_one_result(room: Path) -> None:
     path = written(room, HELLO, CALL)
     found = resumed(state(path, HELLO, CALL, pending="t1"))
@@ -112,11 +139,31 @@ def test_a_subagent_that_was_at_work_has_not_told_its_result_yet(room: Path) -> 
     assert "is unknown" in json.loads(result)["message"]["content"][0]["content"]
 
 
+def test_a_tool_that_was_at_work_when_its_user_said_more_has_no_result_yet(room: Path) -> None:
+    """Its files are from the midst of it, whatever came of it later."""
+    path = written(room, HELLO, CALL, RESULT)
+    about = {"hook": "UserPromptSubmit", "session": "s-1"}
+    found = conversations.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    assert found is not None
+    assert found.why == "1 call has no result, and the agent is told so"
+
+
 def test_a_transcript_that_is_gone_comes_back_from_the_store(room: Path) -> None:
     found = resumed(state(room / "s-1.jsonl", HELLO, CALL, RESULT))
     (copy,) = others(room)
     assert found.session == copy.stem
     assert len(copy.read_text().splitlines()) == 4
+
+
+def test_a_transcript_that_a_worktree_took_along_is_read_there(room: Path) -> None:
+    path = written(room, HELLO, CALL, RESULT)
+    elsewhere = room.with_name(f"{room.name}--claude-worktrees-wt")
+    elsewhere.mkdir()
+    path.rename(elsewhere / path.name)
+    found = resumed(state(path, HELLO, CALL, pending="t1"))
+    assert found.why == ""
+    (copy,) = others(room)
+    assert RESULT.replace("s-1", str(found.session)) in copy.read_text().splitlines()
 
 
 def test_what_claude_code_keeps_for_its_own_undo_goes_along(room: Path, tmp_path: Path) -> None:
@@ -128,7 +175,16 @@ def test_what_claude_code_keeps_for_its_own_undo_goes_along(room: Path, tmp_path
 
 
 def test_where_nothing_was_said_there_is_nothing_to_go_on_with(room: Path) -> None:
-    assert resumed(state(room / "s-1.jsonl")).command == "claude"
+    found = resumed(state(room / "s-1.jsonl"), "UserPromptSubmit")
+    assert (found.command, found.why) == ("claude", "nothing had been said yet")
+    assert others(room) == []
+
+
+def test_what_was_said_and_not_written_down_is_not_called_nothing(room: Path) -> None:
+    """Claude Code can be told to keep no transcript."""
+    found = resumed(state(room / "s-1.jsonl"), "Stop")
+    assert found.command is None
+    assert "no transcript of it" in found.why
     assert others(room) == []
 
 
@@ -172,6 +228,19 @@ def test_a_session_that_is_called_like_a_directory_is_refused(room: Path, tmp_pa
     found = resumed(given)
     assert (found.command, others(room)) == (None, [])
     assert list((tmp_path / "claude" / "file-history").iterdir()) == []
+
+
+def test_a_transcript_that_cannot_be_read_is_not_called_one_that_cannot_be_written(
+    room: Path,
+) -> None:
+    path = written(room, HELLO)
+    given = state(path, HELLO)
+    path.unlink()
+    path.mkdir()
+    found = resumed(given)
+    assert found.command is None
+    assert "cannot be read" in found.why
+    assert "written" not in found.why
 
 
 def test_where_nothing_can_be_written_that_is_said(room: Path) -> None:

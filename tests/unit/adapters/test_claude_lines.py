@@ -85,7 +85,8 @@ TALK = [
     [
         ([compact({"type": "brand-new-type"}), linked("5", "2", "another way")], 2),
         ([linked("5", "4")], 5),
-        ([linked("5", None)], 5),  # the beginning of a session that was compacted
+        ([linked("5", None)], 0),
+        ([linked("5", None, role="system"), linked("6", "5")], 5),  # it was compacted
         ([linked("5", "unheard of"), "not json"], 5),
         ([compact({"type": "mode"})], 5),
         ([], 5),
@@ -99,6 +100,31 @@ def test_before_a_prompt_what_its_user_had_given_up_is_left_out(
     assert len(cut(claude_lines, TALK, later, "s-1", Moment()).lines) == 5
 
 
+def told_at(second: int, id: str, parent: str | None, role: str = "user") -> str:
+    line = json.loads(linked(id, parent, role=role))
+    return compact({**line, "timestamp": f"2026-01-01T00:00:{second:02}.000Z"})
+
+
+@pytest.mark.parametrize(("moment", "kept"), [(0, 0), (12, 3)])
+def test_a_session_that_goes_on_from_another_had_said_that_before_its_first_prompt(
+    moment: int, kept: int
+) -> None:
+    """It is written down only with that prompt."""
+    mode = compact({"type": "mode"})
+    older = [mode, told_at(1, "1", None), told_at(2, "2", "1", "assistant")]
+    later = [*older, told_at(11, "3", "2"), told_at(13, "4", "3", "assistant")]
+    when = Moment(is_prompt=True, is_seen=True, at=f"2026-01-01T00:00:{moment:02}.000Z")
+    assert cut(claude_lines, [], later, "s-1", when).lines == later[:kept]
+    known = cut(claude_lines, older, later[3:], "s-1", when._replace(at=""))
+    assert known.lines == older
+
+
+@pytest.mark.parametrize("at", ["2026-01-01T00:00:12.000Z", ""])
+def test_before_the_first_prompt_of_a_new_session_there_is_nothing(at: str) -> None:
+    later = [told_at(11, "1", None), told_at(13, "2", "1", "assistant"), told_at(20, "3", "2")]
+    assert cut(claude_lines, [], later, "s-1", Moment(is_prompt=True, at=at)).lines == []
+
+
 def test_results_that_came_side_by_side_are_not_taken_for_given_up() -> None:
     calls = [{"type": "tool_use", "id": id, "name": "Bash", "input": {}} for id in "ab"]
     results = [[{"type": "tool_result", "tool_use_id": id, "content": "ok"}] for id in "ab"]
@@ -108,6 +134,42 @@ def test_results_that_came_side_by_side_are_not_taken_for_given_up() -> None:
         *(linked(id, "2", results[at]) for at, id in enumerate(("3", "4"))),
     ]
     found = cut(claude_lines, lines, [linked("5", "3")], "s-1", Moment(is_prompt=True))
+    assert found.lines == lines
+
+
+def attached(id: str, parent: str, **more: Any) -> str:
+    return compact({"type": "attachment", "uuid": id, "parentUuid": parent, **more})
+
+
+@pytest.mark.parametrize("written", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("next", "kept"),
+    [
+        (linked("7", "6", "well", "assistant"), 7),
+        (compact({"type": "system", "uuid": "7", "parentUuid": None}), 7),  # it is compacted
+        (compact({"type": "brand-new-type"}), 7),
+        (attached("7", "6", isSidechain=True), 7),
+        (attached("7", "6"), 8),
+    ],
+)
+def test_what_the_model_was_given_with_the_last_result_comes_along(
+    written: int, next: str, kept: int
+) -> None:
+    """Others' hooks say something there, and so does whoever types while a tool runs."""
+    whole = [linked("1", None), linked("2", "1", use("a"), "assistant")]
+    whole.append(linked("3", "2", [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]))
+    whole += [attached("4", "3"), compact({"type": "mode"}), attached("5", "4"), attached("6", "5")]
+    later = [*whole[written:], next, linked("8", "7", "well", "assistant")]
+    for moment in (Moment(pending="a"), Moment(batch=("a",))):
+        found = cut(claude_lines, whole[:written], later, "s-1", moment)
+        assert found == ([*whole, next][:kept], [], 0)
+
+
+def test_what_comes_after_an_answer_does_not_come_along() -> None:
+    """A hook was late: the next answer had begun."""
+    lines = [linked("1", None), linked("2", "1", use("b"), "assistant"), RESULT]
+    lines.append(linked("8", "7", "well", "assistant"))
+    found = cut(claude_lines, lines, [attached("9", "8")], "s-1", Moment(pending="b"))
     assert found.lines == lines
 
 
@@ -151,8 +213,8 @@ def test_an_open_call_gets_one_truthful_error() -> None:
     assert parsed(json.dumps(result), "new")
 
 
-def note(leaf: str) -> str:
-    return line("last-prompt", lastPrompt="hi", leafUuid=leaf)
+def note(leaf: str, **more: Any) -> str:
+    return line("last-prompt", lastPrompt="hi", leafUuid=leaf, **more)
 
 
 ENDING = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
@@ -166,6 +228,23 @@ def test_a_copy_goes_on_from_the_prompt_that_its_user_has_gone_back_to_ask(
     whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2"), note("3")]
     way, _ = map(json.loads, ended([*whole, linked("5", "2"), *later], [], ENDING))
     assert way == {**json.loads(note("5")), "sessionId": "new"}
+
+
+def test_where_its_user_went_back_to_is_not_where_a_copy_ends() -> None:
+    """What is noted as explicit would hide the answer to that prompt."""
+    whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2")]
+    back = [note("3", explicit=True, rewound=True, cutUuid="4"), linked("5", "2")]
+    way, _ = map(
+        json.loads, ended([*whole, *back, linked("6", "5", "well", "assistant")], [], ENDING)
+    )
+    assert way == {**json.loads(note("5")), "sessionId": "new"}
+
+
+def test_a_note_that_names_no_line_is_claude_codes_own_word_for_the_last_one() -> None:
+    whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2"), note("3")]
+    back = [linked("5", "2"), note("00000000-0000-0000-0000-000000000000", explicit=True)]
+    (title,) = ended([*whole, *back, linked("6", "5", "well", "assistant")], [], ENDING)
+    assert json.loads(title)["type"] == "custom-title"
 
 
 @pytest.mark.parametrize("noted", ["2", "3", "4"])

@@ -9,7 +9,7 @@ import pytest
 from blake3 import blake3
 
 import hardsave
-from hardsave.adapters import conversations, hook
+from hardsave.adapters import codex, conversations, hook
 from hardsave.adapters.agents import CODEX
 from hardsave.adapters.resumption import Resumption
 
@@ -36,8 +36,8 @@ def state(path: Path, lines: list[str], **more: Any) -> dict[str, Any]:
     return {"transcript": transcript, "lines": [line.encode() for line in lines]}
 
 
-def resumed(given: Any) -> Resumption:
-    found = conversations.resume(given, {"hook": "Stop"}, os.environ, "codex-line")
+def resumed(given: Any, hook: str = "Stop") -> Resumption:
+    found = conversations.resume(given, {"hook": hook}, os.environ, "codex-line")
     assert found is not None
     return found
 
@@ -72,15 +72,54 @@ def test_a_transcript_that_is_gone_comes_back_from_the_store(
     assert len(copy.read_text().splitlines()) == len(LINES)
 
 
+def test_a_session_goes_back_that_goes_on_in_another_file(tmp_path: Path, transcript: Path) -> None:
+    other = "01a1e95f-c24d-7a62-8713-6d1206791c52"
+    path = written(transcript.with_name(f"{transcript.stem}_{other}.jsonl"), LINES)
+    found = resumed(state(path, LINES))
+    assert found.session is not None
+    (copy,) = (each for each in others(tmp_path, transcript) if each != path)
+    assert copy.name.endswith(f"-{found.session}.jsonl")
+    listed = dict(codex.transcripts(tmp_path / "codex", "anywhere"))
+    assert listed[f"{SESSION}_{other}"] == path
+    assert listed[SESSION] == transcript
+
+
+def based(on: str) -> str:
+    line = json.loads(LINES[0])
+    line["payload"]["history_base"] = {"thread_id": on, "end_ordinal_exclusive": 0}
+    return json.dumps(line)
+
+
+def test_a_session_that_goes_on_from_another_needs_that_and_those_before_it(
+    tmp_path: Path, transcript: Path
+) -> None:
+    one, two = "01a1e95f-c24d-7a62-8713-6d1206791c51", "01a1e95f-c24d-7a62-8713-6d1206791c52"
+    lines = [based(two), *LINES[1:]]
+    written(transcript, lines)
+
+    def found() -> Resumption:
+        return resumed(state(transcript, lines))
+
+    assert (found().session, two in found().why) == (None, True)
+    second = transcript.with_name(f"rollout-2026-11-15T07-02-19-{SESSION}_{two}.jsonl")
+    written(second, [based(one)])
+    assert (found().session, one in found().why) == (None, True)
+    assert others(tmp_path, transcript) == [second]
+    away = tmp_path / "codex" / "archived_sessions"
+    away.mkdir()
+    written(away / f"rollout-2026-11-14T07-02-19-{one}.jsonl", [based(two)])  # and round again
+    assert found().session is not None
+
+
 def test_what_the_conversation_tells_beyond_the_files_is_said(transcript: Path) -> None:
     found = resumed(state(transcript, LINES[:25], pending="call_2_1"))
-    assert "tells of 1 more call than the files" in found.why
+    assert "tell of 1 more call than the files" in found.why
 
 
 def test_where_nothing_was_said_there_is_nothing_to_go_on_with(
     tmp_path: Path, transcript: Path
 ) -> None:
-    assert resumed(state(transcript, LINES[:7])).command == "codex"
+    assert resumed(state(transcript, LINES[:7]), "UserPromptSubmit").command == "codex"
     assert others(tmp_path, transcript) == []
 
 

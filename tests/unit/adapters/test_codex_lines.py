@@ -143,6 +143,8 @@ def test_a_result_without_a_call_is_refused() -> None:
         PLAIN[1:],
         [PLAIN[0], PLAIN[0].replace('"ordinal":0', '"ordinal":1')],
         [changed(PLAIN[0], forked_from_ordinal_exclusive=7), PLAIN[1]],
+        [changed(PLAIN[0], history_base={"end_ordinal_exclusive": 7}), PLAIN[1]],
+        [changed(PLAIN[0], history_base={"end_ordinal_exclusive": "0"}), PLAIN[1]],
     ],
 )
 def test_lines_that_are_not_numbered_one_by_one_are_refused(lines: list[str]) -> None:
@@ -154,6 +156,18 @@ def test_a_search_for_tools_without_a_result_is_refused() -> None:
     call = {"type": "tool_search_call", "call_id": "c"}
     with pytest.raises(Unknown):
         ended(PLAIN[:1], [Open("c", {"payload": call})], ENDING)
+
+
+def numbered(text: str, ordinal: int) -> str:
+    return json.dumps({**json.loads(text), "ordinal": ordinal})
+
+
+def test_a_session_that_codex_itself_has_taken_back_is_numbered_on() -> None:
+    base = {"thread_id": session(PLAIN), "end_ordinal_exclusive": 22, "end_byte_offset": 50004}
+    first = numbered(changed(PLAIN[0], history_base=base), 22)
+    assert ended([first, numbered(PLAIN[1], 23)], [], ENDING) == []
+    other = f"{session(PLAIN)}_01a1e95f-c24d-7a62-8713-6d1206791c52"
+    assert codex_lines.is_talk(parsed(first, other)), "what was said before counts"
 
 
 # A copy

@@ -53,10 +53,21 @@ def test_a_hook_runs_if_it_is_the_one_that_was_trusted() -> None:
         config(hash="sha256:0"),
         config(enabled="enabled = false"),
         config() + "[features]\nhooks = false\n",
+        config() + "[features]\ncodex_hooks = false\n",
     ],
 )
 def test_otherwise_it_is_idle(told: str) -> None:
     assert codex_trust.idle(HOOKS, [PATH], told) == ["PreToolUse", "Stop"]
+
+
+def test_all_are_idle_in_a_file_that_codex_does_not_take() -> None:
+    hooks = json.dumps({**json.loads(HOOKS), "$schema": "x"})
+    assert codex_trust.idle(hooks, [PATH], config()) == ["PreToolUse", "Stop"]
+
+
+def test_what_is_no_json_is_said() -> None:
+    with pytest.raises(Misuse):
+        codex_trust.idle("{", [PATH], config())
 
 
 def test_what_is_no_toml_is_said() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import hardsave
+from hardsave import config
 from hardsave.adapters import (
     alone,
     child,
@@ -29,6 +30,7 @@ from hardsave.adapters import (
     warning,
 )
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
+from hardsave.errors import Unavailable
 from hardsave.runtime import handover
 from hardsave.stores import processes
 from tests.unit.adapters.conftest import said
@@ -91,6 +93,63 @@ def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) ->
         state = vault.timeline(SESSION).load()
     assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
     assert b"\n".join(state["lines"]) + b'\n{"half' == transcript.read_bytes()
+
+
+CLEARED = said("user", "<command-name>/clear</command-name>") + "\n"
+
+
+@pytest.mark.parametrize("content", [None, "", CLEARED], ids=["missing", "empty", "cleared"])
+def test_a_session_in_which_nothing_was_asked_leaves_the_last_one_the_newest(
+    project: Path, transcript: Path, tmp_path: Path, content: str | None
+) -> None:
+    hook.work(told(transcript), os.environ)
+    other = tmp_path / "other.jsonl"
+    if content is not None:
+        other.write_text(content)
+    assert hook.work(told(other, "SessionEnd", session_id="s-2"), os.environ)
+    with hardsave.open() as vault:
+        assert [line.name for line in vault.timelines()] == [SESSION]
+        last = vault.workspace(project).last
+        assert last is not None
+        assert last.timeline == SESSION
+    assert spool.missed(place(project)) == []
+
+
+def test_where_nothing_was_ever_asked_there_is_no_store(project: Path, tmp_path: Path) -> None:
+    called: list[bytes] = []
+    alone.work(
+        told(tmp_path / "none.jsonl", "SessionEnd"),
+        [],
+        handover.new_id(),
+        time.time_ns(),
+        (os.getppid(), os.getsid(0)),
+        called.append,
+    )
+    signal.alarm(0)
+    assert not (spool.folder(os.environ, project).parents[1] / "projects").exists()
+    assert spool.missed(place(project)) == []
+
+
+def test_a_session_whose_end_is_all_that_hooks_were_told_is_saved_if_it_was_answered(
+    project: Path, transcript: Path
+) -> None:
+    transcript.write_text(said("user", "hello") + "\n" + said("assistant", "hi") + "\n")
+    assert hook.work(told(transcript, "SessionEnd"), os.environ)  # hooks came later than it began
+    with hardsave.open() as vault:
+        assert len(vault.timeline(SESSION).load()["messages"]) == 2
+
+
+def test_the_end_of_a_session_that_could_not_be_saved_before_is_saved(
+    project: Path, transcript: Path
+) -> None:
+    transcript.unlink()
+    broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
+    assert not hook.work(told(transcript, "UserPromptSubmit", prompt="hello"), broken)
+    assert hook.work(told(transcript, "SessionEnd"), os.environ)
+    with hardsave.open() as vault:
+        head = vault.timeline(SESSION).head
+        assert head is not None
+        assert head.metadata["missed_count"] == 1
 
 
 def test_a_conversation_that_an_earlier_version_has_saved_goes_on(
@@ -630,6 +689,41 @@ def test_what_cannot_be_noted_is_saved_all_the_same(
 # Where no note can be written
 
 
+def test_who_may_not_look_at_the_notes_either_is_told_that_nothing_is_saved(
+    project: Path, transcript: Path
+) -> None:
+    folder = place(project)
+    folder.parent.mkdir(parents=True)
+    folder.write_text("in the way")
+    broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
+    assert b"the last step is NOT saved" in called(told(transcript), broken)
+
+
+def nowhere(*given: object) -> Path:
+    raise Unavailable("nobody knows where your home is")
+
+
+def test_who_has_no_home_is_saved_in_a_store_that_was_named(
+    project: Path, transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/elsewhere.db")
+    monkeypatch.setattr("hardsave.config.data_directory", nowhere)
+    assert hook.work(told(transcript), os.environ)
+    with hardsave.open() as vault:
+        assert vault.timeline(SESSION).head is not None
+
+
+def test_who_has_no_home_is_told_that_nothing_is_saved(
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardsave.config.data_directory", nowhere)
+    monkeypatch.setattr("hardsave.config.places.data_directory", nowhere)
+    outcomes: list[hook.Outcome] = []
+    assert not hook.work(told(transcript), os.environ, afterwards=outcomes.append)
+    assert b"NOT saved. nobody knows where your home is" in outcomes[0].warning
+    assert not hook.work(b"nonsense", os.environ)
+
+
 def test_what_cannot_be_noted_is_counted_and_told_once(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -649,6 +743,17 @@ def test_what_cannot_be_noted_is_counted_and_told_once(
     assert reserve.path_of(folder).stat().st_size == 4096, "for the next time"
 
 
+def test_a_call_that_two_have_taken_up_in_vain_is_counted_once(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(project)
+    spool.end(spool.begin(folder, "0", {}))  # while there was room
+    monkeypatch.setattr(spool, "_write", no_room)
+    for at in (5.0, 5.0, 7.0):  # a resident, its hook; another call
+        spool.fail(spool.begin(folder, "1", {"hook": "Stop", "at": at}), "no space left")
+    assert spool.count(spool.missed(folder)) == 2
+
+
 def test_what_can_be_noted_nowhere_is_missed_without_a_fault(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -660,6 +765,16 @@ def test_what_can_be_noted_nowhere_is_missed_without_a_fault(
 
 def no_room(note: spool.Note) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_in_a_home_directory_nothing_is_saved_and_no_store_is_made(
+    project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    outcomes: list[hook.Outcome] = []
+    assert not hook.work(told(transcript), os.environ, afterwards=outcomes.append)
+    assert b"a whole home directory" in outcomes[0].warning
+    assert list(config.data_directory(os.environ, sys.platform).rglob("store.db*")) == []
 
 
 def test_a_directory_that_json_cannot_name_is_where_the_hook_was_called(

@@ -19,7 +19,14 @@ def test_what_is_settled_is_kept_as_it_is() -> None:
 def test_a_pending_result_is_looked_for_behind_all_calls_of_its_answer() -> None:
     lines = [said("user", "hi"), called("a")]
     later = [called("b"), line("tools-used"), answered("a"), answered("b"), said("assistant", "x")]
-    assert settled(lines, later, "a") == Cut([*lines, *later[:4]], [])
+    assert settled(lines, later, "a") == Cut([*lines, *later[:4]], [], 1)
+
+
+def test_a_call_that_an_earlier_checkpoint_tells_of_is_nothing_more_than_the_files_know() -> None:
+    lines, later = [called("a", "b")], [answered("a"), answered("b")]
+    for before, more in ((frozenset[str](), 1), (frozenset("a"), 0)):
+        moment = Moment(pending="b", before=before)
+        assert cut(claude_lines, lines, later, "s-1", moment) == Cut([*lines, *later], [], more)
 
 
 def test_a_pending_result_that_never_came_leaves_its_call_open() -> None:
@@ -31,7 +38,7 @@ def test_a_pending_result_that_never_came_leaves_its_call_open() -> None:
 
 def test_a_result_that_was_written_too_late_for_any_hook_is_taken_along() -> None:
     lines, later = [called("a", "b"), answered("a")], [answered("b"), said("assistant", "x")]
-    assert settled(lines, later, None) == Cut([*lines, later[0]], [])
+    assert settled(lines, later, None) == Cut([*lines, later[0]], [], 1)
 
 
 def test_a_call_that_nobody_waits_for_any_more_is_open_too() -> None:

@@ -102,6 +102,23 @@ def test_what_was_said_is_saved_with_the_files(stage: Stage) -> None:
     assert stage.said() == ["one", "two", "three"]
 
 
+def test_a_transcript_that_a_worktree_takes_along_is_read_on(stage: Stage) -> None:
+    talk = stage.listen()
+    path = stage.write(ONE, "one")
+    resident = stage.resident(talk)
+    resident._save("running")
+    stage.place = stage.place.with_name(f"{stage.place.name}--claude-worktrees-wt")
+    stage.place.mkdir()
+    path.rename(stage.place / path.name)
+    stage.write(ONE, "two")
+    stage.time += 10
+    assert not talk.is_due()  # it has to settle
+    stage.time += 10
+    assert talk.is_due()
+    resident._save("ended")
+    assert stage.said() == ["one", "two"]
+
+
 def test_it_costs_what_is_new(stage: Stage) -> None:
     talk = stage.listen()
     stage.write(ONE, "one", "two")

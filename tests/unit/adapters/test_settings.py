@@ -16,7 +16,10 @@ ODD = [
     {"model": "opus"},
     {"hooks": {}},
     {"hooks": {"Stop": []}},
-    {"hooks": {"Stop": [THEIRS], "Other": [THEIRS, 7, {"hooks": "odd"}]}, "x": {"é": [1.5, None]}},
+    {
+        "hooks": {"Stop": [THEIRS], "Other": [THEIRS, 7, None, {"hooks": "odd"}]},
+        "x": {"é": [1.5, None]},
+    },
 ]
 
 

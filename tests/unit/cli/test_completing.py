@@ -57,6 +57,14 @@ def test_refs_are_those_of_the_store_that_is_named(session_1: Path, offered: Off
     assert "plan-ready" not in offered("--store", str(other), "show")
 
 
+def test_bash_is_given_names_with_spaces_as_one_word(
+    session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-1").save({}, name="two words")
+    assert "two\\ words" in offered("show")
+
+
 def test_nothing_is_offered_and_nothing_said_where_there_is_no_directory(
     session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,9 @@ import io
 import pytest
 from rich.text import Text
 
-from hardsave.cli import draw
+from hardsave.cli import changes, draw
 from hardsave.cli.output import console, put
+from hardsave.vault.files import Held, compared
 
 SAID = "files and state were saved, destroyed, restored and compared"
 
@@ -24,3 +25,25 @@ def test_a_text_that_goes_on_is_never_wider_than_the_terminal(width: int) -> Non
     assert " ".join(" ".join(found).split()) == f"✓ save and restore {SAID}"
     indents = {len(line) - len(line.lstrip()) for line in found[1:]}
     assert indents == {22 if width - 22 >= 20 else 4}
+
+
+def patched(old: bytes, new: bytes) -> list[Text]:
+    return list(draw.patch(compared("a", Held(old), Held(new))))
+
+
+def test_how_lines_end_is_seen_if_it_differs() -> None:
+    """It may be all that has changed."""
+    alike = [text.plain for text in patched(b"a\r\nb\r\nc", b"a\r\nB\r\nc")]
+    assert alike[3:] == [" a", "-b", "+B", " c", "\\ No newline at end of file"]
+    differ = [text.plain for text in patched(b"a\r\nb\r\n", b"a\r\nb\n")]
+    assert differ[3:] == [" a\\r", "-b\\r", "+b"]
+
+
+def test_a_line_that_looks_like_a_heading_is_a_line() -> None:
+    found = patched(b"-- a comment\nselect\n", b"++ more\nselect\n")
+    assert [(text.plain, text.style) for text in found[3:5]] == [
+        ("--- a comment", "removed"),
+        ("+++ more", "added"),
+    ]
+    patch = "\n".join(text.plain for text in found) + "\n"
+    assert changes.stat(f"-x: mode 0755\n{patch}") == {"+": 1, "-": 1}

@@ -51,6 +51,7 @@ def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> Non
     [
         (["show", "@", "--file", "none"], "'hardsave show REF --full' lists what is"),
         (["delete", "--whole", "none"], "'hardsave timelines' lists them"),
+        (["show", "none:1"], "'hardsave timelines' lists them"),
         (["purge", "--whole", "none", "--yes"], "'hardsave timelines' lists them"),
         (["import", "/dev/null"], "name a file that 'hardsave export' made"),
         (["worker", "--agents", "none.py:AGENTS"], "--agents is FILE.py:NAME or MODULE:NAME"),
@@ -69,3 +70,21 @@ def test_every_phrase_that_is_translated_is_one_that_the_library_says() -> None:
     sources = [path.read_text() for room in rooms for path in (LIBRARY / room).rglob("*.py")]
     said = re.sub(r'"\s*f?"', "", "\n".join(sources))  # texts that run over two lines
     assert [phrase for phrase in errors.WORDS if phrase not in said] == []
+
+
+def test_a_store_that_cannot_be_opened_is_said_how_to_repair(run: Run, session_1: Path) -> None:
+    """In words that can be typed, and they help."""
+    path = Path(run("stats", "--json").data["store"].removeprefix("sqlite:///"))
+    for each in path.parent.glob("store.db-backup*"):
+        each.unlink()
+    data = bytearray(path.read_bytes())
+    data[100:4096] = bytes(3996)
+    path.write_bytes(data)
+    ran = run("log")
+    assert ran.code == Exit.DAMAGED
+    assert "run 'hardsave repair', which saves what can be read" in ran.err
+    told = [each for each in run("doctor", "--json").data if each["what"] == "store"]
+    assert told[0]["remedy"] == "do as it says, then look again"
+    assert "repair()" not in told[0]["message"]
+    assert run("repair", "--yes").code in (Exit.DONE, Exit.DAMAGED)
+    assert run("log").code == Exit.DONE

@@ -38,17 +38,18 @@ def test_a_branch_that_goes_on_is_crossed() -> None:
 
 
 def test_a_column_that_ended_is_used_again() -> None:
-    rows = drawn(graph.draw(nodes("5<4", "9", "8", "4")))
-    assert rows == ["o", "│ o", "│ o", "o"]
+    tree = nodes("5<4", "9", "8", "4")
+    assert drawn(graph.draw(tree, apart=False)) == ["o", "│ o", "│ o", "o"]
 
 
-def test_a_parent_that_is_not_shown_ends_its_branch() -> None:
-    assert drawn(graph.draw(nodes("9<7", "8<6"))) == ["o", "o"]
+def test_what_has_nothing_in_common_is_kept_apart() -> None:
+    """Else one would look like what the other was saved on top of."""
+    assert drawn(graph.draw(nodes("5<4", "9", "8", "4"))) == ["o", "│ o", "│", "│ o", "o"]
+    assert drawn(graph.draw(nodes("4<3", "3", "2<1", "1"))) == ["o", "o", "", "o", "o"]
 
 
-def test_letters_can_draw_it_too() -> None:
-    rows = drawn(graph.draw(nodes("4<2", "3<2", "2<1", "1"), graph.ASCII))
-    assert rows == ["o", "| o", "|-'", "o", "o"]
+def test_a_parent_that_is_not_shown_keeps_its_column_for_none_of_the_others() -> None:
+    assert drawn(graph.draw(nodes("9<1", "8<7", "7<6"))) == ["o", "│ o", "│ o"]
 
 
 @given(st.lists(st.integers(0, 30), max_size=30))

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shlex
@@ -6,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters import codex_trust, hook, install
+from hardsave.adapters import codex_trust, hook, install, spool
 from hardsave.adapters import settings as settings_of_agents
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
 from hardsave.cli import findings
@@ -56,6 +57,21 @@ def test_a_project_has_settings_of_its_own(run: Run, settings: Path, project: Pa
     assert run("init", "--project", "--yes").code == Exit.DONE
     assert (project / ".claude/settings.local.json").exists()
     assert not settings.exists()
+
+
+def test_hooks_that_would_call_an_environment_in_a_cache_are_warned_about(
+    run: Run, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "uv"
+    monkeypatch.setattr(sys, "prefix", str(cache / "archive-v0" / "abc"))
+    Path(sys.prefix).mkdir(parents=True)
+    (Path(sys.prefix) / "CACHEDIR.TAG").touch()  # as uv marks environments that stay
+    assert "in a cache" not in run("init", "--yes").err
+    assert run("init", "--undo", "--yes").code == Exit.DONE
+    (cache / "CACHEDIR.TAG").touch()
+    assert f"in a cache ({sys.prefix})" in run("init").err  # before it is written
+    assert "in a cache" in run("init", "--yes").err
+    assert "in a cache" not in run("init", "--undo", "--yes").err
 
 
 def test_where_claude_code_is_not_found_nothing_is_made(
@@ -113,6 +129,24 @@ def test_both_agents_get_their_hooks_and_give_them_back(
     assert json.loads(hooks.read_text()) == json.loads(theirs)
 
 
+def test_what_was_written_before_something_went_wrong_is_said(
+    run: Run, settings: Path, hooks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = install.apply
+
+    def fail(change: install.Change) -> None:
+        if change.agent is CODEX:
+            raise PermissionError(errno.EACCES, "Permission denied", str(change.path))
+        apply(change)
+
+    monkeypatch.setattr(install, "apply", fail)
+    ran = run("init", "--yes")
+    assert ran.code == Exit.FAILED
+    assert f"Claude Code: hooks installed in {settings}" in ran.err
+    assert f"Codex: {hooks} was left as it is" in ran.err
+    assert settings.exists()
+
+
 def test_what_was_trusted_is_not_asked_for_again(run: Run, hooks: Path) -> None:
     run("init", "--yes")
     trusted(hooks)
@@ -139,6 +173,25 @@ def test_the_doctor_knows_whether_codex_trusts_us(run: Run, hooks: Path) -> None
     assert looked()["level"] == "ok"
     hooks.with_name("config.toml").write_text("not toml")
     assert looked()["level"] == "failure"
+
+
+def test_the_doctor_knows_what_keeps_codex_from_running_any_hook(
+    run: Run, hooks: Path, project: Path
+) -> None:
+    run("init", "--yes")
+    trusted(hooks)
+    assert not install.is_silent(CODEX, os.environ, project)
+    own = project / ".codex" / "config.toml"
+    own.parent.mkdir()
+    own.write_text("[features]\nhooks = false\n")
+    found = {each["what"]: each for each in run("doctor", "--json").data}["Codex"]
+    assert found["level"] == "warning"
+    assert found["message"] == f"leaves all hooks out: {own} switches hooks off"
+    assert install.is_silent(CODEX, os.environ, project)  # so that a run reads along
+    own.unlink()
+    hooks.write_text(json.dumps({"$schema": "x", **json.loads(hooks.read_text())}))
+    found = {each["what"]: each for each in run("doctor", "--json").data}["Codex"]
+    assert found["message"] == f"leaves all hooks out: {hooks} has '$schema' beside 'hooks'"
 
 
 def test_a_command_that_calls_us_among_others_is_left_and_named(run: Run, settings: Path) -> None:
@@ -172,7 +225,7 @@ def test_hooks_that_are_switched_off_are_found(run: Run, settings: Path, project
     own.write_text('{"disableAllHooks": false}')  # what is nearer counts
     assert claude_code(run)["level"] == "ok"
     own.with_name("settings.local.json").write_text("not JSON")
-    assert install.switched_off(CLAUDE_CODE, os.environ, project) is None
+    assert install.switched_off(CLAUDE_CODE, os.environ, project) == ""
 
 
 def test_an_event_that_does_not_call_us_any_more_is_found(run: Run, settings: Path) -> None:
@@ -192,9 +245,53 @@ def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
     assert found["message"].startswith("1 save missed: what has changed here is NOT saved: not the")
 
 
+def test_the_doctor_does_not_say_that_none_was_missed_where_it_cannot_look(
+    run: Run, project: Path
+) -> None:
+    notes = spool.folder(os.environ, project)
+    notes.parent.mkdir(parents=True)
+    notes.write_text("in the way")
+    ran = run("doctor", "--json")
+    found = {each["what"]: each for each in ran.data}["missed saves"]
+    assert (ran.code, found["level"]) == (Exit.FAILED, "failure")
+
+
 def test_a_hook_whose_python_is_gone_is_found() -> None:
     found = findings.hooks("Codex", is_found=True, events=["Stop"], gone=["/old/python"])
     assert (found.level, found.remedy) == ("warning", "hardsave init")
+
+
+def script(path: Path, code: int) -> Path:
+    """A program that says whether it was called, in the place of a Python."""
+    path.write_text(f'#!/bin/sh\necho "$@" >> {path}.called\nexit {code}\n')
+    path.chmod(0o755)
+    return path
+
+
+def called_by(path: Path, program: Path) -> None:
+    path.write_text(path.read_text().replace(shlex.quote(sys.executable), str(program)))
+
+
+def test_a_hook_whose_python_does_not_find_us_any_more_is_found(
+    run: Run, settings: Path, tmp_path: Path
+) -> None:
+    run("init", "--yes")
+    bare = script(tmp_path / "bare", 1)
+    called_by(settings, bare)
+    found = claude_code(run)
+    assert (found["level"], found["remedy"]) == ("warning", "hardsave init")
+    assert f"calls {bare}, in which there is no hardsave" in found["message"]
+    assert Path(f"{bare}.called").read_text() == "-E -P -c import hardsave.adapters.entry\n"
+    script(bare, 0)
+    assert claude_code(run)["level"] == "ok"
+
+
+def test_what_a_project_names_is_not_run(run: Run, project: Path, tmp_path: Path) -> None:
+    run("init", "--project", "--yes")
+    theirs = script(tmp_path / "theirs", 1)
+    called_by(project / ".claude" / "settings.local.json", theirs)
+    assert claude_code(run)["level"] == "ok"
+    assert not Path(f"{theirs}.called").exists()
 
 
 def test_a_store_that_cannot_be_opened_is_one_fault_and_the_rest_is_looked_at(run: Run) -> None:
@@ -207,14 +304,26 @@ def test_a_store_that_cannot_be_opened_is_one_fault_and_the_rest_is_looked_at(ru
     assert found["Claude Code"]["level"] == found["file system"]["level"] == "ok"
 
 
-@pytest.mark.parametrize("data", [b'{"note": "\\ud83d"}', b'{"note": "\xff"}'])
-def test_settings_with_what_cannot_be_written_back_are_left_as_they_are(
-    run: Run, settings: Path, data: bytes
-) -> None:
+def test_settings_that_are_no_text_are_left_as_they_are(run: Run, settings: Path) -> None:
+    data = b'{"note": "\xff"}'
     settings.write_bytes(data)
     ran = run("init", "--yes")
     assert (ran.code, "was left as it is" in ran.err) == (Exit.USAGE, True)
     assert settings.read_bytes() == data
+
+
+def test_what_is_not_ours_keeps_every_byte(run: Run, settings: Path) -> None:
+    text = (
+        '{\r\n   "permissions": {"allow": ["Bash(ls:*)", "Read"], "deny": []},\r\n'
+        '   "half": "\\ud83d", "\\u0061": 1.50, "large": 1e400,\r\n'
+        '   "hooks": {"Stop": [{"hooks": [{"type":"command","command":"theirs"}]}]}\r\n}'
+    )
+    settings.write_bytes(text.encode())
+    assert run("init", "--yes").code == 0
+    assert settings.read_bytes().startswith(text.encode().partition(b"}]}]}")[0])
+    assert b"hardsave" in settings.read_bytes()
+    assert run("init", "--undo", "--yes").code == 0
+    assert settings.read_bytes() == text.encode()
 
 
 def test_a_hook_of_ours_that_somebody_has_edited_is_looked_at(run: Run, settings: Path) -> None:

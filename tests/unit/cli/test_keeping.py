@@ -1,12 +1,15 @@
 """`save`, `fork`, `bisect`, `export`, `retain`, `purge`, `verify`, `doctor` and the like."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 import hardsave
 from hardsave.cli import findings
+from hardsave.workspace import inotify
 from tests.unit.cli.conftest import Run
 
 
@@ -175,6 +178,12 @@ def test_doctor_tells_of_a_place_where_no_store_can_be_made(
     assert "or name a store elsewhere with --store or HARDSAVE_STORE" in ran.err
 
 
+def test_doctor_warns_of_a_store_that_keeps_nothing(run: Run, project: Path) -> None:
+    found = {each["what"]: each for each in run("doctor", "--store", "memory://", "--json").data}
+    assert found["store"]["level"] == "warning"
+    assert "nothing that stays" in found["store"]["message"]
+
+
 def test_doctor_warns_of_a_store_that_an_agent_can_reach(run: Run, project: Path) -> None:
     run("save", "--store", "here.db")
     found = {each["what"]: each for each in run("doctor", "--store", "here.db", "--json").data}
@@ -200,6 +209,63 @@ def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:
 )
 def test_a_backup_that_is_behind_is_told(copied: int | None, last: int, level: str) -> None:
     assert findings.backup("backup", copied, last).level == level
+
+
+def test_a_backup_that_is_gone_or_damaged_is_told_and_the_remedy_helps(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "a.db"
+
+    def backup() -> dict[str, str]:
+        return next(each for each in run("doctor", "--json").data if each["what"] == "backup")
+
+    monkeypatch.setenv("HARDSAVE_STORE", str(store))
+    run("save")
+    copy = Path(f"{store}-backup")
+    copy.write_bytes(b"garbage")
+    assert "damaged" in backup()["message"]
+    assert backup()["remedy"].startswith("hardsave save")
+    run("save", "again")
+    assert backup()["level"] == "ok"
+    copy.unlink()
+    assert backup()["message"] == "there is none yet"
+    assert backup()["remedy"].startswith("hardsave save")
+    run("save", "once-more")
+    assert backup()["level"] == "ok"
+
+
+def test_a_store_that_only_a_repair_may_help_is_told_with_that(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "a.db"
+    run("save", "--store", str(store))
+    for path in (store, Path(f"{store}-backup")):
+        path.write_bytes(b"garbage" * 1000)
+    ran = run("doctor", "--store", str(store), "--json")
+    found = {each["what"]: each for each in ran.data}["store"]
+    assert (ran.code, found["level"]) == (1, "failure")
+    assert "hardsave.repair()" not in found["message"]
+    assert " repair'" in found["message"]
+    assert found["remedy"] == "do as it says, then look again"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify")
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSPC])
+def test_doctor_finds_that_others_watch_all_that_may_be_watched(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*given: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    def watching() -> dict[str, str]:
+        return next(each for each in run("doctor", "--json").data if each["what"] == "watching")
+
+    assert watching()["level"] == "ok"
+    name = "add" if number == errno.ENOSPC else "__init__"
+    monkeypatch.setattr(inotify.Inotify, name, refuse)
+    assert watching()["level"] == "warning"
+    assert "but not now" in watching()["message"]
+    assert "inotify" in watching()["message"]
 
 
 @pytest.mark.parametrize(("kind", "level"), [("ext4", "ok"), ("nfs4", "warning"), ("", "ok")])
@@ -238,6 +304,30 @@ def test_purge_says_where_a_text_still_is_and_that_it_is_nowhere(run: Run, proje
     assert run("purge", "--text", "sesame", "--yes", "--json").data["left"] != []
     ran = run("purge", "--text", "nowhere", "--yes")
     assert (ran.code, ran.out.strip()) == (0, "it was in nothing that is saved")
+
+
+@pytest.mark.parametrize("what", [["clear", "session-1"], ["delete", "--whole", "session-1"]])
+def test_what_was_deleted_is_not_said_to_have_never_been_saved(
+    run: Run, session_1: Path, what: list[str]
+) -> None:
+    run(*what)
+    said = "; bring it back with: hardsave undo --timeline session-1"
+    for command in (["log"], ["log", "session-1"], ["status"], ["diff"]):
+        ran = run(*command)
+        assert said in ran.err, ran
+        assert "nothing was saved" not in ran.err
+    assert run("undo", "--timeline", "session-1").code == 0
+    assert len(run("log", "--json").data) == 3
+    assert said not in run("log", "other").err
+
+
+def test_a_timeline_whose_only_checkpoint_was_deleted_says_so(run: Run, session_1: Path) -> None:
+    run("save", "--timeline", "other", "--status", "done")
+    run("delete", "other:1")
+    assert "a checkpoint of 'other' was deleted" in run("log", "other").err
+    assert "which is not there now" in run("ops").out
+    assert run("undo", "--timeline", "other").code == 0
+    assert "was deleted" not in run("log", "nothing-here").err
 
 
 def test_a_timeline_that_is_not_there_is_not_said_to_be_cleared(run: Run, session_1: Path) -> None:

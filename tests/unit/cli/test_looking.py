@@ -1,11 +1,14 @@
 """`log`, `show`, `diff`, `status`, `search`, `timelines`: what people are told."""
 
 import json
+import os
+import shlex
 from pathlib import Path
 
 import pytest
 
 import hardsave
+from hardsave.adapters import hook
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run, talk
 
@@ -142,12 +145,13 @@ def test_below_a_directory_that_was_saved_the_way_there_is_told(
 ) -> None:
     (session_1 / "below").mkdir()
     monkeypatch.chdir(session_1 / "below")
-    hint = f"but {session_1} was: hardsave -C {session_1}"
-    for command in (["log"], ["status"]):
+    hint = f"but {session_1} was; see: hardsave -C {session_1} log"
+    for command in (["log"], ["status"], ["timelines"]):
         ran = run(*command)
         assert (ran.code, hint in ran.err) == (0, True), ran
-    ran = run("show", "@")
-    assert (ran.code, hint in ran.err) == (3, True), ran
+    for command in (["show", "@"], ["undo"], ["redo"]):
+        ran = run(*command)
+        assert (ran.code, hint in ran.err) == (3, True), ran
     assert run("save").code == 0  # a project of its own
     assert hint not in run("log").err
 
@@ -242,6 +246,18 @@ def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Pat
     assert len(run("log", "--all", "--json").data) == 4
 
 
+def test_doctor_says_which_of_two_unfinished_timelines_to_save(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("the second").save({}, workspace=".")
+    hook.work(b"nonsense", os.environ)
+    found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
+    command, _, _ = found["remedy"].partition(";")
+    assert command == "hardsave save --timeline 'the second'"
+    assert run(*shlex.split(command)[1:]).code == 0
+    found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
+    assert found["level"] == "ok"
+
+
 def test_the_timeline_may_come_from_the_environment(
     run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,3 +345,31 @@ def test_without_a_timeline_a_number_alone_means_nothing(session_1: Path) -> Non
         assert vault.timeline("session-1").get(":2").name == "plan-ready"
         with pytest.raises(Misuse, match="TIMELINE:2"):
             vault.get(":2")
+
+
+def test_the_head_is_shown_also_if_it_is_older_than_all_the_others(
+    run: Run, session_1: Path
+) -> None:
+    """After a rewind far back, whoever looks wants to know where it is."""
+    for number in range(5):
+        (session_1 / "a.txt").write_text(f"{number}\n")
+        run("save", f"n{number}")
+    run("rewind", "session-1:1", "--yes")
+    rows = run("log", "-n", "3").out.splitlines()
+    assert [row.split("session-1:")[1][0] for row in rows] == ["8", "7", "6", "1"]
+    assert rows[-1].startswith("│ @  session-1:1")
+    assert len(run("log", "-n", "3", "--json").data) == 3
+    assert "@" not in run("log", "-n", "3", "--kind", "manual").out
+
+
+def test_what_was_begun_further_back_than_is_shown_is_on_no_branch_of_the_others(
+    run: Run, session_1: Path
+) -> None:
+    for number in range(4):
+        (session_1 / "a.txt").write_text(f"{number}\n")
+        run("save", f"n{number}")
+    run("rewind", "session-1:1", "--yes")
+    (session_1 / "a.txt").write_text("another way\n")
+    run("save")
+    rows = run("log", "-n", "3").out.splitlines()
+    assert [row[:3] for row in rows] == ["@  ", "│ ●", "│ ●"]

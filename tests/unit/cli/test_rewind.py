@@ -92,6 +92,9 @@ def test_a_path_is_meant_from_where_one_stands(
     assert ran.code == 0, ran
     assert files(session_1) == {"a.txt": "one\n", "b.txt": "new\n"}
     assert run("rewind", "@", "--path", "../../elsewhere", "--yes").code == 2
+    ran = run("rewind", "@", "--path", "inner/a.txt", "--yes", "--timeline", "session-1")
+    assert ran.code == 3
+    assert f"'inner/inner/a.txt' is neither among the files of '{session_1}'" in ran.err
 
 
 def test_a_path_is_never_taken_for_another_of_the_same_name(
@@ -193,6 +196,20 @@ def test_files_can_go_into_another_directory(run: Run, session_1: Path, tmp_path
 def test_undo_of_nothing_is_not_found(run: Run, session_1: Path) -> None:
     assert run("undo").code == 3
     assert run("redo", "--any-timeline").code == 3
+
+
+def test_undo_and_redo_say_what_became_of_files(run: Run, session_1: Path) -> None:
+    run("rewind", "@~2", "--yes")
+    (session_1 / "a.txt").write_text("theirs")
+    run("save", "--timeline", "other")
+    told = run("undo", "--timeline", "session-1").out
+    assert "files: 1 created, 1 kept" in told
+    assert "    + b.txt" in told
+    assert "    ! a.txt  left as it is: timeline 'other' has saved a change of it" in told
+    assert files(session_1)["a.txt"] == "theirs"
+    assert run("redo", "--timeline", "session-1", "--json").data["files"]["removed"] == ["b.txt"]
+    run("rewind", "@~1", "--state", "--yes", "--timeline", "session-1")
+    assert run("undo", "--timeline", "session-1", "--json").data["files"] is None
 
 
 def test_undo_of_a_deleted_timeline_needs_its_name_or_any(run: Run, session_1: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import hardsave
 from hardsave.cli.errors import Exit
 from hardsave.cli.main import COMMANDS, SECTIONS, cli
-from tests.unit.cli.conftest import Run
+from tests.unit.cli.conftest import Run, talk
 from tests.unit.cli.office import furnish
 
 CONTEXT = click.Context(cli)
@@ -175,6 +175,38 @@ def test_every_command_speaks_to_people_without_colour_where_nobody_looks(
     ran = run(*agreed(name, run))
     assert ran.code == Exit.DONE, ran
     assert ESCAPE not in ran.out + ran.err
+
+
+NAMED_BADLY = "a\u202eb"  # what is behind it would be read from right to left
+FREE = sorted({*ANSWERING} - WITH_JOBS - {*BEFORE} - {"tasks answer", "demo"})
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_what_others_have_written_does_not_turn_the_text_around(
+    name: str, run: Run, project: Path
+) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline(NAMED_BADLY)
+        for number in range(3):
+            Path(f"{NAMED_BADLY}{number}.txt").write_text("text\u202e\n")
+            state = {"messages": talk(f"plan \u202e{number}"), NAMED_BADLY: number}
+            line.save(
+                state,
+                name=f"{NAMED_BADLY}{number}",
+                status=f"{NAMED_BADLY}{number}",
+                description=NAMED_BADLY,
+                metadata={NAMED_BADLY: NAMED_BADLY},
+                workspace=".",
+            )
+    typed = [*name.split(), *ARGUMENTS.get(name, [])]
+    if name == "clear":
+        typed = ["clear", NAMED_BADLY]
+    if name == "bisect":
+        typed = ["bisect", "@~2", "@", "--", "test", "!", "-f", f"{NAMED_BADLY}1.txt"]
+    more = [*ASKING.get(name, []), "--yes"] if name in ASKING else []
+    ran = run(*typed, *more)
+    assert ran.code == Exit.DONE, ran
+    assert "\u202e" not in ran.out + ran.err
 
 
 @pytest.mark.parametrize("name", ASKING)

@@ -287,3 +287,11 @@ def test_a_page_after_a_task_that_is_gone_is_not_the_end(run: Run, project: Path
     run("tasks", "add", "t1")
     assert run("tasks", "list", "--after", "gone").code == 3
     assert run("tasks", "list", "--after", "t1", "--json").data == []
+
+
+def test_a_command_that_is_not_there_is_no_attempt(run: Run, project: Path) -> None:
+    run("tasks", "add", "t1")
+    ran = run("tasks", "start", "t1", "--", "nosuch-command")
+    assert (ran.code, "'nosuch-command' cannot be run" in ran.err) == (3, True)
+    assert run("tasks", "show", "t1", "--json").data["attempts"] == 0
+    assert run("tasks", "start", "t1", "--", "true").code == 0

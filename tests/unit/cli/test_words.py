@@ -43,7 +43,7 @@ def test_a_line_end_in_a_name_does_not_end_the_line() -> None:
 
 
 def test_a_passage_keeps_its_lines_and_nothing_else_that_acts() -> None:
-    assert words.passage("a\r\nb\tc\x1bd\r") == "a\nb\tc\\x1bd\\x0d"
+    assert words.passage("a\r\nb\tc\x1bd\r") == "a\nb\tc\\x1bd\\r"
 
 
 def test_one_line_is_cut_where_it_is_too_long() -> None:

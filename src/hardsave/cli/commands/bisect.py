@@ -29,7 +29,12 @@ MESSAGES = 4
 @click.argument("good", type=REF)
 @click.argument("bad", type=REF)
 @click.argument("program", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--timeout", type=float, metavar="SECONDS", help="A run that takes longer is bad.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="A run that takes longer is bad.",
+)
 def bisect(
     session: Session, good: str, bad: str, program: tuple[str, ...], timeout: float | None
 ) -> None:
@@ -46,7 +51,7 @@ def bisect(
             low.id, high.id, program, timeout=timeout, told=lambda one: _tell(session, one)
         )
     session.out.result(lambda: _data(found), lambda: _lines(found))
-    session.out.say(f"see what it did: hardsave diff {found.last_good.id} {found.first_bad.id}")
+    session.out.hint("see what it did", "diff", found.last_good.id, found.first_bad.id)
 
 
 def _tell(session: Session, one: "Try") -> None:

@@ -28,7 +28,7 @@ def completion(session: Session, shell: str) -> None:
         raise Misuse(f"there is no completion for {shell}")
     script = made(program.command, {}, "hardsave", "_HARDSAVE_COMPLETE").source().rstrip()
     if shell == "bash":
-        script += BASH_COLON
+        script = script.replace("read type", "read -r type") + BASH_COLON  # a backslash is one
     session.out.result(lambda: {"shell": shell, "script": script}, lambda: [script])
 
 

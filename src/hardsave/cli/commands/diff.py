@@ -68,7 +68,8 @@ def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
     with session.out.busy("looking"):
         found = session.workspace.status(session.base)
     if found.last is None:
-        raise NotFound(session.saved_above or "nothing was saved here yet; see 'hardsave status'")
+        nothing = "nothing was saved here yet; see 'hardsave status'"
+        raise NotFound(session.saved_above or session.deleted() or nothing)
     before = found.last
 
     def patch(path: str) -> str:
@@ -140,7 +141,8 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:
-        yield draw.line(("~ ", "changed"), f"status: {found.old_status} → {found.new_status}")
+        status = words.shown(f"{found.old_status} → {found.new_status}")
+        yield draw.line(("~ ", "changed"), f"status: {status}")
     for sign, side, paths in (
         ("-", before, found.removed),
         ("~", after, found.changed),
@@ -153,7 +155,9 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
                 yield from draw.message(messages.read(side.read(*path)), sign=sign)
             else:
                 yield draw.line(
-                    (f"{sign} ", draw.SIGNS[sign]), f"{path}: ", _values(before, after, path, sign)
+                    (f"{sign} ", draw.SIGNS[sign]),
+                    f"{words.shown(str(path))}: ",
+                    _values(before, after, path, sign),
                 )
 
 

@@ -11,6 +11,7 @@ from hardsave.cli import findings, probe, unsaved, words
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit, in_our_words
 from hardsave.cli.findings import Finding
+from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.workspace import mounts
@@ -35,9 +36,15 @@ def doctor(session: Session) -> Exit | None:
     """
     with session.out.busy("looking"):
         looked = [_looked(what, look, session) for what, look in LOOKS.items()]
-    found = findings.told_once(looked)
+    found = [_aimed(session, each) for each in findings.told_once(looked)]
     session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
     return Exit.FAILED if any(each.level == "failure" for each in found) else None
+
+
+def _aimed(session: Session, found: Finding) -> Finding:
+    """What helps is typed where this was."""
+    aimed = session.out.aimed
+    return found._replace(message=aimed(found.message), remedy=aimed(found.remedy))
 
 
 def _looked(what: str, look: "Look", session: Session) -> Finding:
@@ -45,10 +52,10 @@ def _looked(what: str, look: "Look", session: Session) -> Finding:
     try:
         return look(what, session)
     except HardsaveError as error:
-        remedy = (
-            "hardsave verify" if isinstance(error, Corrupt) else "do as it says, then look again"
-        )
-        return Finding(what, "failure", in_our_words(str(error)), remedy)
+        said, remedy = in_our_words(str(error)), "do as it says, then look again"
+        if isinstance(error, Corrupt) and "hardsave repair" not in said:
+            remedy = "hardsave verify, then hardsave repair if that says the same"
+        return Finding(what, "failure", said, remedy)
     except OSError as error:
         return Finding(what, "failure", str(error), "see whether the disk and its rights are well")
 
@@ -67,7 +74,15 @@ def _probe(what: str, session: Session) -> Finding:
 def _store(what: str, session: Session) -> Finding:
     session.vault.stats()
     path = session.store_path
-    if path is None or not path.exists():
+    if path is None:
+        return Finding(
+            what,
+            "warning",
+            f"{session.url} ends with the program that has opened it: hooks and commands save "
+            "nothing that stays",
+            "leave out --store and HARDSAVE_STORE, or name a file",
+        )
+    if not path.exists():
         return Finding(what, "ok", "nothing was saved here yet", "hardsave save")
     if path.resolve().is_relative_to(session.directory):
         return Finding(
@@ -105,7 +120,22 @@ def _backup(what: str, session: Session) -> Finding:
     copied = backup.peek(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     last = max((each.record.number for each in newest), default=0)
-    return findings.backup(what, None if copied is None else copied.number, last)
+    own = Path(backup.path_of(str(path)))
+    return findings.backup(
+        what,
+        None if copied is None else copied.number,
+        last,
+        is_there=own.exists() and own.stat().st_size > 0,
+        save=_save(session),
+    )
+
+
+def _save(session: Session) -> str:
+    """What to type to save here, also where several timelines are unfinished."""
+    try:
+        return " ".join(["hardsave save", *map(quoted, session.naming)])
+    except HardsaveError:  # which timelines there are cannot be told
+        return "hardsave save"
 
 
 def _disk(what: str, session: Session) -> Finding:
@@ -142,8 +172,9 @@ def _watches(what: str, session: Session) -> Finding:
         return Finding(what, "ok", "this system has no such limit")
     last = session.workspace.last
     files = None if last is None else last.snapshot
-    found = 0 if files is None else sum(each.kind == "directory" for each in files.files())
-    return findings.watches(what, found + 1, limit)
+    inner = [] if files is None else [f.path for f in files.files() if f.kind == "directory"]
+    folders = [session.directory, *(session.directory / each for each in inner)]
+    return findings.watches(what, len(folders), limit, probe.unwatched(folders))
 
 
 def _workspace(what: str, session: Session) -> Finding:
@@ -159,13 +190,16 @@ def _workspace(what: str, session: Session) -> Finding:
 
 
 def _missed(what: str, session: Session) -> Finding:
+    spool.missed(spool.folder(os.environ, session.ground))  # for whoever may not look there
     found = unsaved.look(session)
     if found is None:
         return Finding(what, "ok", "none was missed")
     if unsaved.alone(found.notes) is not None:
-        remedy = "hardsave save; start the agent anew with 'hardsave run' to have it saved again"
+        remedy = (
+            f"{_save(session)}; start the agent anew with 'hardsave run' to have it saved again"
+        )
     else:
-        remedy = "hardsave save; it lists what was missed, or the next hook or run does"
+        remedy = f"{_save(session)}; it lists what was missed, or the next hook or run does"
     count = words.count(spool.count(found.notes), "save")
     return Finding(what, "warning", f"{count} missed: {unsaved.sentence(found)}", remedy)
 
@@ -193,22 +227,22 @@ def _resident(what: str, session: Session) -> Finding:
 
 def _hooks(name: str) -> "Look":
     def look(what: str, session: Session) -> Finding:
-        from hardsave.adapters import agents, install
+        from hardsave.adapters import agents, install, reach
 
         agent = agents.named(name)
         assert agent is not None
         users = install.settings_file(agent, os.environ, None)
         own = install.settings_file(agent, os.environ, session.ground)
         files = [path for path in (users, own) if path is not None]
-        off = install.switched_off(agent, os.environ, session.ground)
         return findings.hooks(
             what,
             is_found=bool(files),
             events=[event for path in files for event in install.installed(path)],
             wanted=agent.hooks,
-            off="" if off is None else words.shown(str(off)),
+            off=words.shown(install.switched_off(agent, os.environ, session.ground)),
             idle=[event for path in files for event in install.idle(agent, path)],
             gone=[program for path in files for program in install.gone(path)],
+            without_us=[] if users is None else reach.without_us(users),
         )
 
     return look
@@ -238,18 +272,15 @@ def _lines(found: list[Finding]) -> "Iterator[RenderableType]":
     from rich.text import Text
 
     from hardsave.cli import draw
-    from hardsave.cli.rows import can_draw
 
-    well, ill = ("✓", "✗") if can_draw() else ("+", "x")
-    marks = {"ok": (well, "added"), "warning": ("!", "warning"), "failure": (ill, "error")}
+    marks = {"ok": ("✓", "added"), "warning": ("!", "warning"), "failure": ("✗", "error")}
     width = max(len(each.what) for each in found)
     for each in found:
         what = (f"  {each.what:<{width}}  ", "name")
         yield draw.Hanging(draw.line(marks[each.level], what), Text(words.shown(each.message)))
         if each.level != "ok" and each.remedy:
-            arrow = "→" if can_draw() else ">"
             yield draw.Hanging(
-                Text(f"   {arrow} ", style="quiet"), Text(each.remedy, style="quiet")
+                Text("   → ", style="quiet"), Text(words.shown(each.remedy), style="quiet")
             )
 
 

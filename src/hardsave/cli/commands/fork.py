@@ -1,7 +1,6 @@
 """`hardsave fork`."""
 
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from hardsave import Checkpoint, config
 from hardsave.cli import choice, data, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import command
+from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.vault import projects
 
@@ -50,7 +50,7 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
     session.out.result(
         lambda: _data(line.name, source, path), lambda: _lines(line.name, source, path)
     )
-    session.out.say(f"look at it with: hardsave log --timeline {shlex.quote(line.name)}")
+    session.out.hint("look at it with", "log", "--timeline", line.name)
     if path is not None and Path(path).is_relative_to(session.directory):
         session.out.say(
             "it lies in this workspace, and is saved and rewound with it; choose a place"
@@ -58,7 +58,8 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
         session.out.say("beside it, or let git ignore it, if another agent is to work there")
     if path is not None and not projects.adopt(os.environ, Path(path), _absolute(session)):
         # That directory was a project of its own before, and has a store of its own.
-        session.out.say(f"to save there on it: export HARDSAVE_STORE={shlex.quote(session.url)}")
+        store = f"{config.STORE_VARIABLE}={quoted(_absolute(session))}"
+        session.out.to_type("to save there on it", f"export {store}")
 
 
 def _absolute(session: Session) -> str:

@@ -1,6 +1,7 @@
 """`hardsave init`: agents that save by themselves, through their own hooks."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from hardsave.cli import words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
-from hardsave.errors import NotFound
+from hardsave.errors import HardsaveError, NotFound
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -47,11 +48,18 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     wanted = [change for change in changes if change]
     if wanted:
         session.out.say(*_lines(wanted))
+        if not undo:
+            session.out.say(*_fleeting(Path(sys.prefix)))
         if not session.out.confirm("write this?", yes=yes, what="init"):
             session.out.say("nothing was done")
             return Exit.FAILED
-    for change in wanted:
-        install.apply(change)
+    for at, change in enumerate(wanted):
+        try:
+            install.apply(change)
+        except (OSError, HardsaveError):
+            session.out.say(*(_said(each, undo=undo) for each in wanted[:at]))  # that stays
+            session.out.say(f"{change.agent.title}: {change.path} was left as it is")
+            raise
     session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
     session.out.say(*_left(changes))
     if not undo:
@@ -99,6 +107,17 @@ def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
 
     for change in changes:
         yield from draw.patch(change.diff())
+
+
+def _fleeting(installation: Path) -> Iterator[str]:
+    """`uvx` and `pipx run` make an environment in a cache, marked as all of these are. It goes
+    after some days, and what the hooks would call goes with it."""
+    if any((above / "CACHEDIR.TAG").is_file() for above in installation.parents):
+        yield (
+            f"this hardsave is in a cache ({installation}); once that is emptied, the hooks call "
+            "nothing, and NOTHING IS SAVED; install it to stay, with 'uv tool install' or "
+            "'pipx install', and run init from there"
+        )
 
 
 def _said(change: Change, *, undo: bool) -> str:

@@ -1,6 +1,6 @@
 """`hardsave log`: what was saved, as a graph; or as it happens."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,8 +64,9 @@ def log(
     wanted = Wanted(limit, since=first, until=last, **narrow)
     line = None if everything else _line(session, timeline_name)
     found = gather(session.vault.timelines() if line is None else [line], wanted)
+    seen = found if line is None else found.with_head(line)
     session.out.result(
-        lambda: _data(session, found), lambda: _lines(session, found, line), paged=True
+        lambda: _data(session, found), lambda: _lines(session, seen, line), paged=True
     )
     unsaved.say(session)
     _hint(session, found, line, limit)
@@ -90,9 +91,16 @@ def _nothing(session: Session, line: Timeline | None) -> str:
     known = list(session.vault.timelines() if line is None else [line])
     if any(map(len, known)):
         return f"there is nothing like that{where}"
+    if found := session.deleted(None if line is None or not _any(session) else line.name):
+        return found
     if next(session.vault.timelines(), None) is not None:
         return f"nothing was saved{where} yet; 'hardsave timelines' lists what there is"
     return f"nothing was saved{where} yet; 'hardsave save' makes a checkpoint"
+
+
+def _any(session: Session) -> bool:
+    """Whether there is anything on any timeline."""
+    return any(map(len, session.vault.timelines()))
 
 
 def _data(session: Session, found: Log) -> list[dict[str, Any]]:
@@ -130,8 +138,9 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
     from hardsave.cli import draw, rows
 
     known = Known(session.vault, found.checkpoints)
-    nodes = [_node(known, each, found, line) for each in found.checkpoints]
-    graphics = graph.draw(nodes, graph.Glyphs() if rows.can_draw() else graph.ASCII)
+    shown = {each.id for each in found.checkpoints} if found.is_narrow else None
+    nodes = [_node(known, each, found, line, shown) for each in found.checkpoints]
+    graphics = graph.draw(nodes, apart=not found.is_narrow)
     above = rows.told_above(line)
     narrow = session.out.console.width < rows.NARROW
     cells = [
@@ -150,12 +159,16 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
         yield draw.line(graphic, text, cut=True)
 
 
-def _node(known: Known, one: Checkpoint, found: Log, line: Timeline | None) -> graph.Node:
+def _node(
+    known: Known, one: Checkpoint, found: Log, line: Timeline | None, shown: Collection[str] | None
+) -> graph.Node:
+    """With what it was saved on top of; only if that is `shown`, where some are left out."""
     from hardsave.cli import rows
 
     parent = known.parent(one)
     mark = rows.mark(one, found.heads.get(one.id, []), None if line is None else line.name)
-    return graph.Node(one.id, None if parent is None else parent.id, mark)
+    is_there = parent is not None and (shown is None or parent.id in shown)
+    return graph.Node(one.id, parent.id if parent is not None and is_there else None, mark)
 
 
 # As it happens

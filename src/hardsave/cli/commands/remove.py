@@ -5,7 +5,7 @@ import click
 from hardsave.cli import data, words
 from hardsave.cli.arguments import REF, TIMELINE
 from hardsave.cli.command import command
-from hardsave.cli.commands.rewind import undo_command
+from hardsave.cli.commands.rewind import say_undo
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 
@@ -36,7 +36,7 @@ def delete(session: Session, ref: str | None, whole: str | None) -> None:
             lambda: {"deleted": data.checkpoint(gone)},
             lambda: [f"deleted {words.shown(gone.timeline)}:{gone.seq}"],
         )
-        session.out.say(f"take it back with: {undo_command(gone.timeline)}")
+        say_undo(session, gone.timeline)
 
 
 @command(
@@ -63,7 +63,7 @@ def _answer(session: Session, name: str, count: int, said: str) -> None:
         lambda: [f"{said}: {words.count(count, 'checkpoint')}"],
     )
     if count:
-        session.out.say(f"take it back with: {undo_command(name)}")
+        say_undo(session, name)
 
 
 COMMANDS = {"delete": delete, "clear": clear}

@@ -1,7 +1,6 @@
 """`hardsave rewind`: shows what would happen, asks, does it, and says how to take it back."""
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +13,7 @@ from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.facts import Known
+from hardsave.cli.hints import quoted
 from hardsave.cli.plans import Way
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 @click.option("--state", is_flag=True, help="Only the state.")
 @click.option("--files", is_flag=True, help="Only the files; the head stays.")
 @click.option(
-    "--path", "paths", multiple=True, metavar="P", help="Only this file or directory; repeatable."
+    "--path",
+    "paths",
+    multiple=True,
+    metavar="P",
+    help="Only this file or directory, seen from here; repeatable.",
 )
 @click.option("--mine", is_flag=True, help="Only what this timeline saved first.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
@@ -95,9 +99,9 @@ def rewind(
         return _nothing_done(session)
     with session.out.busy("rewinding"):
         done = line.rewind(target.id, **way.asked())
-    back = _conversation(done, way)
+    back = _conversation(session, done, way)
     _answer(session, done, way, dry_run=False, back=back)
-    session.out.say(f"take it back with: {undo_command(line.name)}")
+    say_undo(session, line.name)
     told = _tell_way_back(session, back)
     return _tell_what_failed(session, plan, done) or told
 
@@ -105,7 +109,7 @@ def rewind(
 def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: bool) -> Exit | None:
     """An agent that was killed may have said more than it saved: all else is there already, and
     its conversation still has to be cut. Nobody is asked: what is there is not touched."""
-    back = None if dry_run else _conversation(plan, way)
+    back = None if dry_run else _conversation(session, plan, way)
     _answer(session, plan, way, dry_run=back is None, back=back)
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
@@ -149,7 +153,7 @@ def _newer_files(session: Session, plan: Rewind, way: Way) -> Iterator[str]:
         yield f"what was said goes back to {where}; the files are newer, perhaps half done"
 
 
-def _conversation(done: Rewind, way: Way) -> "Resumption | None":
+def _conversation(session: Session, done: Rewind, way: Way) -> "Resumption | None":
     """An agent's own conversation goes back with the state, if it is one that we know.
 
     Not into another directory: agents look for their conversations by where they are started.
@@ -159,7 +163,11 @@ def _conversation(done: Rewind, way: Way) -> "Resumption | None":
     from hardsave.adapters import conversations
 
     target = done.target
-    return conversations.resume(target.state, target.metadata, os.environ, done.timeline)
+    before = session.vault.timeline(target.timeline).ancestors(target.id)
+    earlier = (each.metadata for each in before)
+    return conversations.resume(
+        target.state, target.metadata, os.environ, done.timeline, earlier, target.created_at
+    )
 
 
 def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
@@ -170,8 +178,16 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
         return Exit.FAILED
     if back.why:
         session.out.say(back.why)
-    session.out.say(f"go on with: {back.command}")
+    session.out.to_type("go on with", _from_here(session, back.directory, back.command))
     return None
+
+
+def _from_here(session: Session, directory: str | None, command: str) -> str:
+    """A command as it is typed where this one was, for a program that looks where it stands."""
+    here = session.settings.place.start
+    if directory is None or os.path.realpath(directory) == os.path.realpath(here or "."):
+        return command
+    return f"cd {quoted(directory)} && {command}"
 
 
 def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | None:
@@ -185,9 +201,9 @@ def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | No
     return Exit.FAILED
 
 
-def undo_command(timeline: str) -> str:
-    """What to type to take an operation on a timeline back."""
-    return f"hardsave undo --timeline {shlex.quote(timeline)}"
+def say_undo(session: Session, timeline: str) -> None:
+    """Say what to type to take an operation on a timeline back."""
+    session.out.hint("take it back with", "undo", "--timeline", timeline)
 
 
 def _nothing_done(session: Session) -> Exit:

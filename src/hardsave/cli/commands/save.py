@@ -48,16 +48,14 @@ def save(
             workspace,
             name=name,
             kind="manual",
-            status=status or (NOTHING_RUNS if head is None else head.status),
+            status=status or (NOTHING_RUNS if head is None else None),
             description=message,
             metadata=missed,
         )
     session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
     if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
-        session.out.say(
-            f"this directory is a project of its own from now on; to save all of {above}, type: "
-            f"hardsave -C {above} save"
-        )
+        session.out.say("this directory is a project of its own from now on")
+        session.out.to_type("to save all of the one above", f"hardsave -C {above} save")
 
 
 def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":

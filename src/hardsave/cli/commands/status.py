@@ -59,9 +59,12 @@ def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[st
 def _hint(session: Session, found: "Status") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
-        session.out.say(session.saved_above or nothing)
+        session.out.say(session.saved_above or session.deleted() or nothing)
     elif any(found.files):
-        session.out.say("'hardsave save' saves it, 'hardsave rewind @ --files' takes it back")
+        own = session.naming
+        back = "@" if found.last == session.line.head else f"{found.last.timeline}:{found.last.seq}"
+        session.out.hint("save it with", "save", *own)
+        session.out.hint("take it back with", "rewind", back, "--files", *own)
 
 
 def _lines(

@@ -1,7 +1,6 @@
 """`hardsave tasks …`: the ledger from a terminal."""
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +52,14 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
 
         session.out.say(work.counted(stats))
         if len(found) > limit:
-            session.out.say(f"more: {_next_page(shown[-1].id, state, limit)}")
+            session.out.hint("more", *_next_page(shown[-1].id, state, limit))
 
 
-def _next_page(last: str, state: str | None, limit: int) -> str:
+def _next_page(last: str, state: str | None, limit: int) -> list[str]:
     """What to type to see on, as it was asked for."""
     narrow = [] if state is None else ["--state", state]
     count = [] if limit == LIMIT else ["-n", str(limit)]
-    return shlex.join(["hardsave", "tasks", "list", *narrow, *count, "--after", last])
+    return ["tasks", "list", *narrow, *count, "--after", last]
 
 
 @command(
@@ -157,8 +156,9 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
             task = tasks.retry(id, force=force)
         _answer(session, task, _pending(task, session))
         return None
-    from hardsave.cli.programs import run  # with subprocess
+    from hardsave.cli.programs import check, run  # with subprocess
 
+    check(program[0])  # before it is an attempt
     with tasks.attempt(id, force=force) as attempt:
         code = run(program, {"HARDSAVE_TASK": id}, attempt.tether())
         if code == 0:

@@ -23,7 +23,8 @@ def timelines(session: Session) -> None:
     found = list(session.vault.timelines())
     session.out.result(lambda: [_data(each) for each in found], lambda: _lines(session, found))
     if not found:
-        session.out.say("nothing was saved here yet; 'hardsave save' makes the first checkpoint")
+        nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
+        session.out.say(session.deleted() or session.saved_above or nothing)
 
 
 def _data(line: Timeline) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
             (
                 Text(words.shown(line.name), style="name"),
                 Text(words.count(len(line), "checkpoint")),
-                Text("" if head is None else head.status),
+                Text("" if head is None else words.shown(head.status)),
                 Text("" if head is None else moments.ago(head.created_at, session.now), "quiet"),
                 Text("")
                 if head is None or head.snapshot is None

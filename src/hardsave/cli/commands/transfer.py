@@ -32,9 +32,8 @@ def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
     given = session.settings.timeline
     wanted = [*names, *([given] if given and given not in names else [])]
     if next(session.vault.timelines(), None) is None:
-        raise NotFound(
-            "nothing was saved here, so there is nothing to export; see 'hardsave stats'"
-        )
+        nothing = "nothing was saved here, so there is nothing to export; see 'hardsave stats'"
+        raise NotFound(session.deleted() or nothing)
     with session.out.busy("exporting"):
         done = session.vault.export_file(file, timelines=wanted or None)
     session.out.result(
@@ -67,7 +66,7 @@ def import_(session: Session, file: str) -> None:
         done = session.vault.import_file(file)
     session.out.result(lambda: _data(done), lambda: _lines(done))
     if done.checkpoints:
-        session.out.say("take it back with: hardsave undo --any-timeline")
+        session.out.hint("take it back with", "undo", "--any-timeline")
     if done.hidden:
         session.out.say("'hardsave ops' shows what deleted them, and 'hardsave undo' takes it back")
 

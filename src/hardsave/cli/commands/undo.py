@@ -36,10 +36,11 @@ def undo(session: Session, any_timeline: bool) -> None:
     Files come back too, and what they are now is saved first. What was saved since stays
     reachable.
     """
+    _refuse_where_nothing_was_saved(session)
     with session.out.busy("taking back"):
         done = session.vault.undo() if any_timeline else session.line.undo()
     _answer(session, done, f"took back the {done.about.get('of', 'operation')}")
-    session.out.say(f"do it again with: {_again('redo', done)}")
+    session.out.hint("do it again with", "redo", *_where(done))
 
 
 @command(
@@ -52,10 +53,11 @@ def undo(session: Session, any_timeline: bool) -> None:
 @ANY
 def redo(session: Session, any_timeline: bool) -> None:
     """Do again what the latest undo took back."""
+    _refuse_where_nothing_was_saved(session)
     with session.out.busy("doing it again"):
         done = session.vault.redo() if any_timeline else session.line.redo()
     _answer(session, done, "did again what was taken back")
-    session.out.say(f"take it back with: {_again('undo', done)}")
+    session.out.hint("take it back with", "undo", *_where(done))
 
 
 @command(
@@ -79,13 +81,14 @@ def ops(session: Session, limit: int) -> None:
         session.out.say("nothing was done yet that could be taken back")
 
 
-def _again(command: str, done: Operation) -> str:
-    import shlex
+def _refuse_where_nothing_was_saved(session: Session) -> None:
+    """Below a directory that was: what can be taken back is there."""
+    if session.saved_above:
+        raise NotFound(session.saved_above)
 
-    where = (
-        "--any-timeline" if done.timeline is None else f"--timeline {shlex.quote(done.timeline)}"
-    )
-    return f"hardsave {command} {where}"
+
+def _where(done: Operation) -> list[str]:
+    return ["--any-timeline"] if done.timeline is None else ["--timeline", done.timeline]
 
 
 def _answer(session: Session, done: Operation, said: str) -> None:
@@ -94,6 +97,7 @@ def _answer(session: Session, done: Operation, said: str) -> None:
         lambda: {
             **data.operation(done),
             "head": None if head is None else data.checkpoint(head),
+            "files": None if done.files is None else data.file_changes(done.files),
         },
         lambda: _done(done, head, said),
     )
@@ -105,6 +109,9 @@ def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
     where = (f" on {words.shown(done.timeline)}", "name") if done.timeline else ""
     now = draw.line("; its head is ", draw.ref(head)) if head is not None else ""
     yield draw.line(said, where, now)
+    if done.files is not None and (done.files or done.files.kept):
+        yield draw.line(f"files: {done.files}")
+        yield from draw.file_changes(done.files, limit=10)
 
 
 def _lines(session: Session, found: list[Operation]) -> "list[Text]":
@@ -137,8 +144,8 @@ def _about(session: Session, one: Operation) -> str:
 def _ref(session: Session, id: bytes) -> str:
     try:
         found = session.vault.get(to_text(id))
-    except NotFound:
-        return f"{to_text(id)}, which is gone"
+    except NotFound:  # gone for good, or deleted, and then this may be what brings it back
+        return f"{to_text(id)}, which is not there now"
     return f"{found.timeline}:{found.seq}"
 
 
