@@ -314,7 +314,7 @@ for number in range(3):
     if number == 0:
         stage.resident()
     agent.end()
-    stage.wait_for(lambda: stage.sitters() == [])
+    stage.wait_until_nobody_is_left()
     stage.wait_for(lambda: len(processes.unburied(NAME)) >= MOST_UNBURIED)
     found["dead"].append(len(processes.unburied(NAME)))
 print(json.dumps({**found, "saved": [stage.calls(f"s{number}") for number in range(3)]}))
@@ -327,7 +327,7 @@ def test_where_nobody_buries_the_dead_there_is_an_end_to_them(tmp_path: Path) ->
         [*CONTAINED, sys.executable, "-c", FIRST, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=LIMIT,
+        timeout=5 * LIMIT,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -337,3 +337,33 @@ def test_where_nobody_buries_the_dead_there_is_an_end_to_them(tmp_path: Path) ->
     first, *later = found["dead"]
     assert first in (MOST_UNBURIED, MOST_UNBURIED + 1)  # two hooks may begin in one moment
     assert later == [first] * 2
+
+
+DEAD = """
+import os, sys, time
+from hardsave.stores import processes
+from pathlib import Path
+if os.fork() == 0:
+    Path("/proc/self/comm").write_text(sys.argv[1])
+    os._exit(0)
+while not processes.unburied(sys.argv[1]):
+    time.sleep(0.01)
+print(len(processes.unburied(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not CAN_CONTAIN, reason="no process numbers of our own can be had here")
+def test_the_unburied_of_a_container_say_nothing_about_the_machine_around_it() -> None:
+    name = f"dead-{os.getpid()}"
+    with subprocess.Popen(
+        [*CONTAINED, sys.executable, "-c", DEAD, name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as container:
+        assert container.stdin is not None
+        assert container.stdout is not None
+        assert container.stdout.readline() == "1\n"
+        assert processes.unburied(name) == []
+        container.stdin.close()

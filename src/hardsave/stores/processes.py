@@ -78,9 +78,9 @@ def read_if_there(path: str) -> bytes | None:
         raise Unavailable(f"{path} cannot be read: {error}; see to it, then repeat") from error
 
 
-def _space() -> int:
+def _space(pid: int | str = "self") -> int:
     try:
-        return os.stat(f"{_PROC}/self/ns/pid").st_ino
+        return os.stat(f"{_PROC}/{pid}/ns/pid").st_ino
     except OSError:
         return 0
 
@@ -129,12 +129,14 @@ def pids() -> list[int]:
 
 def unburied(name: str) -> list[int]:
     """Processes of this name that have ended, and that nobody has waited for: only their parent
-    can, which is process 1 of a container that may do nothing of the kind."""
-    found = []
+    can, which is process 1 of a container that may do nothing of the kind. Those of containers
+    inside of this one, or of the machine's, can be seen, too, and say nothing about ours."""
+    found, ours = [], _space()
     for pid in pids() if _SYSTEM == "linux" else ():
         with contextlib.suppress(OSError):  # it is gone by now
             own, _, facts = _read(pid, "stat").rpartition(b")")
-            if own.endswith(b"(" + name.encode()) and facts.split()[0] == b"Z":
+            is_dead = own.endswith(b"(" + name.encode()) and facts.split()[0] == b"Z"
+            if is_dead and _space(pid) == ours:
                 found.append(pid)
     return found
 
