@@ -72,7 +72,8 @@ def send(
     thread = threading.Thread(target=sending.run, name="hardsave-callback", daemon=True)
     thread.start()
     thread.join(timeout_seconds)
-    if thread.is_alive():
+    # A socket that waits gives up at the same time: which of the two comes first is chance.
+    if thread.is_alive() or isinstance(sending.error, TimeoutError):
         sending.give_up()
         raise CallbackFailed(f"{whom} has not answered within {timeout_seconds:.0f} s")
     if sending.error is not None:
