@@ -1,5 +1,6 @@
 """The tools of an agent that codes: what they do, and that nothing leads out of the workspace."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -7,7 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -207,7 +210,7 @@ Files(".").write("a.txt", "one")
 
 
 def run(command: str, root: Path, **options: Any) -> shell.Ended:
-    given = {"timeout_seconds": 20.0, "keep": 1000, **options}
+    given = {"timeout_seconds": 60.0, "keep": 1000, **options}
     return shell.run(command, directory=str(root), env=dict(os.environ), **given)
 
 
@@ -291,8 +294,33 @@ def test_much_output_is_kept_at_both_ends(root: Path) -> None:
     assert len(ended.head) + len(ended.tail) + ended.left_out == 100010
 
 
-def test_a_command_that_takes_too_long_is_stopped_with_its_children(root: Path) -> None:
-    ended = run("echo $$ > pid; sleep 100 & sleep 100", root, timeout_seconds=0.5)
+def test_what_a_command_has_said_is_kept_however_late_it_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that does something else for a second, each time that somebody looks."""
+    clock = SimpleNamespace(monotonic=partial(next, itertools.count()))
+    monkeypatch.setattr(shell, "time", clock)
+    monkeypatch.setattr(shell, "_PIECE", 2)
+    monkeypatch.setattr(shell, "_open_gate", _opened_and_ended)
+    assert run("echo 0123456789", root, timeout_seconds=1000).head == b"0123456789\n"
+
+
+def _opened_and_ended(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    with process.stdin as gate:
+        gate.write(b"\n")
+    process.wait()
+
+
+def test_a_command_that_takes_too_long_is_stopped_with_its_children(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clock() -> float:  # its time is over as soon as it has begun, however slow the machine is
+        return 100.0 if (root / "pid").exists() else 0.0
+
+    monkeypatch.setattr(shell, "time", SimpleNamespace(monotonic=clock))
+    command = "echo $$ > pid.new; mv pid.new pid; sleep 100 & sleep 100"
+    ended = run(command, root, timeout_seconds=0.5)
     assert ended.code is None
     _gone(int((root / "pid").read_text()))
 

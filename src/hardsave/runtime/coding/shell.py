@@ -22,6 +22,7 @@ PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TER
 _GRACE_SECONDS = 0.5
 _LOOK_SECONDS = 0.02
 _PIECE = 64 * 1024
+_PIPE_BYTES = 64 * 1024
 _GATED = 'read -r _ && exec /bin/sh -c "$1" </dev/null'
 """Waits until somebody watches: if we are killed before, its input ends, and nothing begins."""
 
@@ -110,6 +111,17 @@ def _read(
             return
         if process.poll() is not None and not has_ended:
             has_ended, until = True, min(until, time.monotonic() + _GRACE_SECONDS)
+    if process.poll() is not None:
+        _drain(pipe, output)
+
+
+def _drain(pipe: int, output: "_Output") -> None:
+    """What it has written before it ended, however long we were kept from reading. No more than a
+    pipe holds: somebody else may write for ever."""
+    left = _PIPE_BYTES
+    while left > 0 and select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, _PIECE)):
+        output.add(piece)
+        left -= len(piece)
 
 
 @contextlib.contextmanager
