@@ -161,7 +161,7 @@ def wait_for_merges(path: Path) -> None:
         "WHERE id > max(indexed)) >= 32 FROM users').fetchone())"
     )
     command = [sys.executable, "-c", look, f"{path.as_uri()}?mode=ro"]
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while int(subprocess.check_output(command)):
         assert time.monotonic() < deadline, "packs were not merged"
 

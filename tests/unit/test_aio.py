@@ -171,7 +171,7 @@ def test_an_append_that_was_cancelled_is_not_made_twice(
 
             def late(self: MemoryStore, batch: Batch) -> int:
                 loop.call_soon_threadsafe(begun.set)
-                assert goes_on.wait(10)
+                assert goes_on.wait(60)
                 return commit(self, batch)
 
             async def told(checkpoint: aio.Checkpoint) -> None:
@@ -232,23 +232,23 @@ def test_what_a_handler_saves_is_nothing_to_whoever_waits_for_a_save() -> None:
             def told(checkpoint: hardsave.Checkpoint) -> None:
                 if checkpoint.timeline == "main":
                     begun.set()
-                    assert goes_on.wait(10)
+                    assert goes_on.wait(60)
                     log.append({"seen": [checkpoint.seq]})
                     seen.set()
 
             vault.on("checkpoint_saved", told)
             appending = asyncio.create_task(line.append({"messages": [1]}))
-            await asyncio.to_thread(begun.wait, 10)
+            await asyncio.to_thread(begun.wait, 60)
             asyncio.get_running_loop().call_later(0.05, goes_on.set)
             appending.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await appending
             with pytest.raises(Conflict, match="was written as number 1"):
                 await line.append({"messages": [1]})
-            assert await asyncio.to_thread(seen.wait, 10)  # its thread goes on
+            assert await asyncio.to_thread(seen.wait, 60)  # its thread goes on
             assert log.load() == {"seen": [1]}
 
-    asyncio.run(asyncio.wait_for(work(), 20))
+    asyncio.run(asyncio.wait_for(work(), 60))
 
 
 def test_a_cancelled_save_is_unknown_and_the_line_goes_on(tmp_path: Path) -> None:

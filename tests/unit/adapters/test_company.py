@@ -16,6 +16,7 @@ from hardsave.adapters.agents import is_called
 from hardsave.adapters.company import around, at_work
 from hardsave.adapters.whose import Company
 from hardsave.stores import processes
+from tests.unit.stores.processes import eventually
 
 
 @pytest.mark.parametrize(
@@ -35,10 +36,17 @@ def test_a_program_is_known_by_its_name(words: list[str], is_one: bool) -> None:
     assert is_called(words, "claude") == is_one
 
 
+def words_of(pid: int) -> tuple[str, ...]:
+    """None for a moment, in which a program has begun and the system does not tell yet how."""
+    seen = processes.look(pid)
+    return () if seen is None else seen.words
+
+
 @contextmanager
 def started(program: Path, folder: Path, *words: str) -> Iterator[int]:
     process = subprocess.Popen([program, *words], cwd=folder)
     try:
+        assert eventually(lambda: process.poll() is not None or words_of(process.pid))
         yield process.pid
     finally:
         process.kill()
@@ -97,7 +105,7 @@ def test_agents_at_work_are_found_once_each_and_not_those_of_other_places(tmp_pa
         found = at_work(tmp_path / "work")
         os.killpg(two.pid, signal.SIGKILL)
     assert {each.pid for each in found} == {one, two.pid}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while at_work(tmp_path / "work") and time.monotonic() < deadline:
         time.sleep(0.01)  # nobody waits for what the second one has started
     assert at_work(tmp_path / "work") == []

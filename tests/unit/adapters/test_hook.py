@@ -378,7 +378,7 @@ def test_a_job_holds_nothing_open_that_somebody_waits_for(
     assert child.detached(job, seconds=30) == b"done"
     os.close(writes)
     try:
-        assert select.select([reads], [], [], 30)[0] == [reads]
+        assert select.select([reads], [], [], 60)[0] == [reads]
         assert os.read(reads, 1) == b""
     finally:
         (tmp_path / "end").touch()
@@ -577,20 +577,19 @@ def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -
     script += "handover.BUDGET_SECONDS = 0.5\n"
     script += "child.detached = lambda job, *, seconds: print(entry._heard(0), seconds)\n"
     script += "entry.take()"
-    process = subprocess.Popen(
+    reads, writes = os.pipe()
+    os.write(writes, b"half of what")
+    done = subprocess.run(
         [sys.executable, "-P", "-c", script],
-        stdin=subprocess.PIPE,
+        stdin=reads,
         stdout=subprocess.PIPE,
         env={key: value for key, value in os.environ.items() if key != handover.VARIABLE},
+        check=True,
+        timeout=60,
     )
-    assert process.stdin is not None
-    process.stdin.write(b"half of what")
-    process.stdin.flush()
-    assert process.stdout is not None
-    assert process.stdout.read() == b"b'' 0\n"  # all was read, and nobody waits any more
-    process.stdin.close()
-    process.stdout.close()
-    assert process.wait() == 0
+    os.close(reads)
+    os.close(writes)
+    assert done.stdout == b"b'' 0\n"  # all was read, and nobody waits any more
 
 
 def test_all_of_a_long_input_is_heard() -> None:

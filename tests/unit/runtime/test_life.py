@@ -26,7 +26,7 @@ def test_waiting_ends_with_the_process(
     waiting.start()
     sleeper.kill()
     sleeper.wait()
-    waiting.join(timeout=30)
+    waiting.join(timeout=60)
     assert not waiting.is_alive()
     assert not life.is_there()
 

@@ -30,7 +30,7 @@ BOTH = Reply("I look", (Call("read", {"path": "a"}), Call("list", {})), reasonin
 def ask(url: str, **body: Any) -> Any:
     data = json.dumps({"model": "m", "messages": [], **body}).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 # localhost
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 # localhost
         return answer.read()
 
 
@@ -223,7 +223,7 @@ def test_a_model_that_never_ends_its_answer_is_noticed_and_can_be_closed(step: A
         asking = threading.Thread(target=_ignored, args=(url,), daemon=True)
         asking.start()
         assert model.wait_for_stalls(1)
-    asking.join(10)
+    asking.join(60)
     assert not asking.is_alive()
 
 

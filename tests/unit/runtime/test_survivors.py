@@ -33,7 +33,7 @@ def left(token: str) -> "Iterator[subprocess.Popen[bytes]]":
 
 
 def wait_for(token: str, count: int) -> list[Survivor]:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while len(found := find(VARIABLE, token)) != count and time.monotonic() < end:
         time.sleep(0.01)
     return found

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 Result = TypeVar("Result")
 

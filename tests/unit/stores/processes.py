@@ -9,7 +9,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 class Child:
@@ -82,7 +82,7 @@ def fresh(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-def eventually(holds: Callable[[], object], seconds: float = 10.0) -> bool:
+def eventually(holds: Callable[[], object], seconds: float = 60) -> bool:
     """Whether something comes true before long."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

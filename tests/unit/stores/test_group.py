@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -141,18 +141,29 @@ def test_a_caller_that_is_interrupted_in_anothers_round_leaves_when_that_is_over
     first, let_go = rounds.lead("first")
     rounds.hold["leader"] = threading.Event()
     (leader,) = rounds.queue("leader")
-    threading.Timer(0.1, let_go).start()
+    noticed = threading.Event()
 
     def interrupt(*_: object) -> None:
-        threading.Timer(0.1, rounds.hold["leader"].set).start()
-        raise KeyboardInterrupt
+        if not noticed.is_set():
+            noticed.set()
+            threading.Timer(0.1, rounds.hold["leader"].set).start()
+            raise KeyboardInterrupt
+
+    def press_in_that_round() -> None:
+        assert eventually(lambda: len(rounds.group._waiting) == 2)
+        let_go()
+        assert eventually(lambda: len(rounds.seen) == 2)
+        while not noticed.wait(0.05):  # whoever is told right before he waits does not notice
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        pressed = start(press_in_that_round)
         with pytest.raises(KeyboardInterrupt):
             rounds.group.submit("impatient")
     finally:
+        noticed.set()
+        pressed.result(PATIENCE_SECONDS)
         signal.signal(signal.SIGALRM, before)
     assert rounds.seen == [["first"], ["leader", "impatient"]]
     assert rounds.hold["leader"].is_set()
@@ -176,13 +187,12 @@ def test_a_caller_that_is_interrupted_as_it_is_woken_does_not_wait_to_be_woken_a
 
     monkeypatch.setattr(Ticket, "wait", interrupted)
     monkeypatch.setattr(Ticket, "wake", slowly)
+    monkeypatch.setattr(group_module, "SETTLE_SECONDS", 100 * PATIENCE_SECONDS)
     first, let_go = rounds.lead("first")
     leader, impatient = rounds.queue("leader", "impatient")
     let_go()
-    before = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         answer(impatient)
-    assert time.monotonic() - before < group_module.SETTLE_SECONDS / 2
     assert [answer(first), answer(leader)] == ["FIRST", "LEADER"]
     assert rounds.seen == [["first"], ["leader", "impatient"]]
 
@@ -211,7 +221,7 @@ def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(
 def test_a_leader_waits_a_moment_for_the_company_of_the_last_round(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_module, "LINGER_SECONDS", 5.0)
+    monkeypatch.setattr(group_module, "LINGER_SECONDS", PATIENCE_SECONDS)
     first, let_go = rounds.lead("first")
     crowd = rounds.queue("a", "b", "c", "d")
     let_go()
@@ -221,14 +231,18 @@ def test_a_leader_waits_a_moment_for_the_company_of_the_last_round(
     assert sorted(rounds.seen[-1]) == ["e", "f", "g", "h"]
 
 
-def test_a_leader_does_not_wait_for_company_for_long(rounds: Rounds) -> None:
+def test_a_leader_does_not_wait_for_company_for_long(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, let_go = rounds.lead("first")
     crowd = rounds.queue("a", "b", "c", "d")
     let_go()
     assert all(answer(future) for future in (first, *crowd))
-    before = time.monotonic()
+    slept = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append)
+    monkeypatch.setattr(group_module, "time", clock)
     assert rounds.group.submit("alone") == "ALONE"
-    assert time.monotonic() - before < 1
+    assert 0 < sum(slept) < 0.01
 
 
 def test_no_wake_up_is_lost() -> None:
@@ -298,7 +312,7 @@ def _after_interrupt_at(call: int, interrupt: type[BaseException]) -> str:
     done: list[str | None] = []
     thread = threading.Thread(target=lambda: done.append(rounds.group.submit("next")), daemon=True)
     thread.start()
-    thread.join(1.0)
+    thread.join(PATIENCE_SECONDS)
     return outcome if done == ["NEXT"] else "hangs"
 
 

@@ -55,7 +55,7 @@ def seen(path: Path) -> list[object]:
 
 
 def wait_for_backup(path: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         copied = backup.peek(str(path))
         store = SqliteStore(path, backup=False)

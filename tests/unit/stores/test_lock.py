@@ -80,11 +80,16 @@ def test_releasing_or_closing_what_is_not_held_is_fine(path: str) -> None:
 
 
 def test_a_lock_held_by_another_process_is_waited_for(path: str, holder: Child) -> None:
-    threading.Timer(0.1, holder.go).start()
+    let_go = threading.Event()
+
+    def go() -> None:
+        let_go.set()
+        holder.go()
+
+    threading.Timer(0.1, go).start()
     lock = FileLock(path)
-    before = time.monotonic()
-    lock.acquire(10)
-    assert 0.05 < time.monotonic() - before < 5
+    lock.acquire(60)
+    assert let_go.is_set()
     assert not is_free(path)
     lock.release()
     assert is_free(path)
@@ -102,13 +107,13 @@ def test_a_lock_that_is_never_given_back_is_given_up(
     before = time.monotonic()
     with pytest.raises(Unavailable, match="another process has held"):
         lock.acquire(0.2)
-    assert 0.2 <= time.monotonic() - before < 5
+    assert 0.2 <= time.monotonic() - before < 60
     assert path in str(_failure(lock))
     if stopped:
         os.kill(holder.pid, signal.SIGCONT)
     holder.go()
     assert holder.end() == 0
-    lock.acquire(10)  # and can be had once the holder is gone
+    lock.acquire(60)  # and can be had once the holder is gone
     lock.release()
     lock.close()
 
@@ -122,7 +127,7 @@ def _failure(lock: FileLock) -> Unavailable:
 def test_a_holder_that_dies_gives_the_lock_back(path: str, holder: Child) -> None:
     os.kill(holder.pid, signal.SIGKILL)
     lock = FileLock(path)
-    lock.acquire(10)
+    lock.acquire(60)
     lock.close()
     assert holder.end() == -signal.SIGKILL
 
@@ -145,7 +150,7 @@ def waiting() -> list[threading.Thread]:
 def test_an_interrupted_wait_does_not_keep_the_lock(path: str, holder: Child) -> None:
     lock = FileLock(path)
     with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
-        lock.acquire(20)
+        lock.acquire(60)
     holder.go()
     assert holder.end() == 0
     assert eventually(lambda: not waiting())
@@ -218,7 +223,7 @@ def test_where_no_thread_can_be_had_a_lock_is_waited_for_all_the_same(
     with pytest.raises(Unavailable, match="another process has held"):
         lock.acquire(0.05)
     holder.go()
-    lock.acquire(10)
+    lock.acquire(60)
     assert not is_free(path)
     lock.release()
     assert is_free(path)
@@ -230,7 +235,8 @@ class interrupted_after:
     """A block that somebody presses Ctrl-C in, and again if nothing happens.
 
     Python drops an interrupt that strikes inside a finalizer. So few of them run here, and
-    one that was dropped is followed by another.
+    one that was dropped is followed by another. So is one that comes, on a slow machine, before
+    the block has begun or after it has ended: nobody would take back what was set up here.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -246,9 +252,10 @@ class interrupted_after:
         signal.signal(signal.SIGALRM, self._before)
         gc.enable()
 
-    @staticmethod
-    def _interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+    def _interrupt(self, _: int, frame: FrameType | None) -> None:
+        outside = (type(self).__enter__.__code__, type(self).__exit__.__code__)
+        if frame is None or frame.f_code not in outside:
+            raise KeyboardInterrupt
 
 
 def test_a_waiting_lock_leaves_no_file_open(path: str, holder: Child) -> None:
@@ -272,7 +279,7 @@ def test_only_one_process_holds_the_lock_at_a_time(path: str, tmp_path: Path) ->
     def count(_: Child) -> None:
         lock = FileLock(path)
         for _turn in range(50):
-            lock.acquire(20)
+            lock.acquire(60)
             counter.write_text(str(int(counter.read_text()) + 1))
             lock.release()
 

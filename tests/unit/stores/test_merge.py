@@ -380,7 +380,7 @@ def test_a_merge_that_could_not_connect_is_made_later(
     line = Line(store)
     for _ in range(FEW_PACKS):
         line.save()
-    assert refused.wait(10)
+    assert refused.wait(60)
     assert eventually(lambda: "could not be merged" in caplog.text)
     monkeypatch.setattr(store._merger, "_connect", connect)
     for _ in range(FEW_PACKS):

@@ -175,7 +175,7 @@ def test_a_wal_that_cannot_be_moved_because_somebody_holds_the_lock_waits(
 ) -> None:
     """The backup has everything: that is not what went wrong."""
     lock = FileLock(f"{tmp_path}/store.db-lock")
-    lock.acquire(5)
+    lock.acquire(60)
     long.turn()
     lock.close()
     assert long._unmoved() > 4096

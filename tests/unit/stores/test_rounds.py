@@ -51,7 +51,7 @@ class Together:
     def commit(self, *batches: Batch) -> list[int | Exception]:
         """Commit all of them in one round; what each was answered."""
         held = FileLock(self.store.path + "-lock")
-        held.acquire(5)
+        held.acquire(60)
         store, sizes = self.store, self.sizes
         first = start(lambda: store.commit(Batch(None, an_entry(f"first {sizes}"))))
         assert eventually(lambda: store._writer._group._leader is not None)
@@ -124,7 +124,7 @@ def test_those_who_have_waited_for_the_lock_together_give_up_together(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = FileLock(store.path + "-lock")
-    held.acquire(5)
+    held.acquire(60)
     acquire, tries = store._lock.acquire, []
 
     def impatient(seconds: float) -> None:
@@ -218,7 +218,7 @@ def test_after_a_round_that_failed_what_is_stored_can_be_relied_on(store: Sqlite
 def test_a_closing_store_waits_for_a_round_under_way(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "closing.db")
     held = FileLock(store.path + "-lock")
-    held.acquire(5)
+    held.acquire(60)
     saved: list[int] = []
     thread = threading.Thread(target=lambda: saved.append(Line(store).save().number))
     thread.start()

@@ -204,12 +204,12 @@ def test_two_steps_of_one_name_at_once_are_refused(room: Room) -> None:
 
     def slow() -> None:
         inside.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     with room.tasks.attempt("t1") as attempt:
         thread = threading.Thread(target=attempt.step, args=("get", slow))
         thread.start()
-        assert inside.wait(10)
+        assert inside.wait(60)
         with pytest.raises(Misuse, match="give each a key="):
             attempt.step("get", slow)
         go_on.set()

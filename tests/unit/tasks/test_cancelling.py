@@ -30,7 +30,7 @@ class Slow:
             raise Unavailable("the disk is full")
         if batch.event.kind == self._kind:
             self.is_at_it.set()
-            assert self.go_on.wait(20)
+            assert self.go_on.wait(60)
         return int(self._commit(batch))
 
 
@@ -44,7 +44,7 @@ async def one_task() -> AsyncIterator[awaited.Tasks]:
 async def cancelled_inside(slow: Slow, work: Any) -> None:
     """Cancel it while the store is at it, which then goes on."""
     running = asyncio.ensure_future(work)
-    assert await asyncio.to_thread(slow.is_at_it.wait, 20)
+    assert await asyncio.to_thread(slow.is_at_it.wait, 60)
     running.cancel()
     for _ in range(5):  # until it knows
         await asyncio.sleep(0)

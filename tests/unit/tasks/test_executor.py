@@ -54,7 +54,7 @@ def test_every_task_is_run_once_by_any_number_of_threads(room: Room) -> None:
 def test_handlers_really_run_at_once(room: Room) -> None:
     for number in range(4):
         room.tasks.add(f"t{number}")
-    meeting = threading.Barrier(4, timeout=20)
+    meeting = threading.Barrier(4, timeout=60)
     room.run(lambda attempt: meeting.wait(), concurrency=4)
     assert room.tasks.stats().completed == 4
 
@@ -142,7 +142,7 @@ def test_waits_without_a_limit_are_as_good_as_others(
     assert tried.calls == [1, 2]
 
 
-def until(is_so: Any, seconds: float = 20) -> None:
+def until(is_so: Any, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline
@@ -462,7 +462,7 @@ def test_what_does_not_end_in_time_is_handed_back(room: Room) -> None:
 
         def hangs(attempt: hardsave.Attempt) -> None:
             runner.stop()
-            go_on.wait(20)
+            go_on.wait(60)
             try:
                 attempt.step("late", lambda: 1)
             except hardsave.LeaseLost:

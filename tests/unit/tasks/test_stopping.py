@@ -16,7 +16,7 @@ from hardsave.errors import Conflict, Unavailable
 from hardsave.tasks import executor, shift
 from hardsave.tasks.executor import Handler, Runner
 from hardsave.tasks.shift import Shift, Terms
-from tests.unit.stores.processes import Child
+from tests.unit.stores.processes import PATIENCE_SECONDS, Child
 from tests.unit.tasks.room import Counter, Room
 
 
@@ -118,14 +118,14 @@ def test_a_task_that_cannot_be_handed_back_keeps_no_other_from_it(
             raise Unavailable("the disk is full")
         return int(commit(batch))
 
-    both, failing = threading.Barrier(2, timeout=20), [""]
+    both, failing = threading.Barrier(2, timeout=60), [""]
     with room.tasks.runner("s") as runner:
 
         def hangs(attempt: hardsave.Attempt) -> None:
             failing[0] = failing[0] or attempt.id
             both.wait()
             runner.stop()
-            go_on.wait(20)
+            go_on.wait(60)
 
         monkeypatch.setattr(room.store, "commit", broken)
         runner.run(hangs, concurrency=2, grace_seconds=0.05)
@@ -237,10 +237,10 @@ def test_a_stop_is_for_everything_that_a_session_runs(room: Room) -> None:
             )
             for name in ("even", "odd")
         ]
-        assert all(begun.acquire(timeout=20) for _ in crews)
+        assert all(begun.acquire(timeout=60) for _ in crews)
         runner.stop()
         for crew in crews:
-            crew.join(20)
+            crew.join(60)
     assert not any(crew.is_alive() for crew in crews)
 
 
@@ -261,9 +261,9 @@ def test_whoever_leaves_the_block_of_a_session_ends_what_it_runs_elsewhere(
     monkeypatch.setattr(room.store, "commit", slow)
     with room.tasks.runner("s") as runner:
         crew = running(runner, lambda attempt: None, concurrency=2)
-        assert claiming.wait(20)
+        assert claiming.wait(60)
     assert room.store.owners(None) == []
-    crew.join(20)
+    crew.join(60)
     assert not crew.is_alive()
     stats = room.tasks.stats()
     assert (stats.in_progress, stats.failed) == (0, 0)
@@ -297,7 +297,7 @@ def test_a_child_that_a_handler_has_forked_ends_with_a_word_and_changes_nothing(
 
             runner.run(handler, until_idle=True)
         assert vault.tasks.get("t1").result == "the parent's"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while os.waitpid(children[0], os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
             os.kill(children[0], signal.SIGKILL)
@@ -307,30 +307,29 @@ def test_a_child_that_a_handler_has_forked_ends_with_a_word_and_changes_nothing(
 
 
 def test_a_child_that_leaves_the_block_of_a_runner_ends_nothing_of_its_parents(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever was held or under way in the parent when it forked."""
+    """Whatever was held or under way in the parent when it forked; it waits for none of it."""
+    monkeypatch.setattr(shift, "LONGEST_CLAIM", 10 * PATIENCE_SECONDS)
     begun, go_on = threading.Event(), threading.Event()
 
     def handler(attempt: hardsave.Attempt) -> str:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return "the parent's"
 
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
         vault.tasks.add("t1")
         with vault.tasks.runner("s") as runner:
             crew = running(runner, handler)
-            assert begun.wait(20)
+            assert begun.wait(60)
             ours: Any = runner._shifts[0]
             lease: Any = runner._lease
             with ours._mutex, ours.stop._cond, lease._stop._cond:
                 ours._claiming += 1
                 child = Child(lambda _: runner.close())
                 ours._claiming -= 1
-            start = time.monotonic()
             assert child.end() == 0
-            assert time.monotonic() - start < shift.LONGEST_CLAIM
             go_on.set()
             while vault.tasks.get("t1").state != "completed" and crew.is_alive():
                 time.sleep(0.01)

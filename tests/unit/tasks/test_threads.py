@@ -11,7 +11,7 @@ from hardsave.tasks import threads
 from hardsave.tasks.threads import Crew
 from tests.unit.tasks.room import Counter, Room
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 class Limit:

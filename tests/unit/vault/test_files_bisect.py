@@ -4,6 +4,7 @@ import math
 import os
 import random
 import select
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -83,10 +84,24 @@ def test_what_cannot_be_bisected_is_an_error(desk: Desk) -> None:
     assert isinstance(refusal(bisect_line, "main:1", "@", ["sh", "-c", "kill -9 $$"]), Misuse)
 
 
-def test_a_command_that_hangs_is_bad(desk: Desk) -> None:
-    history(desk, [0, 20, 20])
-    found = desk.line.bisect("main:1", "@", ["sh", "-c", "exec sleep $(cat code)"], timeout=1)
+@pytest.fixture
+def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command says when it hangs. No other takes any time, however slow the machine is."""
+    said = tmp_path / "hanging"
+    said.touch()
+    monkeypatch.setattr(subprocess, "_time", lambda: 100.0 * said.stat().st_size)
+    return f"[ $(cat code) = 0 ] || echo >> {said}; "
+
+
+def test_a_command_that_hangs_is_bad(desk: Desk, hanging: str) -> None:
+    history(desk, [0, 60, 60])
+    hangs = ["sh", "-c", hanging + "exec sleep $(cat code)"]
+    found = desk.line.bisect("main:1", "@", hangs, timeout=1)
     assert found.first_bad.seq == 2
+
+
+def test_a_command_that_hangs_from_the_beginning_accuses_nobody(desk: Desk) -> None:
+    history(desk, [0, 60, 60])
     refused = refusal(
         lambda: desk.line.bisect("main:2", "@", ["sh", "-c", "exec sleep $(cat code)"], timeout=0.5)
     )
@@ -136,7 +151,7 @@ class Witness:
     def sees_none(self) -> bool:
         poll = select.poll()
         poll.register(self.reading, 0)  # nothing but that they are gone
-        return [event for _, event in poll.poll(10_000)] == [select.POLLHUP]
+        return [event for _, event in poll.poll(60_000)] == [select.POLLHUP]
 
 
 def test_what_a_command_leaves_running_is_in_nobodys_way(desk: Desk, tmp_path: Path) -> None:
@@ -149,10 +164,12 @@ def test_what_a_command_leaves_running_is_in_nobodys_way(desk: Desk, tmp_path: P
     assert witness.sees_none()
 
 
-def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk, tmp_path: Path) -> None:
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(
+    desk: Desk, tmp_path: Path, hanging: str
+) -> None:
     history(desk, [0, 60, 60])
     witness = Witness(tmp_path / "pipe")
-    hangs = witness.held + "sleep $(cat code) & wait"
+    hangs = witness.held + "sleep $(cat code) & " + hanging + "wait"
     found = desk.line.bisect("main:1", "main:2", ["sh", "-c", hangs], timeout=1)
     assert found.first_bad.seq == 2
     assert witness.sees_none()

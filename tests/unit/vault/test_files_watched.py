@@ -82,7 +82,7 @@ def test_what_a_rewind_writes_is_found_by_the_next_capture(desk: Desk) -> None:
         desk.write(a_txt="changed")
         desk.save(2)
         desk.line.rewind("main:1")
-        assert eyes.wait(quiet=0.01, timeout=30)
+        assert eyes.wait(quiet=0.01, timeout=60)
         status = desk.vault.workspace(desk.work).status()
         assert (desk.read("a.txt"), list(desk.work.glob("new/deep/*"))) == ("one", [])
         desk.save(3)

@@ -127,7 +127,7 @@ def test_it_ends_when_the_vault_is_closed(tmp_path: Path) -> None:
     thread.start()
     begun.wait()
     vault.close()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     assert seen == [1]
 
@@ -259,7 +259,17 @@ def test_many_writers_of_several_processes_are_followed_without_gap_or_repeat(
         assert len(vault.follow(after=0).read()) == writers * 50
 
 
-def test_it_can_be_awaited() -> None:
+def test_it_can_be_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()  # the one that sees only what comes
+    read = follow.Following.read
+
+    def noted(following: follow.Following) -> list[follow.Event[Any]]:
+        if following._poll_seconds == 0.001:
+            begun.set()
+        return read(following)
+
+    monkeypatch.setattr(follow.Following, "read", noted)
+
     async def session() -> list[tuple[str, int]]:
         seen: list[tuple[str, int]] = []
         async with aio.open("memory://") as vault:
@@ -280,10 +290,10 @@ def test_it_can_be_awaited() -> None:
             first = await anext(following)
             assert first.checkpoint is not None
             assert await first.checkpoint.read() == 0
-            await asyncio.sleep(0.05)
+            await asyncio.to_thread(begun.wait, 60)
             await line.save(1)
             await told.wait()
-        await asyncio.wait_for(looking, 10)
+        await asyncio.wait_for(looking, 60)
         return seen
 
     assert asyncio.run(session()) == [("checkpoint_saved", 2)]

@@ -349,7 +349,7 @@ def test_ctrl_c_in_one_thread_does_not_stop_the_others(real: Vault) -> None:
             line.load()
     done.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
     for number, count in enumerate(counts):
         assert len(real.timeline(f"line {number}")) == count > 0
@@ -419,7 +419,7 @@ def test_after_a_disk_that_was_full_for_all_writers_everybody_goes_on(
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
         assert not any(thread.is_alive() for thread in threads)
         return answers
 

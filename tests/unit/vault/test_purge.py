@@ -57,7 +57,7 @@ def planted(vault: hardsave.Vault) -> hardsave.Timeline:
 
 def backed_up(path: Path) -> None:
     """Wait for the first backup: a file that comes and goes cannot be looked into."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not path.with_name(path.name + "-backup").exists():
         assert time.monotonic() < until, "no backup was made"
         time.sleep(0.02)

@@ -75,7 +75,7 @@ def test_waiting_ends_when_something_changed(room: WatchedRoom) -> None:
     room.snapshot()
     assert not room.watch.wait(timeout=0.01)
     (room.root / "a").write_bytes(b"x")
-    assert room.watch.wait(quiet=0.01, timeout=30)
+    assert room.watch.wait(quiet=0.01, timeout=60)
 
 
 def test_a_library_that_ends_means_a_look_at_everything(

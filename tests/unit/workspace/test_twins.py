@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             yield place
         finally:
             ctypes.CDLL(None).umount2(os.fsencode(place), _DETACH)
-            server.wait(30)
+            server.wait(60)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from hardsave.workspace.policy import Policy
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
 from hardsave.workspace.watch import watch
+from tests.unit.stores.processes import eventually
 from tests.unit.workspace.room import WatchedRoom, agree, folders, rules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -659,16 +660,16 @@ def test_a_workspace_that_comes_again_is_news_and_is_watched(
     room: WatchedRoom, tmp_path: Path
 ) -> None:
     room.root.rename(tmp_path / "away")
-    assert room.watch.wait(timeout=5)
+    assert room.watch.wait(timeout=60)
     with pytest.raises(Misuse, match="cannot be opened"):
         room.snapshot()
     assert not room.watch.wait(timeout=1)  # nothing to save until it is there
     room.root.mkdir()
     write(room, "new")
-    assert room.watch.wait(timeout=5)
+    assert room.watch.wait(timeout=60)
     compared(room, room.snapshot())
     write(room, "new", b"changed")
-    assert room.watch.wait(timeout=5)
+    assert room.watch.wait(timeout=60)
     check(room)
 
 
@@ -722,8 +723,8 @@ def test_something_mounted_in_the_workspace_means_a_look_at_everything(
 def test_waiting_ends_when_something_was_captured_that_changed(room: WatchedRoom) -> None:
     assert not room.watch.wait(timeout=0.01)
     write(room, "sub/b", b"changed")
-    assert room.watch.wait(quiet=0.01, timeout=5)
-    assert room.watch.wait(quiet=0.01, timeout=5), "nobody has looked yet"
+    assert room.watch.wait(quiet=0.01, timeout=60)
+    assert room.watch.wait(quiet=0.01, timeout=60), "nobody has looked yet"
     check(room)
     assert not room.watch.wait(timeout=0.01)
 
@@ -740,8 +741,8 @@ def test_waiting_goes_on_until_it_is_quiet_or_has_taken_long_enough(room: Watche
     thread = threading.Thread(target=busy)
     thread.start()
     try:
-        assert room.watch.wait(quiet=5, limit=0.1)  # never quiet: the limit ends it
-        assert count[0] > 1
+        assert room.watch.wait(quiet=60, limit=0.1)  # never quiet: the limit ends it
+        assert eventually(lambda: count[0] > 1)
     finally:
         stop.set()
         thread.join()
@@ -750,7 +751,7 @@ def test_waiting_goes_on_until_it_is_quiet_or_has_taken_long_enough(room: Watche
 
 def test_ignored_names_wake_nobody(room: WatchedRoom) -> None:
     write(room, "log", b"a new name, which has to be looked at once")
-    assert room.watch.wait(quiet=0.001, timeout=5)
+    assert room.watch.wait(quiet=0.001, timeout=60)
     check(room)
     for number in range(3):
         write(room, "log", b"%d" % number)
@@ -759,7 +760,7 @@ def test_ignored_names_wake_nobody(room: WatchedRoom) -> None:
     write(room, ".gitignore", b"build")
     check(room)
     write(room, "log", b"captured now")
-    assert room.watch.wait(quiet=0.001, timeout=5)
+    assert room.watch.wait(quiet=0.001, timeout=60)
     check(room)
 
 
@@ -785,7 +786,7 @@ def test_waiting_can_be_ended_by_another_thread(room: WatchedRoom, ends: str) ->
     thread = threading.Thread(target=lambda: outcome.append(room.watch.wait()))
     start_waiting(room, thread)
     getattr(room.watch, ends)()
-    thread.join(10)
+    thread.join(60)
     assert outcome == [False]
 
 
@@ -799,7 +800,7 @@ def test_one_thread_waits_while_another_looks_at_everything(
     room.cache = room.cache._replace(memory=None)
     room.snapshot()
     write(room, "sub/b", b"changed")
-    thread.join(10)
+    thread.join(60)
     assert outcome == [True]
     check(room)
 
@@ -810,7 +811,7 @@ def test_only_one_thread_waits(room: WatchedRoom) -> None:
     with pytest.raises(Misuse, match="another thread"):
         room.watch.wait()
     room.watch.wake()
-    thread.join(10)
+    thread.join(60)
 
 
 # Closing

@@ -74,7 +74,8 @@ def test_long_churn_by_another_process_does_not_lead_a_scan_astray(
 
 def busy(base: Path, *, seed: int, count: int) -> None:
     """Scan while it goes on at full speed; then stop it wherever it is, and compare."""
-    roots = set()
+    roots: set[bytes] = set()
+    found = last = b""  # the roots that were seen
     with watched(base) as room:
         arguments = [str(room.root), str(base / "outside"), str(seed)]
         with subprocess.Popen(
@@ -84,8 +85,11 @@ def busy(base: Path, *, seed: int, count: int) -> None:
                 wait_for_the_first_file(room.root)
                 for number in range(count):
                     process.send_signal(signal.SIGCONT)
-                    for _ in range(3):
-                        room.snapshot(policy=POLICY)
+                    end = time.monotonic() + 60
+                    looks = 0
+                    while looks < 3 or (found == last and time.monotonic() < end):
+                        found = room.snapshot(policy=POLICY).root
+                        looks += 1
                         time.sleep(0.005)
                     process.send_signal(signal.SIGSTOP)
                     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -93,6 +97,7 @@ def busy(base: Path, *, seed: int, count: int) -> None:
                     anew = room.anew(policy=POLICY)
                     assert (made.root, made.not_captured) == (anew.root, anew.not_captured), number
                     roots.add(made.root)
+                    last = made.root
             finally:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
