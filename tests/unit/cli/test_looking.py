@@ -3,12 +3,17 @@
 import json
 import os
 import shlex
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import hardsave
 from hardsave.adapters import hook
+from hardsave.cli.commands import log
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run, talk
 
@@ -373,3 +378,25 @@ def test_what_was_begun_further_back_than_is_shown_is_on_no_branch_of_the_others
     run("save")
     rows = run("log", "-n", "3").out.splitlines()
     assert [row[:3] for row in rows] == ["@  ", "│ ●", "│ ●"]
+
+
+def test_what_is_saved_once_somebody_is_told_to_look_is_seen() -> None:
+    with hardsave.open("memory://") as vault:
+        line = vault.timeline("main")
+        line.save(1)
+        later = threading.Timer(0.5, line.save, [3])
+        seen: list[int] = []
+
+        def say(_: str) -> None:
+            line.save(2)
+            later.start()
+
+        def event(data: Callable[[], Any], _: object) -> None:
+            seen.append(data()["checkpoint"]["seq"])
+            later.join()
+            vault.close()
+
+        out = SimpleNamespace(is_terminal=True, say=say, event=event)
+        session: Any = SimpleNamespace(vault=vault, out=out)
+        log._follow(session, None)
+    assert seen == [2]

@@ -175,9 +175,10 @@ def _node(
 
 
 def _follow(session: Session, timeline: str | None) -> None:
+    following = session.vault.follow()
     if session.out.is_terminal:
         session.out.say("what is saved and done from now on; Ctrl-C ends it")
-    for event in session.vault.follow():
+    for event in following:
         if timeline in (None, event.timeline):
             session.out.event(lambda e=event: _event_data(e), lambda e=event: _event_line(e))  # type: ignore[misc]  # bound now, not later
 
