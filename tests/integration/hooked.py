@@ -16,7 +16,14 @@ from hardsave.stores.sqlite import seats
 
 LIMIT = 60.0
 HOOK = install.command(CLAUDE_CODE)
-OBEDIENT = HOOK.replace(" -E ", " ")  # as it is where only PYTHONPATH leads to us
+# As it is, but for the half second after which it takes nobody's silence for an answer: on a slow
+# machine somebody may be there who does not come to say so.
+PATIENT = HOOK.replace(
+    "-c 'from",
+    f"-c 'from hardsave.runtime import handover; handover.TAKING_SECONDS = {LIMIT}; from",
+)
+assert PATIENT != HOOK
+OBEDIENT = PATIENT.replace(" -E ", " ")  # as it is where only PYTHONPATH leads to us
 # An agent calls its hooks through a shell and waits until their output is closed. This one is told
 # on its standard input what to do: one line each time, with the words of hooks that begin at once.
 AGENT = """
@@ -67,7 +74,7 @@ class Agent:
 class Stage:
     """A project with a store of its own, and agents that work there."""
 
-    command = HOOK
+    command = PATIENT
 
     def __init__(self, base: Path) -> None:
         self.base = base

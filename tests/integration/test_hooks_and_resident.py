@@ -16,6 +16,7 @@ import pytest
 import hardsave
 from hardsave.adapters import install, spool
 from hardsave.adapters.agents import CLAUDE_CODE
+from tests.integration.hooked import HOOK, PATIENT
 from tests.integration.test_run import LIMIT, Stage, stage
 
 __all__ = ["stage"]  # a fixture
@@ -25,6 +26,8 @@ AGENT = 'echo "$HARDSAVE_SOCKET" > ../socket; while [ ! -e ../end ]; do sleep 0.
 
 class Beside(Stage):
     """An agent under `hardsave run`, and hooks as it would call them."""
+
+    command = PATIENT
 
     def __init__(self, base: Path) -> None:
         super().__init__(base)
@@ -52,7 +55,7 @@ class Beside(Stage):
 
     def hook(self, call: str, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
         """One that has begun, with these options of Python's."""
-        python, *words = shlex.split(install.command(CLAUDE_CODE))
+        python, *words = shlex.split(self.command)
         with self.transcript.open("a") as file:
             file.write(json.dumps({"type": "user", "message": {"content": call}}) + "\n")
         told = {"session_id": "s", "hook_event_name": "PostToolUse", "tool_use_id": call}
@@ -135,7 +138,7 @@ def test_many_hooks_at_once_are_all_saved_once(beside: Beside) -> None:
     for hook in hooks:
         beside.done(hook)
     assert sorted(beside.calls()) == sorted(f"c{number}" for number in range(12))
-    assert beside.notes() == []
+    beside.wait_for(lambda: beside.notes() == [])
 
 
 def test_a_hook_of_another_store_saves_there(beside: Beside) -> None:
@@ -146,7 +149,7 @@ def test_a_hook_of_another_store_saves_there(beside: Beside) -> None:
 
 
 def test_a_stopped_resident_is_not_waited_for_and_does_nothing_twice(beside: Beside) -> None:
-    pid = beside.resident()
+    pid, beside.command = beside.resident(), HOOK
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     beside.done(beside.hook("c1"))

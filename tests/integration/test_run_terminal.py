@@ -26,10 +26,13 @@ signal.signal(signal.SIGWINCH, size)
 signal.signal(signal.SIGCONT, again)
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)  # who is told right before input() notices in it
-size()
-say("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0))
+is_known = False
 while True:
     try:
+        if not is_known:  # whoever reads it may press a key at once
+            is_known = True
+            size()
+            say("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0))
         word = input()
     except KeyboardInterrupt:
         say("interrupted")

@@ -254,6 +254,7 @@ def test_the_path_of_a_store_may_be_longer_than_sockets_allow(tmp_path: Path) ->
 
 
 def test_a_stopped_one_is_not_waited_for_and_does_nothing_twice(stage: Stage) -> None:
+    stage.command = HOOK
     agent = stage.agent()
     agent.hooks("c0")
     pid = stage.resident()

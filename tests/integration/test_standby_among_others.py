@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from tests.integration.hooked import LIMIT, OBEDIENT, Agent, Stage
+from tests.integration.hooked import HOOK, LIMIT, OBEDIENT, Agent, Stage
 
 
 def test_a_store_that_was_removed_is_begun_anew(stage: Stage) -> None:
@@ -187,6 +187,7 @@ def test_the_resident_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_to_it_every_call_is_saved_once(stage: Stage, seed: int) -> None:
     """Two agents at work, and somebody who kills, ends or stops whoever stands by."""
+    stage.command = HOOK
     chance, is_over = random.Random(seed), threading.Event()
 
     def disturb() -> None:

@@ -99,6 +99,13 @@ class Screen:
             assert not is_over, f"no {wanted!r} on the screen:\n{self.text}"
         return self.text
 
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Look until what is drawn is so: a picture may come in several pieces."""
+        end = time.monotonic() + SECONDS
+        while not is_so():
+            self._look()
+            assert time.monotonic() < end, f"it never is so:\n{self.text}"
+
     def ended(self) -> int:
         """Look until the program has ended; its exit code."""
         end = time.monotonic() + SECONDS

@@ -203,10 +203,10 @@ def test_a_name_server_that_is_silent_is_given_up() -> None:
 
 def test_a_server_that_is_down_is_told_as_such() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.1", 0))  # so that nobody else has it
         port = taken.getsockname()[1]
-    with pytest.raises(CallbackFailed, match="was not told"):
-        send(f"http://127.0.0.1:{port}/", {}, allow_private=True)
+        with pytest.raises(CallbackFailed, match="was not told"):
+            send(f"http://127.0.0.1:{port}/", {}, allow_private=True)
 
 
 def test_what_is_no_tls_server_is_told_as_such(listener: Listener) -> None:
