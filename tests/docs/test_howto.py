@@ -54,7 +54,6 @@ def shape(printed: str, folder: Path) -> list[str]:
         (r"chk_(…|[0-9a-f]{24})", "CHK"),
         (r"project-[0-9a-f]{16}", "PROJECT"),
         (r"[\d.]+ [KMGT]iB free", "ROOM"),
-        (r"\d+ objects", "OBJECTS"),
         (r"\d+ bytes in", "SIZE in"),
         (r"(?<=file system )\s*.*", "KIND"),
         (r"[\d,]+ may be watched", "LIMIT"),
