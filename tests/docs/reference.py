@@ -24,10 +24,11 @@ All names that a program uses, with their parameters, as they stand in the code
 [README](../README.md) and in [howto](howto); the words are those of the [glossary](glossary.md).
 All times are UTC, and a time without a zone that you give is local.
 
-A *ref* names a checkpoint: `@` is the head of the timeline, `@~2` its second parent, `chk_…` an id
-or its beginning, `session-1:7` a number on a timeline, `:7` one on this, anything else a name; a
-checkpoint at hand is as good. `expect` is the head that a save builds on: None is the one that this
-handle has seen last, `hardsave.ANY_HEAD` whichever there is.
+A *ref* names a checkpoint: `@` is the head of the timeline, `@~2` is two before it (its parent's
+parent), `chk_…` is an id or its beginning, `session-1:7` number 7 of a timeline, `:7` number 7
+of this one, and anything else is a name. In Python a `Checkpoint` is a ref, too. `expect` is the
+head that a save builds on: None means the one that this handle saw last, `hardsave.ANY_HEAD`
+whichever there is.
 
 **Coroutines.** `hardsave.aio` has the same names: `hardsave.aio.open()` gives a vault whose methods
 are awaited, also `await vault.timeline(name)`, `await vault.workspace(path)` and `await line.head`.
@@ -57,9 +58,9 @@ PARTS = (
             ("vault/checkpoint", "Page"),
             ("objects/view", "StateMap"),
             ("objects/view", "StateList"),
-            ("objects/types", "Types.register"),
         ),
     ),
+    Part("Classes of your own", (("objects/types", "Types.register"),)),
     Part(
         "Files",
         (

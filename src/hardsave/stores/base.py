@@ -135,25 +135,31 @@ class Query(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What a user has stored. `disk_bytes` is the whole store's, with its backup; `own_bytes` is
-    how much of that is for this user's objects, and of all that goes with them."""
+    """What a user has stored. `disk_bytes` is the size of the whole store with its backup;
+    `own_bytes` is this user's share of it, in proportion to the size of the packs."""
 
     timelines: int
     checkpoints: int
     objects: int
     disk_bytes: int
-    save_failures: int = 0  # of the open vault: saves that were not made
-    tasks: int = 0  # in the ledger; the vault fills it in
+    save_failures: int = 0
+    """Saves that failed since this vault was opened. A store leaves it at 0."""
+    tasks: int = 0
+    """How many are in the ledger. A store leaves it at 0; the vault fills it in."""
     own_bytes: int = 0
 
 
 class Report(NamedTuple):
     """What `repair` found and did. Nothing wrong and nothing set aside: it was left as it is."""
 
-    checkpoints: int  # that are there now
-    unchecked: int  # events that only pages without a valid checksum had
-    faults: tuple[str, ...]  # what is lost or incomplete, one line each
-    set_aside: str | None  # where the old file lies
+    checkpoints: int
+    """How many there are now."""
+    unchecked: int
+    """How many events were found only on pages without a valid checksum."""
+    faults: tuple[str, ...]
+    """What is lost or incomplete, one line each."""
+    set_aside: str | None
+    """Where the old file lies; None if it was left as it is."""
 
     @property
     def ok(self) -> bool:
@@ -161,12 +167,15 @@ class Report(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What `collect` removed."""
+    """What a collection (`vault.gc()`) removed."""
 
     objects: int
     object_bytes: int
-    freed_bytes: int  # of the store's files
-    left: tuple[str | None, ...] = ()  # users with a pin, of whom something may be left
+    """Their length together, uncompressed."""
+    freed_bytes: int
+    """By how much the store's files are smaller now."""
+    left: tuple[str | None, ...] = ()
+    """Users of whom something may be left, because somebody holds a pin for them."""
 
 
 class Store(LedgerStore, Protocol):

@@ -27,13 +27,16 @@ Record = CheckpointRecord | LogRecord | EntryRecord
 class Event(NamedTuple, Generic[C]):
     """Something that happened. A save has a checkpoint, everything else has data."""
 
-    number: int  # of the commit; pass it as `after=` to go on behind it
-    kind: str  # checkpoint_saved, task_… or the kind of the entry in log or ledger
+    number: int
+    """Of its commit; `follow(after=number)` goes on behind it."""
+    kind: str
+    """`checkpoint_saved`, `task_…`, or the kind of the entry in log or ledger."""
     timeline: str | None
     created_at: datetime
     checkpoint: C | None
     data: Mapping[str, Any] | None
-    task: str | None = None  # the id of the task that it happened to
+    task: str | None = None
+    """The id of the task that it happened to."""
 
 
 class Following(Iterator[Event[Checkpoint]]):

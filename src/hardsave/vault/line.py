@@ -266,7 +266,7 @@ class Timeline:
         return [self._context.checkpoint(record) for record in found]
 
     def depth(self, ref: Ref = "@") -> int:
-        """How many checkpoints lie between a checkpoint and its root."""
+        """How many ancestors a checkpoint has: 0 if it is a root."""
         return sum(1 for _ in self._context.history.ancestors(self._find(ref)))
 
     # Operations: each can be undone
