@@ -63,7 +63,7 @@ def steps(setting: Setting) -> list[Row]:
             process["one"],
             process["bare"],
             names=("step", "floor"),
-            note="without a sync the floor is 20 µs or so, and Python weighs more",
+            note="without a sync the floor is next to nothing, and Python weighs more",
         ),
     ]
 

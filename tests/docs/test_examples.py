@@ -92,8 +92,7 @@ def test_a_program_of_the_page_is_waited_for(
     _, program = blocks(DOCS / "howto" / "tasks.md", "python")
     (tmp_path / "Makefile").write_text("all:\n\t@ls store.db-tether-*\n")
     monkeypatch.chdir(tmp_path)
-    script = f"""import hardsave
-{program}
+    script = f"""{program}
 with hardsave.open("sqlite:///{tmp_path}/store.db") as vault:
     vault.tasks.add("t1")
     with vault.tasks.runner("s") as runner:
