@@ -65,7 +65,7 @@ def test_a_job_is_left_out_visibly_where_no_agent_can_run(
     assert "left out: it needs Pydantic AI" in capsys.readouterr().out
 
 
-def test_the_example_and_the_demo_are_one(tmp_path: Path) -> None:
+def test_the_example_and_the_demo_are_one() -> None:
     example = EXAMPLES / "agent_server.py"
     assert example.is_symlink()
     assert example.samefile(agent_server.__file__)

@@ -280,7 +280,7 @@ def test_each_of_two_agents_has_every_burst_on_its_own_timeline(stage: Stage) ->
     def both_have_it() -> bool:
         with hardsave.open(f"sqlite:///{stage.store}") as vault:
             heads = [vault.timeline(name).head for name in ("a", "b")]
-            files = [head.snapshot for head in heads if head is not None]
+            files = [None if head is None else head.snapshot for head in heads]
             return all(each is not None and [*each.files()] for each in files)
 
     stage.wait_for(both_have_it)
