@@ -1,7 +1,7 @@
 """A JSON text whose value changes: what stays the same keeps its bytes. Pure: from text to text.
 
-Settings are their user's own. Whoever adds a line to them shall not set the rest anew: lists that
-stand in one line, numbers as they were written, the ends of lines.
+Settings belong to their user. Adding a line to them must not reformat the rest: a list on one line
+stays on one line, numbers stay as they were written, and so do the ends of lines.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What nobody could save here, told to whoever looks: before it is needed, and not when.
+"""What nobody could save here, told to whoever looks, before they need it.
 
 Hooks and the process beside an agent leave notes of it, which stand until a checkpoint has told
 them. `log`, `status` and `doctor` say the same of them: what was missed, and whether the files here

@@ -4,8 +4,8 @@ A value is read with no class revived (see `keeping`), and built anew: the resul
 any state that somebody has saved, and objects that nobody registered stay what they are.
 
 A date, a time or a Decimal whose text has it becomes a text; a zone whose name has it becomes an
-offset. Keys that would become equal get
-the new text several times over; members of a set that become equal are one.
+offset. Keys that would become equal get the new text several times over; members of a set that
+become equal are one.
 """
 
 from collections.abc import Sequence

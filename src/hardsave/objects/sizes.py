@@ -1,5 +1,6 @@
-"""What must not be stored is refused before a single byte is encoded: a text or bytes value above
-the cap, what only the encoder understands, and what does not tell what is in it."""
+"""What must not be stored is refused before a single byte is encoded: a text, bytes or integer
+above the cap, raw msgpack (ormsgpack's `Ext` and `Fragment`), and an object whose own code raises
+when it is asked for its items."""
 
 import enum
 import itertools

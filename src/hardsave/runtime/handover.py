@@ -1,4 +1,4 @@
-"""How a hook hands its work to the resident: the client's half, and what both say.
+r"""How a hook hands its work to the resident: the client's half, and what both say.
 
 A hook's process lives for some milliseconds, most of which Python takes to start. So this imports
 nothing that Python has not loaded already, but `_socket` if there is somebody to talk to: `socket`,

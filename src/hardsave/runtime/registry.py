@@ -5,8 +5,8 @@ name of its class. What was saved under a name comes back as
 
 1. whatever is registered under it; else
 2. the one class that goes by it: among those of agents that were saved here under it, and, with
-   `of`, that class and all that the program has derived from it. Two that go by one name are none
-   of them: that is `Misuse`, which names both and what to do.
+   `of`, that class and all that the program has derived from it. If two go by one name,
+   neither comes back: that is `Misuse`, which names both and what to do.
 
 A class that stands where another one stood is that one, anew: a cell of a notebook that was run
 again, a module that was loaded again. Two that a function has made are two, and so are a class and

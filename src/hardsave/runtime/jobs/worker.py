@@ -2,9 +2,8 @@
 
 Contract. A job that is killed goes on where it was: by itself if it has retries left, else when
 it is resumed. Its callback is told only after its end is on record, and by any worker then; the
-same goes for its purge, if it was to be purged. What
-a tool needs a word for pauses the job, and its slot is free for others. A job whose agent or model
-a worker was not given is left to one that was.
+same goes for its purge, if it was to be purged. A tool that needs approval pauses the job, and its
+slot is free for others. A job whose agent or model a worker was not given is left to one that was.
 """
 
 import asyncio
