@@ -47,6 +47,7 @@ WORDS = {
     "or accept_changes=True to": "or --accept-changes to",
     "; run verify": "; run 'hardsave verify'",
     "; undo may bring it back": "; 'hardsave undo' may bring it back",
+    "; delete the whole timeline": "; 'hardsave delete --whole TIMELINE' deletes it,",
     "; vault.timelines() lists them": "; 'hardsave timelines' lists them",
     "or rewind the state alone": "or rewind with --state",
     "leave tasks=True": "leave --tasks",

@@ -332,7 +332,7 @@ def _back(entry: Entry, move: Move, now: TimelineRecord, newest: int) -> Timelin
     if before.is_deleted and newest > move.become.last_seq:
         raise Conflict(
             f"timeline {now.name!r} was saved on since the {entry.kind} that this would take back: "
-            f"see {now.name}:{newest}; delete it if that is not wanted"
+            f"see {now.name}:{newest}; delete the whole timeline if none of it is wanted"
         )
     return before._replace(last_seq=now.last_seq)
 

@@ -46,6 +46,16 @@ def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> Non
     assert errors.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
 
 
+def test_who_cannot_undo_what_was_saved_on_is_told_what_takes_it_away(run: Run) -> None:
+    run("save")
+    run("fork", "@", "../try-1")
+    run("-C", "../try-1", "save")
+    refused = run("undo", "--timeline", "try-1")
+    assert refused.code == Exit.CONFLICT
+    assert "see try-1:2; 'hardsave delete --whole TIMELINE' deletes it" in refused.err
+    assert run("delete", "--whole", "try-1").code == Exit.DONE
+
+
 @pytest.mark.parametrize(
     ("typed", "then"),
     [
