@@ -431,3 +431,23 @@ def test_the_numbers_of_the_page_are_the_numbers_of_the_writer() -> None:
     in_source = {int(number) for number in re.findall(r"\b\d{2,}\b", body)}
     in_page = {int(number) for number in re.findall(r"\b\d{2,}\b", rule.replace(",", ""))}
     assert in_source <= in_page
+
+
+def test_every_file_beside_a_store_is_on_the_page(tmp_path: Path) -> None:
+    path, work = tmp_path / "store.db", tmp_path / "work"
+    work.mkdir()
+    (work / "f").write_text("one")
+    for user in (None, "ada"):
+        with hardsave.open(f"sqlite:///{path}", user=user) as vault:
+            workspace = vault.workspace(work)
+            with workspace.watch():
+                vault.timeline("main").save({"messages": ["hello"]}, workspace=workspace)
+            vault.search("hello")
+            vault.upkeep()
+    told = set(re.findall(r"`(store\.db-[\w.-]+)(?:…|HASH)?`", PAGE.read_text()))
+    made = {each.name for each in tmp_path.iterdir()} - {"store.db", "work"}
+    assert {name for name in made if not any(name.startswith(each) for each in told)} == set()
+    assert {"store.db-search", "store.db-upkeep", "store.db-mark"} <= made
+    endings = {name.rpartition("-")[2] for name in made if name.startswith("store.db-files-")}
+    assert {each for each in endings if f"`-{each}`" not in PAGE.read_text()} == set()
+    assert "cookies" in endings
