@@ -9,7 +9,7 @@ from rich.text import Text
 from hardsave import Checkpoint
 from hardsave.cli import changes, draw, messages, rows, terminal, words
 from hardsave.cli.facts import Facts, Known
-from hardsave.cli.history import Log, Wanted, gather
+from hardsave.cli.history import Log, offered
 from hardsave.cli.picker import Chosen, Option, Picker, What
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
@@ -23,7 +23,7 @@ def choose(session: Session, what: What) -> Chosen | None:
     """What somebody chose; None if nothing."""
     line = session.line
     with session.out.busy("reading"):
-        log = gather([line], Wanted(OFFERED))
+        log = offered(line, OFFERED)
         options = _options(session, log)
     if not options:
         raise NotFound(
@@ -39,7 +39,8 @@ def choose(session: Session, what: What) -> Chosen | None:
         return list(islice(previewed(head, by_id[id], what), 200))
 
     title = f"rewind {words.shown(line.name)} to"
-    return terminal.pick(Picker(title, tuple(options), what=what), preview)
+    picker = Picker(title, tuple(options), what=what, has_more=log.has_more)
+    return terminal.pick(picker, preview)
 
 
 def _options(session: Session, log: Log) -> list[Option]:
@@ -59,7 +60,7 @@ def _has_files(one: Checkpoint) -> bool:
 def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[Text, ...]:
     mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
     above = rows.told_above(session.line)
-    narrow = session.out.console.width < rows.NARROW
+    narrow = session.out.messages.width < rows.NARROW  # which is drawn on
     cells = rows.cells(facts, one, log.heads, session.now, above, narrow=narrow)
     return (Text(mark), *cells)
 

@@ -5,7 +5,10 @@ from datetime import datetime
 from itertools import islice
 
 from hardsave import Checkpoint, Timeline
+from hardsave.timeline.names import KINDS
 from hardsave.tuples import NamedTuple
+
+_BY_HAND = tuple(kind for kind in KINDS if kind != "automatic")
 
 
 class Wanted(NamedTuple):
@@ -58,3 +61,15 @@ def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
     ordered = sorted(found.values(), key=lambda each: -each.record.number)
     has_more = has_more or len(ordered) > wanted.limit
     return Log(ordered[: wanted.limit], heads, has_more, wanted.is_narrow)
+
+
+def offered(line: Timeline, limit: int) -> Log:
+    """What somebody may choose from: the newest, the head, and what was saved by hand or has a
+    name, which is what people look for when it is old."""
+    newest = gather([line], Wanted(limit))
+    if not newest.has_more:
+        return newest
+    by_hand = (one for kind in _BY_HAND for one in line.checkpoints(kind=kind, limit=limit))
+    found = {one.id: one for one in (*newest.with_head(line).checkpoints, *by_hand)}
+    ordered = sorted(found.values(), key=lambda one: -one.record.number)
+    return newest._replace(checkpoints=ordered)

@@ -40,6 +40,7 @@ class Picker(NamedTuple):
     query: str = ""
     at: int = 0  # in what matches
     what: What = "all"
+    has_more: bool = False  # than are offered
 
     @property
     def matching(self) -> tuple[Option, ...]:
@@ -118,6 +119,10 @@ def _typed(picker: Picker, key: str) -> Picker:
 # The screen
 
 
+_NOTHING = "nothing matches; backspace takes letters back"
+_NOTHING_OFFERED = "none of these matches; 'hardsave search' looks at older ones, too"
+
+
 def frame(picker: Picker, preview: Sequence[Text], size: Size) -> list[Text]:
     """Title, list, preview and keys, never more lines than there are rows."""
     rows = max(size.height, 4)
@@ -133,13 +138,14 @@ def frame(picker: Picker, preview: Sequence[Text], size: Size) -> list[Text]:
 def _title(picker: Picker, count: int) -> Text:
     asked = Text.assemble((picker.title, "name"), "  ", picker.query, ("▏", "head"))
     asked.append("type to filter" if not picker.query else "", style="quiet")
-    return asked.append(f"  {count} of {len(picker.options)}", style="quiet")
+    more = "; 'hardsave log' has older ones" if picker.has_more else ""
+    return asked.append(f"  {count} of {len(picker.options)}{more}", style="quiet")
 
 
 def _listed(picker: Picker, found: Sequence[Option], room: int, width: int) -> list[Text]:
     """As many options as there is room for, the current one among them."""
     if not found:
-        return [Text("  nothing matches; backspace takes letters back", style="quiet")]
+        return [Text(f"  {_NOTHING_OFFERED if picker.has_more else _NOTHING}", style="quiet")]
     first = min(max(0, picker.at - room // 2), max(0, len(found) - room))
     lines = []
     for at, option in enumerate(found[first : first + room], first):

@@ -3,7 +3,6 @@
 import io
 import os
 import select
-import shutil
 import signal
 import sys
 import termios
@@ -21,6 +20,7 @@ from hardsave.cli.picker import Chosen, Left, Picker, Size, What, frame, press
 ESCAPE_SECONDS = 0.05  # an escape is a key if nothing follows it within
 _ENTER = "\x1b[?1049h\x1b[?25l"  # another screen, no cursor
 _LEAVE = "\x1b[?25h\x1b[?1049l"
+_UNTOLD = Size(80, 24)  # of a terminal that does not know how large it is
 
 Preview = Callable[[str, What], Sequence[Text]]
 """What to show of the option with this id, if this much of it goes back."""
@@ -45,10 +45,17 @@ def pick(picker: Picker, preview: Preview) -> Chosen | None:
 
 
 def _show(picker: Picker, preview: Preview) -> None:
-    size = Size(*shutil.get_terminal_size())
+    size = _size()
     option = picker.current
     lines = frame(picker, [] if option is None else preview(option.id, picker.what), size)
     _write("\x1b[H" + "\x1b[K\r\n".join(rendered(lines, size.width)) + "\x1b[K\x1b[J")
+
+
+def _size() -> Size:
+    """Of the terminal that is drawn on. What COLUMNS says was true when it was exported, and stdout
+    may be a pipe."""
+    found = os.get_terminal_size(sys.stderr.fileno())
+    return Size(found.columns or _UNTOLD.width, found.lines or _UNTOLD.height)
 
 
 def rendered(lines: Sequence[Text], width: int) -> list[str]:

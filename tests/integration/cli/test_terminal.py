@@ -2,11 +2,13 @@
 
 import os
 import re
+import shlex
 import signal
 
 import pytest
 
-from tests.integration.cli.conftest import Project
+from tests.integration.cli.conftest import HARDSAVE, Project
+from tests.integration.cli.screen import Screen
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-9](;[0-9;]*)?m")
 UP, DOWN = "\x1b[A", "\x1b[B"
@@ -95,6 +97,25 @@ def test_the_picker_follows_the_size_of_its_window(project: Project) -> None:
         seen.wait_until(lambda: seen.lines[39].startswith("↑↓ move"))
         seen.type("\x1b")
         assert seen.ended() == 1
+
+
+def test_the_picker_fits_its_window_whatever_stdout_and_the_environment_are(
+    project: Project,
+) -> None:
+    inside = f"{shlex.join(HARDSAVE)} rewind | cat"
+    size = {"COLUMNS": "200", "LINES": "60"}
+    with Screen(
+        ["/bin/sh", "-c", inside],
+        cwd=project.path,
+        environment={**project.environment, **size},
+        width=50,
+        height=12,
+    ) as seen:
+        seen.wait_for("─" * 50)
+        assert seen.lines[0].startswith("rewind session-1 to")
+        assert seen.lines[11].startswith("↑↓ move")
+        seen.type("\x1b")
+        seen.ended()
 
 
 @pytest.mark.parametrize(

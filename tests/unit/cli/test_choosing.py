@@ -6,6 +6,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.choosing import previewed
+from hardsave.cli.history import offered
 from hardsave.cli.picker import What
 
 
@@ -21,3 +22,14 @@ def test_a_preview_tells_of_what_goes_back_and_of_nothing_else(
         lines = [each.plain for each in previewed(line.head, line.get("@~2"), what)]
     assert any("would change" in each for each in lines) == has_files
     assert any("1 message" in each for each in lines) == has_talk
+
+
+def test_what_has_a_name_is_offered_at_any_age_and_so_is_the_head() -> None:
+    with hardsave.open("memory://") as vault:
+        line = vault.timeline("main")
+        for number in range(1, 10):
+            line.save({"turn": number}, name="plan-ready" if number == 2 else None)
+        line.rewind("main:4", what="state")
+        found = offered(line, 3)
+    assert [one.seq for one in found.checkpoints] == [9, 8, 7, 4, 2]
+    assert found.has_more

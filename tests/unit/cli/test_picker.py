@@ -55,6 +55,14 @@ def test_letters_can_be_taken_back() -> None:
     assert after(one, *"bx", "clear", "enter") == Chosen("chk_alpha", "all")
 
 
+def test_a_list_that_is_not_all_says_so_and_where_the_rest_is() -> None:
+    one = started("alpha", "beta")
+    assert "older" not in "".join(screen(one) + screen(one._replace(query="x")))
+    more = one._replace(has_more=True)
+    assert screen(more, width=80)[0].endswith("2 of 2; 'hardsave log' has older ones")
+    assert "'hardsave search' looks at older ones" in screen(more._replace(query="x"))[1]
+
+
 def test_where_nothing_matches_enter_does_nothing() -> None:
     one = started("alpha")
     found = after(one, *"xyz", "enter", "down")
