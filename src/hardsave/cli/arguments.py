@@ -1,8 +1,10 @@
 """What is typed: the options that every command has, and what a shell offers for refs and timelines
 when somebody presses Tab."""
 
+import io
 import os
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from hardsave.errors import Misuse
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from hardsave import Checkpoint
     from hardsave.cli.session import Session, Settings
 
     _Text = click.ParamType[str]
@@ -23,7 +26,7 @@ else:
 EVERYWHERE = ("as_json", "store", "timeline")
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
 _OFFERED = 200
-_ACTS = frozenset("$`;&|<>(){}[]*?!#~\"'\\\n")  # in a shell
+_ACTS = frozenset("$`;&|<>(){}[]*?!#\"'\\\n")  # in a shell
 
 
 def typed(ctx: click.Context) -> dict[str, Any]:
@@ -73,8 +76,10 @@ class Offered(_Text):
         from hardsave.cli.session import Session
         from hardsave.errors import HardsaveError
 
+        silent = settings(ctx)._replace(as_json=True)
         try:
-            with Session(settings(ctx)) as session:
+            with redirect_stderr(io.StringIO()), Session(silent) as session:
+                session.only_looks = True
                 found = islice(self._offers(session, incomplete), _OFFERED)
                 safe = [(value, why) for value, why in found if _is_safe(value)]
                 return [CompletionItem(_put(value), help=why) for value, why in safe]
@@ -85,7 +90,8 @@ class Offered(_Text):
 def _is_safe(value: str) -> bool:
     """bash puts an offer on the line as it is, and nobody reads it as carefully as they typed: a
     name that came with an export must not become a command."""
-    return value.isprintable() and not _ACTS & set(value)
+    begins_home = value.startswith("~")  # @~1 does not
+    return value.isprintable() and not begins_home and not _ACTS & set(value)
 
 
 def _put(value: str) -> str:
@@ -105,19 +111,40 @@ def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    """Names first, then numbers, of the timeline in question; other timelines by number."""
+    """Names and numbers of the timeline in question; of another, once its name is begun."""
     from hardsave.cli import words
 
     if "@".startswith(begun):
         yield "@", "the head"
         yield "@~1", "the one before it"
-    for each in session.line.checkpoints(limit=_OFFERED):
-        about = each.description or each.status
+    for each in _checkpoints(session, begun):
+        about = words.line(each.description or each.status, 60)
         for ref in (each.name, f"{each.timeline}:{each.seq}"):
             if ref is not None and ref.startswith(begun):
-                yield ref, words.line(about, 60)
+                yield ref, about
         if begun.startswith("chk_") and each.id.startswith(begun):
-            yield each.id, words.line(about, 60)
+            yield each.id, about
+
+
+def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
+    """The newest, and what has a name at any age."""
+    from hardsave.cli.history import offered
+
+    yield from offered(session.line, _OFFERED).checkpoints
+    for line in session.vault.timelines() if begun else ():
+        number = f"{line.name}:"
+        if line.name != session.line.name and (
+            number.startswith(begun) or begun.startswith(number)
+        ):
+            yield from line.checkpoints(limit=_OFFERED)
+
+
+def _jobs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
+    from hardsave.runtime.jobs import Jobs
+
+    for job in Jobs(session.vault).find():
+        if job.id.startswith(begun):
+            yield job.id, job.state
 
 
 def _tasks(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
@@ -126,6 +153,19 @@ def _tasks(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
             yield task.id, task.state
 
 
+class _Words(click.types.UnprocessedParamType):
+    """A command of another program: of what belongs there, files are what a shell can know."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+PROGRAM = _Words()
+JOB = Offered("job", _jobs)
 TASK = Offered("task", _tasks)
 TIMELINE = Offered("timeline", _timelines)
 REF = Offered("ref", _refs)

@@ -53,7 +53,7 @@ _GLOBAL = (
         "-C",
         "directory",
         metavar="DIR",
-        type=click.Path(),
+        type=click.Path(file_okay=False),
         is_eager=True,
         expose_value=False,
         callback=_go_there,

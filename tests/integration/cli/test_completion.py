@@ -79,3 +79,11 @@ def test_zsh_completes_commands_and_names(project: Project) -> None:
         assert "session-1:1" in shown
         seen.type("\x15hardsave log sess\t")
         seen.wait_for("hardsave log session-1")
+
+
+def test_nothing_is_said_in_the_middle_of_a_prompt(project: Project) -> None:
+    (project.path / "hardsave.yaml").write_text("store: sqlite:///elsewhere.db\n")
+    asked = {"_HARDSAVE_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
+    environment = {**project.environment, **asked, "COMP_WORDS": "hardsave show pl"}
+    done = Project(project.path, environment).run()
+    assert (done.stdout, done.stderr) == ("plain,plan-ready\n", "")

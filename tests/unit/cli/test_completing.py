@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.cli import arguments
 from hardsave.cli.main import main
 
 Offered = Callable[..., list[str]]
@@ -13,11 +14,12 @@ Offered = Callable[..., list[str]]
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Offered:
-    def offered(*words: str) -> list[str]:
+    def offered(*words: str, begun: str = "") -> list[str]:
         """What bash would be told behind these words."""
         monkeypatch.setenv("_HARDSAVE_COMPLETE", "bash_complete")
-        monkeypatch.setenv("COMP_WORDS", " ".join(["hardsave", *words, ""]))
+        monkeypatch.setenv("COMP_WORDS", " ".join(["hardsave", *words, begun]))
         monkeypatch.setenv("COMP_CWORD", str(len(words) + 1))
+        capsys.readouterr()
         with pytest.raises(SystemExit):
             main([])
         out, err = capsys.readouterr()
@@ -75,7 +77,53 @@ def test_nothing_is_offered_and_nothing_said_where_there_is_no_directory(
     assert offered("show") == []
 
 
-@pytest.mark.parametrize("name", ["$(touch here)", "`id`", "a;b", "a'b", "a|b", "*"])
+def test_refs_are_offered_where_several_timelines_are_unfinished(
+    session_1: Path, offered: Offered
+) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("session-2").append({"messages": []}, workspace=session_1, name="on-2")
+    assert {"@", "@~1", "on-2", "session-2:1"} <= {*offered("show")}
+    assert "session-1:1" not in offered("show")
+
+
+def test_numbers_of_another_timeline_are_offered_to_whoever_begins_with_its_name(
+    session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hardsave.open() as vault:
+        for _ in range(2):
+            vault.timeline("other").save({})
+    monkeypatch.setenv("HARDSAVE_TIMELINE", "session-1")
+    for begun in ("ot", "other:"):
+        assert offered("show", begun=begun) == ["other:2", "other:1"]
+
+
+def test_a_name_is_offered_at_any_age(
+    session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arguments, "_OFFERED", 1)
+    assert offered("show", begun="plan") == ["plan-ready"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--", "sh"),
+        ("bisect", "a", "b", "--", "sh"),
+        ("rewind", "--path"),
+        ("show", "--file"),
+    ],
+)
+def test_files_are_offered_where_they_belong(offered: Offered, words: tuple[str, ...]) -> None:
+    assert offered(*words) == ["file,"]
+
+
+def test_jobs_are_offered_where_one_is_asked_for(session_1: Path, offered: Offered) -> None:
+    assert main(["submit", "fix-1", "--prompt", "Fix it", "--json"]) == 0
+    for name in ("inspect", "resume", "approve", "deny"):
+        assert offered(name) == ["fix-1"]
+
+
+@pytest.mark.parametrize("name", ["$(touch here)", "`id`", "a;b", "a'b", "a|b", "*", "~x"])
 def test_a_name_that_would_act_in_a_shell_is_not_offered(
     session_1: Path, offered: Offered, name: str
 ) -> None:

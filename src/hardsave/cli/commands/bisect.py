@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave.cli import content, data, words
-from hardsave.cli.arguments import REF
+from hardsave.cli.arguments import PROGRAM, REF
 from hardsave.cli.command import command
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.cli.session import Session
@@ -28,7 +28,7 @@ MESSAGES = 4
 )
 @click.argument("good", type=REF)
 @click.argument("bad", type=REF)
-@click.argument("program", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("program", metavar="-- CMD…", nargs=-1, required=True, type=PROGRAM)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

@@ -7,7 +7,7 @@ import click
 
 from hardsave.cli import data, jobs, messages, words
 from hardsave.cli.agents import AGENTS, loaded
-from hardsave.cli.arguments import REF
+from hardsave.cli.arguments import JOB, REF
 from hardsave.cli.command import command
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.cli.session import Session
@@ -95,7 +95,7 @@ def submit(
         hardsave inspect fix-1 --verbose
     """,
 )
-@click.argument("job")
+@click.argument("job", type=JOB)
 @click.option("--verbose", "-v", is_flag=True, help="The messages, too.")
 def inspect(session: Session, job: str, verbose: bool) -> None:
     """Show one job: how far it is, what was said, which tools it called."""
@@ -154,7 +154,7 @@ def _tally(counts: Any) -> str:
         hardsave resume fix-1 --max-turns 100
     """,
 )
-@click.argument("job")
+@click.argument("job", type=JOB)
 @click.option("--from", "ref", type=REF, metavar="REF", help="From an earlier checkpoint of it.")
 @click.option("--max-turns", type=click.IntRange(1), help="How many turns it has from now on.")
 def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -> None:
@@ -178,7 +178,7 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
         hardsave approve fix-1
     """,
 )
-@click.argument("job")
+@click.argument("job", type=JOB)
 def approve(session: Session, job: str) -> None:
     """Let a job make the call that it has asked about."""
     book = _jobs(session)
@@ -193,7 +193,7 @@ def approve(session: Session, job: str) -> None:
         hardsave deny fix-1 --because too-dear
     """,
 )
-@click.argument("job")
+@click.argument("job", type=JOB)
 @click.option("--because", metavar="REASON", default="", help="Told the agent.")
 def deny(session: Session, job: str, because: str) -> None:
     """Let a job go on without the call that it has asked about."""

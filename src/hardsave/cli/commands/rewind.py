@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     "paths",
     multiple=True,
     metavar="P",
+    type=click.Path(),
     help="Only this file or directory, seen from here; repeatable.",
 )
 @click.option("--mine", is_flag=True, help="Only what this timeline saved first.")

@@ -26,7 +26,7 @@ RESIDENT = "hardsave.adapters.resident"
         hardsave run --timeline refactor -- aider --model o3
     """,
 )
-@click.argument("cmd", nargs=-1, type=click.UNPROCESSED, required=True)
+@click.argument("cmd", nargs=-1, type=arguments.PROGRAM, required=True)
 def run(session: Session, cmd: tuple[str, ...]) -> None:
     """Run any agent, with its workspace watched and saved.
 

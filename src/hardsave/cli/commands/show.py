@@ -46,7 +46,13 @@ SHOWN = 10
 )
 @click.option("--full", is_flag=True, help="All messages, with tool calls, and all paths.")
 @click.option("--state", "whole_state", is_flag=True, help="The state as JSON, and nothing else.")
-@click.option("--file", "path", metavar="PATH", help="The content of one file, and nothing else.")
+@click.option(
+    "--file",
+    "path",
+    metavar="PATH",
+    type=click.Path(),
+    help="The content of one file, and nothing else.",
+)
 def show(
     session: Session, ref: str, count: int, full: bool, whole_state: bool, path: str | None
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave.cli import data, moments, words
-from hardsave.cli.arguments import TASK
+from hardsave.cli.arguments import PROGRAM, TASK
 from hardsave.cli.command import command, group
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
@@ -140,7 +140,7 @@ def show(session: Session, id: str, history: bool) -> None:
     """,
 )
 @ID
-@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+@click.argument("program", nargs=-1, type=PROGRAM)
 @click.option("--force", is_flag=True, help="Also if it is completed, or not due: from its start.")
 def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> Exit | None:
     """Run a command as an attempt at a task.
