@@ -11,6 +11,7 @@ from hardsave import Checkpoint
 from hardsave.cli import changes, words
 from hardsave.cli.errors import in_our_words
 from hardsave.cli.messages import Message
+from hardsave.cli.output import Verbatim
 
 if TYPE_CHECKING:  # they take longer to import than all that draws
     from hardsave.vault.files import LeftOut
@@ -199,6 +200,13 @@ def git_changes(found: "GitChanges", *, limit: int | None = LISTED) -> Iterator[
         yield line(("      ", ""), (each.id[:12], "quiet"), f" {words.shown(each.subject)}")
     if limit is not None and len(found.left_behind) > limit:
         yield Text(f"      and {len(found.left_behind) - limit:,} more", style="quiet")
+
+
+class Patch(Verbatim):
+    """A file's change: in its colours, or as `git apply` reads it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from patch(self.text)
 
 
 def patch(unified: str) -> Iterator[Text]:

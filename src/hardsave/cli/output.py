@@ -177,8 +177,20 @@ def console(file: TextIO, *, width: int | None = None, terminal: bool | None = N
     )
 
 
+class Verbatim:
+    """Lines that people see drawn, and programs read byte for byte: these shall do something with
+    them, and what is spelt out for a terminal is something else."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text  # bytes that are no UTF-8 as surrogates
+
+
 def put(console: "Console", line: "RenderableType") -> None:
     """Print a line. Left to itself, rich forgets that a text is to be cut and not wrapped."""
+    if isinstance(line, Verbatim) and not console.is_terminal:
+        console.file.flush()
+        sys.stdout.buffer.write(line.text.encode("utf-8", "surrogateescape"))
+        return
     if isinstance(line, str):
         line = words.passage(line)  # whoever wrote what stands in it
     no_wrap, overflow = (getattr(line, name, None) for name in ("no_wrap", "overflow"))

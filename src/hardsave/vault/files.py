@@ -202,10 +202,16 @@ def _told(old: "Held | None", new: "Held | None") -> str:
 def _named(path: str) -> str:
     """A path on one line, in quotes if it needs some, as git writes it and patch reads it: else a
     newline in a name would begin a line of the diff, which could say anything."""
-    if not _UNUSUAL & {*path} and all(character >= " " for character in path):
+    if not _UNUSUAL & {*path} and path.isprintable():
         return path
-    spelt = (_ESCAPED.get(each) or (each if each >= " " else f"\\{ord(each):03o}") for each in path)
-    return f'"{"".join(spelt)}"'
+    return f'"{"".join(map(_escaped, path))}"'
+
+
+def _escaped(character: str) -> str:
+    """What nobody can see, and bytes that are no UTF-8, by their numbers."""
+    if character.isprintable():
+        return _ESCAPED.get(character, character)
+    return _ESCAPED.get(character) or "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
 
 
 def _effort(before: list[str], after: list[str]) -> int:

@@ -223,3 +223,29 @@ def test_a_fault_of_ours_writes_nothing_to_the_terminal_but_text(project: Projec
     done = subprocess.run(call, capture_output=True, timeout=60, check=False)
     assert b"ZeroDivisionError: a\\x1bb\n" in done.stderr
     assert b"\x1b" not in done.stderr
+
+
+def test_a_diff_that_nobody_looks_at_is_a_patch_byte_for_byte(project: Project) -> None:
+    before = b"a\r\nb\r\n\x1b[1m\x0c\xe2\x80\xae\xe9\n"
+    after = before.replace(b"b\r\n", b"B\r\n").replace(b"\xe9", b"\xe9\xe9")
+    file = project.path / "parser.py"
+    file.write_bytes(before)
+    assert project.run("save").returncode == 0
+    file.write_bytes(after)
+    for given in ((), ("@~1", "@")):
+        written = subprocess.run(
+            [*HARDSAVE, "diff", *given],
+            cwd=project.path,
+            env={"PATH": os.environ["PATH"], **project.environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        ).stdout
+        file.write_bytes(before)
+        subprocess.run(["git", "apply"], cwd=project.path, input=written, check=True)
+        assert file.read_bytes() == after
+        assert project.run("save").returncode == 0
+    with project.screen("diff", "@~2", HARDSAVE_PAGER="cat") as seen:
+        assert seen.ended() == 0
+        assert b"\x1b[1m\x0c" not in seen.raw
+        assert "\\x1b[1m\\x0c\\u202e\\xe9" in seen.text

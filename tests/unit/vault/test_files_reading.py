@@ -1,5 +1,6 @@
 """The files of a checkpoint, as people look at them."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -104,6 +105,8 @@ def test_no_name_begins_a_line_of_a_diff(tmp_path: Path) -> None:
     spelt = 'x\\n+++ b/other\\n@@ -1 +1 @@\\n-a\\t\\"\\\\\\033'
     assert found == f'--- "a/{spelt}"\n+++ "b/{spelt}"\n@@ -1 +1 @@\n-one\n+two\n'
     assert compared(name, None, Held(b"\0")).count("\n") == 1
+    odd = os.fsdecode(b"\xff\xe2\x80\xaeb\xc3\xbc")  # no UTF-8, a mark that turns text around, ü
+    assert compared(odd, None, Held(b"n\n")).splitlines()[1] == '+++ "b/\\377\\342\\200\\256bü"'
     (tmp_path / "x\ty").write_text("one\n")
     patch = compared("x\ty", Held(b"one\n"), Held(b"two\n"))
     if shutil.which("patch"):

@@ -201,7 +201,7 @@ def _changed(
             continue
         yield Text()
         if patches[path]:
-            yield from draw.patch(patches[path])
+            yield draw.Patch(patches[path])
         else:
             yield draw.line((f"{sign} ", draw.SIGNS[sign]), words.shown(path), _why(sign))
 
