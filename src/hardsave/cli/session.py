@@ -24,6 +24,8 @@ from hardsave.vault import projects
 if TYPE_CHECKING:
     from hardsave.vault.workspace import Workspace
 
+_PERHAPS = "; undo may bring it back"  # what the library says, which does not know where
+
 
 class Settings(NamedTuple):
     """What every command can be told."""
@@ -121,7 +123,8 @@ class Session:
         if "checkpoint" in last.about:
             what = f"a checkpoint of {last.timeline!r} was deleted"
         back = self.settings.place.command("undo", "--timeline", last.timeline)
-        return f"{what} {moments.ago(last.created_at, self.now)}; bring it back with: {back}"
+        when = moments.ago(last.created_at, self.now)
+        return f"{what} {'just now' if when == 'now' else when}; bring it back with: {back}"
 
     @property
     def project_above(self) -> str:
@@ -227,6 +230,28 @@ class Session:
         meant = refs.parse(ref)
         if self.saved_above:
             raise NotFound(self.saved_above)
-        if isinstance(meant, refs.Whole) or (isinstance(meant, refs.Numbered) and meant.timeline):
-            return self.vault.get(ref)
-        return self.line.get(ref)
+        named = meant.timeline if isinstance(meant, refs.Numbered) else ""
+        by_itself = bool(named) or isinstance(meant, refs.Whole)
+        try:
+            return self.vault.get(ref) if by_itself else self.line.get(ref)
+        except NotFound as error:
+            hint = self._elsewhere(meant) or self._where_it_went(meant)
+            if not hint:
+                raise
+            what = f"{str(error).removesuffix(_PERHAPS)}; " if self.standing else ""
+            raise NotFound(f"{what}{hint}") from error
+
+    def _where_it_went(self, meant: refs.Ref) -> str:
+        """How to bring back what a ref may mean, if it was deleted; else nothing."""
+        named = meant.timeline if isinstance(meant, refs.Numbered) else ""
+        is_anywhere = isinstance(meant, refs.Whole) or not self.standing
+        return self.deleted(None if is_anywhere else named or self.line.name)
+
+    def _elsewhere(self, meant: refs.Ref) -> str:
+        """Which other timelines have a name; else nothing. Each run of an agent has one of its own,
+        and what was saved before it is on another."""
+        if not isinstance(meant, refs.Named):
+            return ""
+        pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
+        found = [f"{one.timeline}:{one.seq}" for page in pages for one in page]
+        return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""

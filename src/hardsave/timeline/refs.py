@@ -38,7 +38,10 @@ class Named(NamedTuple):
     high: Id | None
 
 
-def parse(ref: object) -> Back | Whole | Numbered | Named:
+Ref = Back | Whole | Numbered | Named
+
+
+def parse(ref: object) -> Ref:
     """What `ref` means. Any text may be a name, so only malformed `@…` is refused."""
     if not isinstance(ref, str) or not ref:
         raise Misuse(f"a ref is a text such as '@', '@~2', 'chk_…' or a name, not {ref!r}")

@@ -312,7 +312,8 @@ def test_what_was_deleted_is_not_said_to_have_never_been_saved(
 ) -> None:
     run(*what)
     said = "; bring it back with: hardsave undo --timeline session-1"
-    for command in (["log"], ["log", "session-1"], ["status"], ["diff"]):
+    by_ref = [["show", "@"], ["show", "plan-ready"], ["rewind", "session-1:2", "--yes"]]
+    for command in (["log"], ["log", "session-1"], ["status"], ["diff"], *by_ref):
         ran = run(*command)
         assert said in ran.err, ran
         assert "nothing was saved" not in ran.err
@@ -325,6 +326,8 @@ def test_a_timeline_whose_only_checkpoint_was_deleted_says_so(run: Run, session_
     run("save", "--timeline", "other", "--status", "done")
     run("delete", "other:1")
     assert "a checkpoint of 'other' was deleted" in run("log", "other").err
+    ran = run("show", "other:1", "--timeline", "session-1")
+    assert ran.err.strip().endswith("bring it back with: hardsave undo --timeline other")
     assert "which is not there now" in run("ops").out
     assert run("undo", "--timeline", "other").code == 0
     assert "was deleted" not in run("log", "nothing-here").err
@@ -334,3 +337,12 @@ def test_a_timeline_that_is_not_there_is_not_said_to_be_cleared(run: Run, sessio
     ran = run("clear", "sesion-1")
     assert (ran.code, "there is no timeline 'sesion-1'" in ran.err) == (3, True)
     assert run("clear", "session-1", "--json").data["checkpoints"] == 3
+
+
+def test_an_export_to_a_dash_is_not_a_file_of_that_name_by_chance(
+    run: Run, session_1: Path
+) -> None:
+    ran = run("export", "-")
+    assert (ran.code, "not a stream" in ran.err) == (2, True)
+    assert not Path("-").exists()
+    assert run("export", "./-").code == 0

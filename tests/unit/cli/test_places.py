@@ -182,3 +182,12 @@ def test_who_has_no_home_and_names_a_store_needs_none(
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)  # a user that no system knows
     assert run("save").code == 0
     assert run("status").code == 0
+
+
+def test_a_name_that_another_timeline_has_is_said_to_be_there(run: Run, session_1: Path) -> None:
+    run("save", "before-it", "--status", "done", "--timeline", "main")
+    run("save", "--timeline", "run-1", "--status", "done")
+    ran = run("rewind", "before-it", "--timeline", "run-1", "--yes")
+    assert ran.code == 3
+    assert ran.err.endswith("; on other timelines it is 'main:1'\n")
+    assert "other timelines" not in run("show", "never-was", "--timeline", "run-1").err

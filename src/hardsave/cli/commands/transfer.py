@@ -8,7 +8,7 @@ from hardsave.cli import words
 from hardsave.cli.arguments import TIMELINE
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
-from hardsave.errors import NotFound
+from hardsave.errors import Misuse, NotFound
 
 if TYPE_CHECKING:
     from hardsave.vault.transfer import Imported
@@ -29,6 +29,10 @@ def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
     All timelines, or those that are named. A file that is there is replaced only if it is an
     export, and only by a complete one.
     """
+    if file == "-":
+        raise Misuse(
+            "an export is a file, not a stream: name one; ./- if that is its name"
+        )
     given = session.settings.timeline
     wanted = [*names, *([given] if given and given not in names else [])]
     if next(session.vault.timelines(), None) is None:
