@@ -57,7 +57,7 @@ def _first_files(files: Snapshot, *, full: bool) -> "Iterator[RenderableType]":
     from hardsave.cli import draw
 
     paths = [each.path for each in files.files() if each.kind != "directory"]
-    yield draw.line((words.count(len(paths), "file"), "name"), ", the first that were captured")
+    yield draw.line((words.count(len(paths), "file"), "name"), "; none was captured before")
     for path in paths if full else ():
         yield draw.line(("  + ", draw.SIGNS["+"]), words.shown(path))
 

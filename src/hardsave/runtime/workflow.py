@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import textwrap
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from copy import deepcopy
@@ -190,9 +191,11 @@ class WorkflowExecutor:
                     f"are: {known})"
                 )
             if not _is_worker(self._agents[step.agent]):
+                given = textwrap.shorten(repr(self._agents[step.agent]), 80, placeholder=" …")
                 raise Misuse(
-                    f"{plan.where(step)} has agent {step.agent!r}, which is "
-                    f"{self._agents[step.agent]!r}; give an agent, or a function of its inputs"
+                    f"{plan.where(step)} has agent {step.agent!r}, which is {given}; give a "
+                    "function that gets the step's inputs and returns its answer, or a "
+                    "StandardAgent"
                 )
 
     # Going on

@@ -193,6 +193,16 @@ def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
     assert run(*words, "--from", "nowhere:1").code == Exit.NOT_FOUND
 
 
+def test_the_workflow_that_the_help_shows_can_be_run(run: Run, office: Path) -> None:
+    shown = run("workflow", "--help").out.split("\n\n")
+    Path("shown.yaml").write_text(next(part for part in shown if "steps:" in part))
+    Path("own.py").write_text(
+        "OWN = {'planner': lambda given: given['goal'], 'coder': lambda given: given['plan']}\n"
+    )
+    typed = ("workflow", "run", "shown.yaml", "--agents", "own.py:OWN", "--input", "goal=tidy")
+    assert run(*typed, "--json").data["steps"]["code"]["answer"] == "tidy"
+
+
 def test_a_workflow_is_checked_without_agents(run: Run, office: Path) -> None:
     found = run("workflow", "check", "flow.yaml", "--json").data
     assert found["steps"][0] == {"name": "first", "agent": "shout"}
@@ -217,7 +227,9 @@ def test_a_job_is_queued_and_run_in_this_workspace(run: Run, office: Path) -> No
 def test_queued_jobs_are_not_denied_and_advice_is_in_the_words_of_commands(
     run: Run, project: Path
 ) -> None:
-    run("submit", "fix", "--prompt", "Fix it")
+    ran = run("submit", "fix", "--prompt", "Fix it")
+    assert ran.out == "fix: queued\n"
+    assert ran.err.endswith("start one with: hardsave worker --agents agents.py:AGENTS\n")
     assert "--all shows every job" in run("checkpoints").err
     run("tasks", "cancel", "fix")
     assert "'hardsave tasks retry' lets it run again" in run("inspect", "fix").out

@@ -60,6 +60,9 @@ def test_a_task_is_added_once(run: Run, project: Path) -> None:
     again = run(*given, "--json").data
     assert (again["is_new"], again["priority"], again["metadata"]) == (False, 3, {"a": [1]})
     assert "is there already" in run(*given).out
+    assert "stays" not in run(*given).out
+    ran = run("tasks", "add", given[2], "Something else")
+    assert f"; its text stays: {given[3]}" in ran.out
     assert run("tasks", "add", "t2", "--metadata", "[1]").code == 2
     assert run("tasks", "add", "t2", "--metadata", "{").code == 2
     assert run("tasks", "add", "t2", "--metadata", '{"a":' * 50_000).code == 2

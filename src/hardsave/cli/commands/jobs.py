@@ -86,6 +86,13 @@ def submit(
     session.out.result(
         lambda: jobs.as_data(added), lambda: [f"{words.shown(added.id)}: {added.state}"]
     )
+    _say_who_runs_it(session, added)
+
+
+def _say_who_runs_it(session: Session, job: "Job") -> None:
+    if job.is_unserved:
+        what = f"no worker has agent {job.spec.agent!r} now; start one with"
+        session.out.hint(what, "worker", "--agents", "agents.py:AGENTS")
 
 
 @command(
@@ -170,6 +177,7 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
         lambda: {"from": before.id, "turn": resumed.turns, **jobs.as_data(resumed)},
         lambda: [f"{ids}, from turn {resumed.turns} of {resumed.max_turns}"],
     )
+    _say_who_runs_it(session, resumed)
 
 
 @command(

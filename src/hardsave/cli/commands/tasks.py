@@ -91,7 +91,8 @@ def add(
         id, text, not_before=moment, metadata=_metadata(metadata), **given
     )
     said = "added" if task.is_new else "is there already:"
-    _answer(session, task, f"{said} {words.shown(task.id)}, {task.state}", is_new=task.is_new)
+    kept = f"; its text stays: {words.line(task.text, 60)}" if text not in ("", task.text) else ""
+    _answer(session, task, f"{said} {words.shown(task.id)}, {task.state}{kept}", is_new=task.is_new)
 
 
 def _metadata(given: str | None) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "workflow",
     examples="""
         hardsave workflow check release.yaml
-        hardsave workflow run release.yaml --agents agents.py:AGENTS
+        hardsave workflow run release.yaml --agents agents.py:AGENTS --input goal=tidy
         hardsave workflow run release.yaml --agents agents.py:AGENTS --from run-1234
     """,
 )
@@ -44,7 +44,19 @@ def workflow(
     """Run the agents that a file names, one after the other, or check the file.
 
     Every finished step is saved. After a crash or a failure --from goes on where it was: steps
-    that are finished do not run again.
+    that are finished do not run again. An agent is a function that gets a step's inputs, a dict,
+    and returns its answer, or a StandardAgent.
+
+    \b
+    workflow:
+      name: release
+    steps:
+      - name: plan
+        agent: planner
+        inputs: {goal: "${inputs.goal}"}
+      - name: code
+        agent: coder
+        inputs: {plan: "${plan}"}
     """
     from hardsave.runtime.plan import read_file
 
