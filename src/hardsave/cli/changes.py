@@ -1,9 +1,13 @@
 """Changed files as people count them: paths with a sign, lines added and removed. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from hardsave.cli import words
 from hardsave.timeline.diff import FileDiff
+
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_NO_NEWLINE = "\\ "
 
 
 def signed(found: FileDiff) -> list[tuple[str, str]]:
@@ -27,8 +31,12 @@ def stat(patch: str) -> dict[str, int]:
 
 def by_line(patch: str) -> Iterator[tuple[str, bool]]:
     """The lines of one file's diff, and whether each is one of the file: a line that begins with
-    `--` and is removed looks like what stands above them."""
-    is_inside = False
+    `--` and is removed looks like what stands above them, so they are counted."""
+    removed = added = 0  # lines that are still to come
     for line in patch.split("\n")[:-1]:
-        is_inside = is_inside or line.startswith("@@")
-        yield line, is_inside and not line.startswith("@@")
+        is_inside = removed > 0 or added > 0 or line.startswith(_NO_NEWLINE)
+        yield line, is_inside
+        if is_inside:
+            removed, added = removed - (line[:1] in " -"), added - (line[:1] in " +")
+        elif hunk := _HUNK.match(line):
+            removed, added = (int(number or 1) for number in hunk.groups())

@@ -30,7 +30,7 @@ def _here(root: Path, path: str) -> Held | None:
         os.close(directory)
     here = root / path
     if here.is_symlink():
-        return Held(os.fsencode(os.readlink(here)) + b"\n", "symlink")
+        return Held(os.fsencode(os.readlink(here)), "symlink")
     if found.data is None and here.is_dir():
         return Held(b"", "directory", _mode(here))
     content = found.problem or found.data

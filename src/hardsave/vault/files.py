@@ -160,6 +160,7 @@ def difference(old: Snapshot | None, new: Snapshot | None) -> FileDiff:
 
 _ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\x7f": "\\177"}
 _UNUSUAL = {*_ESCAPED}
+_PLAIN = "100644"
 _NOTHING = "/dev/null"  # as every tool that applies patches understands it
 
 
@@ -172,19 +173,38 @@ def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
 def compared(path: str, old: "Held | None", new: "Held | None") -> str:
     """The same for what a path holds, wherever that is from."""
     told = _told(old, new)
-    return (f"{_named(path)}: {told}\n" if told else "") + _by_lines(path, old, new)
+    above = f"{_named(path)}: {told}\n" if told else ""
+    if old is not None and new is not None and old.kind != new.kind:
+        return above + _patch(path, old, None) + _patch(path, None, new)
+    return above + _patch(path, old, new)
 
 
-def _by_lines(path: str, old: "Held | None", new: "Held | None") -> str:
+def _patch(path: str, old: "Held | None", new: "Held | None") -> str:
     before, after = _lines(old), _lines(new)
     if isinstance(before, str) or isinstance(after, str):
         return f"{_named(path)}: {before if isinstance(before, str) else after}\n"
     if _effort(before, after) > MAX_DIFF_EFFORT:
         return f"{_named(path)}: too much of it has changed to compare by lines\n"
-    a = _NOTHING if old is None else _named(f"a/{path}")
-    b = _NOTHING if new is None else _named(f"b/{path}")
-    lines = difflib.unified_diff(before, after, a, b, n=3)
-    return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+    a, b = _named(f"a/{path}"), _named(f"b/{path}")
+    modes = _modes(old, new)
+    header = f"diff --git {a} {b}\n{modes}" if modes else ""
+    ends = _NOTHING if old is None else a, _NOTHING if new is None else b
+    lines = difflib.unified_diff(before, after, *ends, n=3)
+    return header + "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in lines)
+
+
+def _modes(old: "Held | None", new: "Held | None") -> str:
+    """What git writes above lines that do not tell all: whoever applied them alone would get a
+    program that cannot be run, a file in the place of a symlink, and no empty file."""
+    was, now = (None if each is None else each.git_mode for each in (old, new))
+    if was == now:
+        return ""
+    if was is not None and now is not None:
+        return f"old mode {was}\nnew mode {now}\n"
+    only = new or old
+    if only is None or (now or was) is None or (only.content and (now or was) == _PLAIN):
+        return ""
+    return f"new file mode {now}\n" if now else f"deleted file mode {was}\n"
 
 
 def _told(old: "Held | None", new: "Held | None") -> str:
@@ -195,8 +215,16 @@ def _told(old: "Held | None", new: "Held | None") -> str:
     if "symlink" in kinds:
         return "a symlink"
     if old is None or new is None:
-        return f"mode {new.mode:04o}" if new is not None and new.can_run else ""
+        return _told_alone(old, new)
     return f"mode {old.mode:04o} before, {new.mode:04o} now" if old.mode != new.mode else ""
+
+
+def _told_alone(old: "Held | None", new: "Held | None") -> str:
+    """The same for what has come or gone."""
+    if new is not None and new.can_run:
+        return f"mode {new.mode:04o}"
+    only = new or old
+    return "empty" if only is not None and only.kind == "file" and not only.content else ""
 
 
 def _named(path: str) -> str:
@@ -243,6 +271,11 @@ class Held(NamedTuple):
     def can_run(self) -> bool:
         return self.kind == "file" and bool(self.mode & 0o111)
 
+    @property
+    def git_mode(self) -> str | None:
+        """As git knows it; None for a directory, which it does not know."""
+        return {"file": "100755" if self.can_run else _PLAIN, "symlink": "120000"}.get(self.kind)
+
 
 def held(snapshot: Snapshot | None, path: str) -> Held | None:
     """What a snapshot has at a path."""
@@ -250,7 +283,7 @@ def held(snapshot: Snapshot | None, path: str) -> Held | None:
     if snapshot is None or entry is None:
         return None
     if entry.type == SYMLINK:
-        return Held(entry.target + b"\n", "symlink")
+        return Held(entry.target, "symlink")
     if entry.type == DIRECTORY:
         return Held(b"", "directory", entry.mode)
     is_long = entry.size > MAX_DIFF_BYTES

@@ -47,3 +47,8 @@ def test_a_line_that_looks_like_a_heading_is_a_line() -> None:
     ]
     patch = "\n".join(text.plain for text in found) + "\n"
     assert changes.stat(f"-x: mode 0755\n{patch}") == {"+": 1, "-": 1}
+
+
+def test_the_lines_of_what_became_a_symlink_are_counted_once() -> None:
+    patch = compared("a", Held(b"b", "symlink"), Held(b"one\ntwo\n"))
+    assert changes.stat(patch) == {"+": 2, "-": 1}

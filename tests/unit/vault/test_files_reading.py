@@ -11,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse, NotFound
-from hardsave.vault.files import Held, Snapshot, compared, unified
+from hardsave.vault.files import Held, Snapshot, compared, difference, unified
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 
@@ -88,15 +88,49 @@ def test_what_lines_do_not_tell_is_told_above_them(desk: Desk) -> None:
     (desk.work / "link").unlink()
     (desk.work / "link").symlink_to("plain")
     after = snapshot(desk)
-    assert unified(before, after, "plain") == "plain: mode 0644 before, 0755 now\n"
-    assert unified(before, after, "tool").startswith("tool: mode 0644 before, 0755 now\n--- a/tool")
-    assert unified(before, after, "new").startswith("new: mode 0755\n--- /dev/null\n")
+    can_run = "old mode 100644\nnew mode 100755\n"
+    above = "plain: mode 0644 before, 0755 now\ndiff --git a/plain b/plain\n"
+    assert unified(before, after, "plain") == above + can_run
+    above = "tool: mode 0644 before, 0755 now\ndiff --git a/tool b/tool\n"
+    assert unified(before, after, "tool").startswith(f"{above}{can_run}--- a/tool\n")
+    above = "new: mode 0755\ndiff --git a/new b/new\nnew file mode 100755\n--- /dev/null\n"
+    assert unified(before, after, "new").startswith(above)
     assert unified(before, after, "link") == (
-        "link: was a file, is a symlink now\n--- a/link\n+++ b/link\n@@ -1 +1 @@\n-text\n+plain\n"
+        "link: was a file, is a symlink now\n--- a/link\n+++ /dev/null\n@@ -1 +0,0 @@\n-text\n"
+        "diff --git a/link b/link\nnew file mode 120000\n--- /dev/null\n+++ b/link\n@@ -0,0 +1 @@\n"
+        "+plain\n\\ No newline at end of file\n"
     )
     (desk.work / "link").unlink()
     (desk.work / "link").symlink_to("tool")
     assert unified(after, snapshot(desk), "link").startswith("link: a symlink\n--- a/link\n")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+def test_a_diff_of_all_files_can_be_applied_by_git(desk: Desk, tmp_path: Path) -> None:
+    desk.write(tool="x\n", text="t\n", gone="", same="s\n")
+    (desk.work / "link").symlink_to("tool")
+    (desk.work / "away").symlink_to("tool")
+    before, old = snapshot(desk), shutil.copytree(desk.work, tmp_path / "old", symlinks=True)
+    (desk.work / "tool").chmod(0o755)
+    for name in ("text", "link", "away", "gone"):
+        (desk.work / name).unlink()
+    desk.write(link="a file now\n", empty="", **{"an odd\n\u202ename": "o\n"})
+    (desk.work / "text").symlink_to("nowhere")
+    after = snapshot(desk)
+    changed = difference(before, after)
+    paths = (*changed.added, *changed.changed, *changed.removed)
+    patch = "".join(unified(before, after, path) for path in paths)
+    subprocess.run(["git", "apply"], cwd=old, input=patch.encode(), check=True)
+    assert described(old) == described(desk.work)
+
+
+def described(folder: Path) -> dict[str, tuple[str, bool]]:
+    return {
+        path.name: (os.readlink(path), False)
+        if path.is_symlink()
+        else (path.read_text(), os.access(path, os.X_OK) and bool(path.stat().st_mode & 0o100))
+        for path in folder.iterdir()
+    }
 
 
 def test_no_name_begins_a_line_of_a_diff(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def _changed(
 
 def _why(sign: str) -> tuple[str, str]:
     """A path without changed lines."""
-    return ("  mode or kind" if sign == "~" else "  empty, or a directory", "quiet")
+    return ("  mode or kind" if sign == "~" else "  an empty directory", "quiet")
 
 
 COMMANDS = {"diff": diff}

@@ -30,9 +30,7 @@ def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
     export, and only by a complete one.
     """
     if file == "-":
-        raise Misuse(
-            "an export is a file, not a stream: name one; ./- if that is its name"
-        )
+        raise Misuse("an export is a file, not a stream: name one; ./- if that is its name")
     given = session.settings.timeline
     wanted = [*names, *([given] if given and given not in names else [])]
     if next(session.vault.timelines(), None) is None:
