@@ -35,11 +35,16 @@ class Stage:
         self.surroundings = dict(os.environ)
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, script: str, *options: str) -> "subprocess.Popen[bytes]":
+    def start(self, script: str, *options: str, given: int = 0) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "hardsave", "run", *options, "--", "bash", "-c", script]
         environment = {**self.surroundings, "HARDSAVE_STORE": str(self.store)}
         made = subprocess.Popen(
-            command, cwd=self.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            cwd=self.work,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(given,),
         )
         self._running.append(made)
         return made
@@ -313,6 +318,22 @@ def test_the_agent_has_signals_and_surroundings_as_without_us(stage: Stage) -> N
     ignored, where, timeline, caught = done.stdout.decode().splitlines()
     assert int(ignored.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
     assert (where, timeline, caught) == (str(stage.work), "mine", "caught")
+    stage.wait_for_the_end()
+
+
+def test_what_an_agent_is_given_is_held_by_nobody_beside_it(stage: Stage) -> None:
+    """A lock would stay taken, and a pipe would not end, until the last save is there."""
+    reads, writes = os.pipe()
+    agent = stage.start("touch ../begun; exec sleep 600", given=writes)
+    os.close(writes)
+    stage.wait_for((stage.work.parent / "begun").exists)
+    (resident,) = stage.residents()
+    os.kill(resident, signal.SIGSTOP)
+    agent.kill()
+    agent.wait()
+    assert select.select([reads], [], [], LIMIT)[0]
+    os.close(reads)
+    os.kill(resident, signal.SIGCONT)
     stage.wait_for_the_end()
 
 

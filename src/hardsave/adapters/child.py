@@ -48,29 +48,17 @@ def detached(job: "Job", *, seconds: float) -> bytes | None:
 
 def _do(job: "Job", nothing: int, writes: int) -> "NoReturn":
     """In the child: nobody's files are held open, and nobody's signals are ours."""
+    from hardsave.runtime import inherited  # the parent needs none of it
+
     try:
         os.setsid()
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
-        _close_all_but(writes)
+        inherited.close_all_but(writes)
         gc.set_threshold(_MANY_OBJECTS)
         job(lambda said: _let_go(writes, said))
     finally:
         os._exit(0)  # what even a note could not be written about has nobody left to be told
-
-
-def _close_all_but(kept: int) -> None:
-    """Whatever else an agent has let us inherit, somebody may wait for its end."""
-    from contextlib import suppress  # the parent needs none of it
-
-    found: list[str] = []
-    for folder in ("/proc/self/fd", "/dev/fd"):  # of Linux, and of macOS
-        with suppress(OSError):
-            found = found or os.listdir(folder)
-    for name in found:
-        if int(name) > 2 and int(name) != kept:
-            with suppress(OSError):  # the one that the list was read from
-                os.close(int(name))
 
 
 def _let_go(writes: int, said: bytes) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from hardsave.errors import Misuse, Unavailable
-from hardsave.runtime import handover, interpreter
+from hardsave.runtime import handover, inherited, interpreter
 from hardsave.runtime.resident import READY, Task
 
 READY_SECONDS = 60.0
@@ -69,6 +69,7 @@ def _leave(task: Task, names: int, options: Sequence[str]) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
+        inherited.close_all_but(task.ready)
         os.set_inheritable(task.ready, True)
         os.environ.pop(handover.VARIABLE, None)  # else an agent around us would take us for its own
         os.execv(  # noqa: S606 # ourselves, without a shell
