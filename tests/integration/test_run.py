@@ -337,6 +337,21 @@ def test_what_an_agent_is_given_is_held_by_nobody_beside_it(stage: Stage) -> Non
     stage.wait_for_the_end()
 
 
+@pytest.mark.parametrize("ending", ["2>/dev/full", "2> >(exec true)"])
+def test_an_agent_is_started_though_nobody_can_be_told(stage: Stage, ending: str) -> None:
+    command = f"{sys.executable} -m hardsave run -- echo works {ending}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=stage.work,
+        env={**os.environ, "HARDSAVE_STORE": str(stage.store)},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=LIMIT,
+    )
+    assert done.stdout == b"works\n"
+    stage.wait_for_the_end()
+
+
 def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hardsave", "run", "--", "no-such-agent"],

@@ -161,11 +161,12 @@ class Output:
 
 def console(file: TextIO, *, width: int | None = None, terminal: bool | None = None) -> "Console":
     """What draws on a file: in colour and cut to its width if it is a terminal, else neither."""
-    from rich.console import Console
     from rich.theme import Theme
 
+    from hardsave.cli.canvas import Canvas
+
     is_terminal = file.isatty() if terminal is None else terminal
-    return Console(
+    return Canvas(
         file=file,
         force_terminal=is_terminal,
         width=width if is_terminal else UNBOUNDED,

@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from hardsave.errors import Misuse, Unavailable
@@ -96,6 +97,7 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         number = getattr(signal, name, None)
         if number is not None:
             signal.signal(number, signal.SIG_DFL)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # what was said there may be lost; the agent has its own to say
+            stream.flush()
     os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 # what the user typed

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -70,9 +71,9 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     )
     resident = launch.start(task)
     where = words.shown(str(directory))
-    session.out.say(f"saving {where} on timeline {timeline!r}; see 'hardsave log'")
-    for advice in (*_company(beside, directory), *_advice(cmd[0], directory)):
-        session.out.say(advice)
+    what = f"saving {where} on timeline {timeline!r}; see 'hardsave log'"
+    with suppress(OSError):  # a message that nobody can read keeps no agent from its work
+        session.out.say(what, *_company(beside, directory), *_advice(cmd[0], directory))
     told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
     told[nesting.VARIABLE] = nesting.Run(os.getpid(), timeline).told()
     environment = {**os.environ, **told}
