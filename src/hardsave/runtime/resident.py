@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hardsave
-from hardsave.errors import Conflict, HardsaveError
+from hardsave.errors import Conflict, HardsaveError, Misuse
 from hardsave.runtime import handover, meetings, survivors
 from hardsave.runtime.life import Life
 from hardsave.runtime.reception import Desk, Reception
@@ -160,7 +160,8 @@ class Resident:
         self._left = left
         self._is_ending.set()
         if self._wake is not None:
-            self._wake()
+            with suppress(Misuse):  # it waits no more, and may be at its last save
+                self._wake()
 
     def _save_changes(self, status: str) -> None:
         """Only what differs from what this timeline has is worth a checkpoint: others save the

@@ -2,8 +2,9 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,6 +161,23 @@ def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -
     misses.saved("chk_1")
     misses.ended()
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_who_is_told_twice_to_end_saves_for_the_last_time_all_the_same(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    """As by the end of its agent, and right then by a signal."""
+
+    class Impatient(RunMisses):
+        def about(self) -> Mapping[str, Any]:
+            resident.end()
+            return super().about()
+
+    place = vault.workspace(tmp_path / "work")
+    resident = Resident(vault.timeline("a"), place, ["x"], Impatient(tmp_path / "notes"))
+    resident.stay()
+    assert [each.status for each in vault.timeline("a").checkpoints()] == ["ended", "running"]
+    assert resident.failed_saves == 0
 
 
 # A purge, and a resident that goes on
