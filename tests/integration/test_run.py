@@ -243,6 +243,39 @@ def test_what_cannot_be_saved_is_told_to_whoever_looks(stage: Stage) -> None:
     assert "NOT saved" not in stage.hardsave("status").stderr
 
 
+def cut(store: Path) -> None:
+    os.truncate(store, 8192)
+
+
+def remove(store: Path) -> None:
+    for path in store.parent.glob("store.db*"):
+        if path.is_file() and path.suffix != ".log":
+            path.unlink()
+
+
+@pytest.mark.parametrize(("strike", "oldest"), [(cut, []), (remove, ["one", "two"])])
+def test_a_store_that_is_lost_in_the_middle_of_a_run_is_opened_anew(
+    stage: Stage, strike: Callable[[Path], None], oldest: list[str]
+) -> None:
+    """Else all that an agent does from there on would be saved by nobody."""
+    base = stage.work.parent
+    wait = "until [ -e ../{0} ]; do sleep 0.05; done; echo {0} > {0}; "
+    agent = stage.start("".join(map(wait.format, ("one", "two", "three"))))
+    (base / "one").touch()
+    stage.wait_for(Path(f"{stage.store}-backup").exists)
+    stage.wait_for(lambda: len(stage.statuses()) == 2)
+    strike(stage.store)
+    (base / "two").touch()
+    stage.wait_for(lambda: "was opened anew" in stage.log())
+    (base / "three").touch()
+    agent.wait(LIMIT)
+    stage.wait_for_the_end()
+    seen = [sorted(each) for each in stage.snapshots()]
+    assert (seen[0], seen[-1]) == (oldest, ["one", "three", "two"])
+    assert ["one", "two"] in seen
+    assert stage.statuses()[-1] == "ended"
+
+
 def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
     agent = stage.start("echo work > f; exec sleep 600")
     written = stage.work / "f"

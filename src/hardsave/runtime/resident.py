@@ -4,7 +4,8 @@ It is nobody's child and has no terminal, so it cannot take the agent down, and 
 take it along: not by Ctrl-C, not by its death. It ends soon after the agent has ended, with
 a last save. If the agent leaves processes behind, they may still write: it goes on saving until
 they have ended too, for ten minutes at most, and its last save names those that are left.
-Whatever goes wrong here is written to a log beside the store.
+Whatever goes wrong here is written to a log beside the store. A store that was damaged, removed or
+replaced under it is closed and opened anew, which mends it: so the rest of a long run is saved.
 
     hardsave run → forks away `python -m` PROGRAM → waits until it is ready → becomes the agent
 
@@ -17,6 +18,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,12 +26,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hardsave
-from hardsave.errors import Conflict, HardsaveError, Misuse
+from hardsave import config
+from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse
 from hardsave.runtime import handover, meetings, survivors
 from hardsave.runtime.life import Life
 from hardsave.runtime.reception import Desk, Reception
+from hardsave.runtime.standby import Ground
 from hardsave.runtime.survivors import Survivor
 from hardsave.stores.registry import sqlite_path
+from hardsave.stores.sqlite.footing import Gone
 from hardsave.tuples import NamedTuple
 
 READY = b"ready\n"
@@ -39,6 +44,9 @@ _ATTEMPTS = 20
 _LIMIT = 2.0  # a burst that does not end is saved all the same
 _AFTERWARDS_SECONDS = 600.0  # then what an agent has left behind is a service, and not its work
 _NAMED = 20  # of the processes that are left
+_ANEW_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
+_LONGEST_ANEW_SECONDS = 60.0
+_LOOK_SECONDS = 0.1
 _LONGEST_REASON = 2000  # bytes, which a pipe takes at once
 _log = logging.getLogger(__name__)
 
@@ -122,11 +130,14 @@ class Resident:
         command: Sequence[str],
         misses: Misses,
         talk: Talk = SILENCE,
+        *,
+        files: Sequence[str] = (),
     ) -> None:
-        self._line = line
+        """`files` are those that the store consists of as long as it is the same."""
+        self._files = files
+        self.move(line, workspace)
         self._talk = talk
         self._misses = misses
-        self._workspace = workspace
         self._about: Mapping[str, Any] = {"command": list(command)}  # for the first one to say
         self._left: Sequence[Survivor] = ()
         self._is_ending = threading.Event()
@@ -134,21 +145,39 @@ class Resident:
         self.saves = 0
         self.failed_saves = 0
 
-    def stay(self, is_ready: Callable[[], None] = lambda: None) -> None:
+    def move(self, line: hardsave.Timeline, workspace: hardsave.Workspace) -> None:
+        """Go on with the same ones of a store that was opened anew."""
+        self._line, self._workspace = line, workspace
+        self._ground = Ground(self._files)
+        self._has_lost_store = False
+
+    def stay(self, is_ready: Callable[[], None] = lambda: None) -> bool:
         """Save now, after each burst of changes, and at the end. If not even the first save can
-        be made, there is nothing to stay for: its error is raised."""
+        be made, there is nothing to stay for: its error is raised.
+
+        Whether it stayed to the end: if not, the store was lost and has to be opened anew.
+        """
         self._snapshot("running")
         with self._workspace.watch() as eyes:
             self._wake = eyes.wake
             self._save_changes("running")  # from here on nothing is missed
             is_ready()
-            while not self._is_ending.is_set():
+            while not self._is_ending.is_set() and not self._has_lost_store:
                 if eyes.wait(quiet=_QUIET, limit=_LIMIT, timeout=self._patience):
                     self._save_changes("running")
                 if self._is_more_said():
                     self._save("running")
-        self._save("ended")
-        self._misses.ended()
+        if self._is_ending.is_set():
+            self._save("ended")
+        return not self._has_lost_store
+
+    def is_told_to_end(self, *, within_seconds: float) -> bool:
+        """Waits for it in vain, if need be. Not by the event: a signal's handler that sets it could
+        strike in the middle of that, and wait for itself."""
+        end = time.monotonic() + within_seconds
+        while not self._is_ending.is_set() and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+        return self._is_ending.is_set()
 
     @property
     def _patience(self) -> float | None:
@@ -225,6 +254,8 @@ class Resident:
     def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""
         self.failed_saves += 1
+        is_other = isinstance(error, (Corrupt, Gone)) or not self._ground.is_as_it_was()
+        self._has_lost_store = is_other
         _log.exception("the workspace could not be saved")
         self._misses.failed(str(error))
 
@@ -256,19 +287,49 @@ def main(
 def _reside(task: Task, open_desk: OpenDesk, misses: Misses, open_talk: OpenTalk) -> None:
     with hardsave.open(task.store) as vault:
         line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
-        resident = Resident(line, workspace, task.command, misses, _heard(task, open_talk))
+        talk, files = _heard(task, open_talk), (sqlite_path(task.store),)
+        resident = Resident(line, workspace, task.command, misses, talk, files=files)
         look = partial(survivors.find, handover.VARIABLE, task.socket)
         signal.signal(signal.SIGTERM, lambda *_: resident.end(look()))
         ours = (Life(task.agent), look, resident)
         threading.Thread(target=_end_with, args=ours, daemon=True).start()
-        seat = meetings.seat_of(sqlite_path(task.store), task.workspace)
-        with (
-            _hearing(Path(task.socket), open_desk(vault, task)),
-            meetings.seated(seat, task.socket),
-        ):
-            resident.stay(lambda: _tell(task.ready, READY))
+        is_over = _stay(task, vault, resident, open_desk, lambda: _tell(task.ready, READY))
+    seconds = _ANEW_SECONDS
+    while not is_over:
+        is_last = resident.is_told_to_end(within_seconds=seconds)
+        is_over = _go_on(task, resident, open_desk) or is_last
+        seconds = min(2 * seconds, _LONGEST_ANEW_SECONDS)
+    misses.ended()
+
+
+def _stay(
+    task: Task,
+    vault: hardsave.Vault,
+    resident: Resident,
+    open_desk: OpenDesk,
+    is_ready: Callable[[], None],
+) -> bool:
+    """Whether to the end; if not, the store was lost."""
+    seat = meetings.seat_of(sqlite_path(task.store), task.workspace)
+    with _hearing(Path(task.socket), open_desk(vault, task)), meetings.seated(seat, task.socket):
+        is_over = resident.stay(is_ready)
+    if is_over:
         _log.info("%d saves, %d failed", resident.saves, resident.failed_saves)
         _keep_up(vault)
+    return is_over
+
+
+def _go_on(task: Task, resident: Resident, open_desk: OpenDesk) -> bool:
+    """The same with a store that is opened anew. Others may have it open who have to go first."""
+    try:
+        config.make_folder(Path(sqlite_path(task.store)).parent)
+        with hardsave.open(task.store) as vault:
+            resident.move(vault.timeline(task.timeline), vault.workspace(task.workspace))
+            _log.info("%s was opened anew", task.store)
+            return _stay(task, vault, resident, open_desk, lambda: None)
+    except (HardsaveError, OSError):
+        _log.warning("%s cannot be opened anew", task.store, exc_info=True)
+        return False
 
 
 def _heard(task: Task, open_talk: OpenTalk) -> Talk:

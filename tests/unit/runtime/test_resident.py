@@ -175,7 +175,7 @@ def test_who_is_told_twice_to_end_saves_for_the_last_time_all_the_same(
 
     place = vault.workspace(tmp_path / "work")
     resident = Resident(vault.timeline("a"), place, ["x"], Impatient(tmp_path / "notes"))
-    resident.stay()
+    assert resident.stay()
     assert [each.status for each in vault.timeline("a").checkpoints()] == ["ended", "running"]
     assert resident.failed_saves == 0
 

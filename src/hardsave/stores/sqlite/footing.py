@@ -18,11 +18,16 @@ from hardsave.tuples import NamedTuple
 ALARMS = 3  # without a reason, and times are not looked at any more
 
 
-class WalGone(Unavailable):
+class Gone(Unavailable):
+    """A file that is open is not where it belongs. Whoever opens the store again finds another, or
+    what there is to make one from."""
+
+
+class WalGone(Gone):
     """The WAL is not where it belongs."""
 
 
-class IndexGone(Unavailable):
+class IndexGone(Gone):
     """The memory that processes share to find their way in the WAL is not where it belongs.
 
     Who comes later shares another one, and neither sees where in the WAL the other writes.
@@ -63,7 +68,7 @@ class Footing:
         """
         file = status_of(self._path)
         if file is None or (file.st_dev, file.st_ino) != self._file:
-            raise Unavailable(
+            raise Gone(
                 f"{self._path} was removed or replaced while it was open; nothing was saved. "
                 "Put it back, or open the store again"
             )
