@@ -385,15 +385,40 @@ def test_an_agent_is_started_though_nobody_can_be_told(stage: Stage, ending: str
     stage.wait_for_the_end()
 
 
-def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "hardsave", "run", "--", "no-such-agent"],
+def typed(stage: Stage, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    """A run, word by word."""
+    return subprocess.run(
+        [sys.executable, "-m", "hardsave", "run", *words],
         cwd=stage.work,
         env={**os.environ, "HARDSAVE_STORE": str(stage.store)},
         capture_output=True,
         check=False,
         timeout=LIMIT,
     )
+
+
+def test_what_follows_the_agents_name_is_the_agents(stage: Stage) -> None:
+    words = ["-n", "-C", "/", "--timeline", "x", "--json", "--", "y", "--"]
+    for ours in (["--timeline", "t"], ["--timeline", "t", "--"]):
+        done = typed(stage, *ours, sys.executable, "-c", "import sys; print(*sys.argv)", *words)
+        assert done.stdout.decode().split() == ["-c", *words]
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        assert [line.name for line in vault.timelines()] == ["t"]
+
+
+def test_a_script_that_names_no_interpreter_is_the_shells(stage: Stage) -> None:
+    script = stage.work / "agent"
+    script.write_text("echo $1; exit 7\n")
+    done = typed(stage, "./agent", "works")
+    assert done.returncode == 2
+    assert b"'./agent' may not be executed" in done.stderr
+    script.chmod(0o755)
+    done = typed(stage, "./agent", "works")
+    assert (done.returncode, done.stdout) == (7, b"works\n")
+
+
+def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
+    done = typed(stage, "--", "no-such-agent")
     assert done.returncode == 3
     assert b"there is no command 'no-such-agent'" in done.stderr
     assert b"alias" in done.stderr

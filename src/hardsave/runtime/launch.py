@@ -8,8 +8,10 @@ Process 1 of a container is another matter: when it ends, the kernel kills every
 resident before its last save among them. So there this process stays: see `runtime.first`.
 """
 
+import errno
 import os
 import select
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,7 @@ from hardsave.runtime import handover, inherited, interpreter
 from hardsave.runtime.resident import READY, Task
 
 READY_SECONDS = 60.0
+_SHELL = "/bin/sh"
 
 
 def start(task: Task, *, seconds: float = READY_SECONDS) -> int:
@@ -100,4 +103,12 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # what was said there may be lost; the agent has its own to say
             stream.flush()
-    os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 # what the user typed
+    try:
+        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 # what the user typed
+    except OSError as error:
+        script = shutil.which(command[0])
+        if error.errno != errno.ENOEXEC or script is None:
+            raise
+        # One that does not say who reads it: shells, env and nohup all take it for a shell's.
+        words = [_SHELL, script, *command[1:]]
+        os.execve(_SHELL, words, dict(environment))  # noqa: S606

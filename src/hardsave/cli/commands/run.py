@@ -38,11 +38,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     """
     if session.settings.as_json:
         raise Misuse("'run' becomes the agent and has nothing to answer; leave --json out")
-    if shutil.which(cmd[0]) is None:
-        raise NotFound(
-            f"there is no command {cmd[0]!r} here; if it is an alias or a function of your shell, "
-            "write what it stands for"
-        )
+    _check_program(cmd[0])
     _leave_theirs(session)
     path = session.store_path
     if path is None:
@@ -78,6 +74,25 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     told[nesting.VARIABLE] = nesting.Run(os.getpid(), timeline).told()
     environment = {**os.environ, **told}
     launch.become(cmd, environment, resident)
+
+
+# What follows the agent's name is the agent's, and so is each '--'. Ours come before.
+run.allow_interspersed_args = False
+
+
+def _check_program(name: str) -> None:
+    """Before anything is saved for it."""
+    if shutil.which(name) is not None:
+        return
+    if os.path.isfile(name) and os.path.dirname(name):
+        raise Misuse(
+            f"{name!r} may not be executed; 'chmod +x' changes that, or name the program that runs "
+            "it before it"
+        )
+    raise NotFound(
+        f"there is no command {name!r} here; if it is an alias or a function of your shell, "
+        "write what it stands for"
+    )
 
 
 def _leave_theirs(session: Session) -> None:
