@@ -265,20 +265,23 @@ def test_what_a_run_starts_in_another_project_is_saved_where_that_is_looked_for(
 ) -> None:
     """By a run of its own, and by the hooks of an agent."""
     other, third = stage.work.parent / "other", stage.work.parent / "third"
-    other.mkdir()
-    third.mkdir()
+    nested = stage.work / "below" / "nested"
+    for folder in (other, third, nested / ".git"):
+        folder.mkdir(parents=True)
     inner = _script(stage.work / "codex", _called("inner"))
     run = f"{sys.executable} -m hardsave run"
     outer = _script(
         stage.work / "claude",
         f"cd ../other; {run} -- true; {run} --store ../chosen.db -- true",
         f"cd ../third; sh -c '{inner}; true'",
+        f"cd {nested}; {run} -- echo; cd {stage.work}/below; {run} -- pwd",
     )
     around = {k: v for k, v in stage.surroundings.items() if not k.startswith("HARDSAVE_")}
     around["HARDSAVE_RESIDENT"] = "off"
     command = [sys.executable, "-m", "hardsave", "run", "--", str(outer)]
     subprocess.run(command, cwd=stage.work, env=around, check=True, timeout=LIMIT)
-    assert _told_in(stage.work, around) == ["claude"]
+    assert sorted(_told_in(stage.work, around)) == ["claude", "pwd"]
+    assert _told_in(nested, around) == ["echo"]
     assert _told_in(other, around) == ["true"]
     assert _told_in(third, around) == ["claude"]  # whose hooks these are
     assert (stage.work.parent / "chosen.db").exists()

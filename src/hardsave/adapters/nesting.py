@@ -49,13 +49,17 @@ def own(environment: Mapping[str, str], caller: int, project: Path) -> Mapping[s
 
 
 def is_of_another(environment: Mapping[str, str], directory: Path) -> bool:
-    """Whether the store that was told is the own one of a project that a directory does not lie in:
-    nobody would look there for what is saved here."""
+    """Whether the store that was told is the own one of a project that a directory does not lie in,
+    or lies in with a repository of its own: nobody would look there for what is saved here."""
     url = environment.get(config.STORE_VARIABLE, "")
     if not url.startswith("sqlite:"):
         return False
     known = projects.read(Path(sqlite_path(url)).parent)
-    return known is not None and not directory.resolve().is_relative_to(known.root)
+    if known is None:
+        return False
+    root = config.project_root(directory)
+    is_inside = root.is_relative_to(known.root) and not (root / ".git").exists()
+    return not is_inside and root != Path(known.root)
 
 
 def is_inner(environment: Mapping[str, str], caller: int) -> bool:
