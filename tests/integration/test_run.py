@@ -354,6 +354,17 @@ def test_the_agent_has_signals_and_surroundings_as_without_us(stage: Stage) -> N
     stage.wait_for_the_end()
 
 
+@pytest.mark.parametrize("language", [{}, {"LC_CTYPE": "C.UTF-8"}, {"LANG": "C"}])
+def test_an_agent_is_told_what_was_told_to_us(stage: Stage, language: dict[str, str]) -> None:
+    """Where there is no language, Python sets one for itself."""
+    kept = {name: told for name, told in os.environ.items() if name[:3] not in ("LC_", "LAN")}
+    stage.surroundings = kept | language
+    told = stage.run("exec env -0").stdout.decode().split("\0")
+    found = dict(each.split("=", 1) for each in told if each)
+    assert {name: found[name] for name in found if name[:3] in ("LC_", "LAN")} == language
+    stage.wait_for_the_end()
+
+
 def test_what_an_agent_is_given_is_held_by_nobody_beside_it(stage: Stage) -> None:
     """A lock would stay taken, and a pipe would not end, until the last save is there."""
     reads, writes = os.pipe()

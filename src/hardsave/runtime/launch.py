@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from hardsave.errors import Misuse, Unavailable
@@ -84,6 +85,17 @@ def _leave(task: Task, names: int, options: Sequence[str]) -> NoReturn:
         os.write(task.ready, f"{type(error).__name__}: {sys.executable}: {error.strerror}".encode())
     finally:
         os._exit(1)
+
+
+def without_coercion(environment: Mapping[str, str]) -> dict[str, str]:
+    """What is told to an agent, but for what Python has told itself: where no language is set, it
+    takes an LC_CTYPE of its own, and would hand that on."""
+    try:
+        given = Path("/proc/self/environ").read_bytes()
+    except OSError:  # not on this system
+        return dict(environment)
+    is_given = any(each.startswith(b"LC_CTYPE=") for each in given.split(b"\0"))
+    return {name: told for name, told in environment.items() if is_given or name != "LC_CTYPE"}
 
 
 def become(command: Sequence[str], environment: Mapping[str, str], resident: int) -> NoReturn:

@@ -72,7 +72,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         session.out.say(what, *_company(beside, directory), *_advice(cmd[0], directory))
     told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
     told[nesting.VARIABLE] = nesting.Run(os.getpid(), timeline).told()
-    environment = {**os.environ, **told}
+    environment = launch.without_coercion({**os.environ, **told})
     launch.become(cmd, environment, resident)
 
 
