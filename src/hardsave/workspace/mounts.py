@@ -1,7 +1,7 @@
 """Which file systems lie under and in a workspace, as the kernel lists them. Linux only.
 
-Nobody is told by an event that something was mounted over a directory; and on a file system
-whose files others change elsewhere, there are no events for that.
+No watch of a directory tells that something was mounted over it, or went again; and on a file
+system whose files others change elsewhere, there are no events for that.
 """
 
 import os
@@ -65,6 +65,8 @@ class Mounts:
     def __init__(self, root: bytes) -> None:
         self._root = root
         self._fd = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
+        # The kernel says it once to each descriptor: what wakes somebody is none that is asked.
+        self.stirs = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLPRI)
         listed = self._read()
@@ -87,3 +89,4 @@ class Mounts:
 
     def close(self) -> None:
         os.close(self._fd)
+        os.close(self.stirs)

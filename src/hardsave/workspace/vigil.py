@@ -85,6 +85,11 @@ class Vigil:
         return None if self._source is None else self._source.fd
 
     @property
+    def stirs(self) -> int | None:
+        """Has something urgent when anything was mounted, anywhere; None if nobody can tell."""
+        return None if self._mounts is None else self._mounts.stirs
+
+    @property
     def is_blind(self) -> bool:
         return self._source is None
 
@@ -166,12 +171,19 @@ class Vigil:
             return
         if _identity(self._root) != self.identity:
             self._take_doubt("the workspace was replaced, moved or removed")
-        elif self._mounts is not None and self._mounts.have_changed():
-            self._take_doubt("something in the workspace was mounted or unmounted")
+        elif self.look_at_mounts():
+            pass
         elif self._source.is_prompt:
             self._hear_all(answer_seconds)
         else:
             self._hear_up_to_a_cookie(self._source, answer_seconds)
+
+    def look_at_mounts(self) -> bool:
+        """Whether there are others in the workspace: then nothing is known of what they cover."""
+        if self._mounts is None or not self._mounts.have_changed():
+            return False
+        self._take_doubt("something in the workspace was mounted or unmounted")
+        return True
 
     def _hear_all(self, answer_seconds: float) -> None:
         end = time.monotonic() + answer_seconds

@@ -274,7 +274,7 @@ class Watch:
             if vigil.is_blind:
                 return blind_end - time.monotonic()
             vigil.hear()
-            if vigil.has_news or vigil.doubt:
+            if vigil.look_at_mounts() or vigil.has_news or vigil.doubt:
                 return 0
             left = self._is_due_at - self._clock()
             if vigil.sees_root:
@@ -309,9 +309,11 @@ class Watch:
         """Until something is told, or time is over. False if somebody wants us to stop."""
         poll = select.poll()
         poll.register(self._reads, select.POLLIN)
-        descriptor = None if self._vigil is None else self._vigil.descriptor
-        if descriptor is not None:
+        vigil = self._vigil
+        if vigil is not None and (descriptor := vigil.descriptor) is not None:
             poll.register(descriptor, select.POLLIN)
+        if vigil is not None and (stirs := vigil.stirs) is not None:
+            poll.register(stirs, select.POLLPRI)
         poll.poll(None if seconds == float("inf") else max(seconds, 0) * 1000)
         with suppress(BlockingIOError):
             os.read(self._reads, 4096)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.workspace.beneath import Beneath
-from tests.unit.workspace.room import Room, paths_of
+from tests.unit.workspace.room import Room, WatchedRoom, paths_of
 from tests.unit.workspace.test_scan import captured
 
 Mount = Callable[..., Path]
@@ -84,3 +84,22 @@ def test_a_directory_that_is_mounted_from_the_same_disk_is_not_entered(
             with pytest.raises(OSError, match=r".") as caught, root.directory(path):
                 pass
             assert caught.value.errno == errno.EXDEV
+
+
+def test_what_is_mounted_or_goes_again_wakes_who_waits(tmp_path: Path, mount: Mount) -> None:
+    """The directory below was not watched meanwhile: what is done in it is told by nobody else."""
+    place = made(tmp_path / "work" / "place")
+    with WatchedRoom(tmp_path / "work", made(tmp_path / "cookies")) as room:
+        room.snapshot()
+        mount(made(tmp_path / "elsewhere"), "-t", "tmpfs", "tmpfs")
+        assert not room.watch.wait(timeout=0.1)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(place)], check=True)
+        try:
+            assert room.watch.wait(quiet=0.01, timeout=5)
+            assert captured(room, room.snapshot()) == set()
+            assert not room.watch.wait(timeout=0.1)
+        finally:
+            subprocess.run(["umount", str(place)], check=True)
+        (place / "below").write_bytes(b"new")
+        assert room.watch.wait(quiet=0.01, timeout=5)
+        assert captured(room, room.snapshot()) == {b"place", b"place/below"}
