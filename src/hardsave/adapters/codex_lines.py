@@ -23,6 +23,7 @@ TYPES = frozenset(
         "inter_agent_communication_metadata",
         "realtime_item",
         "response_item",
+        "retained_context",
         "security_risk_score",
         "session_meta",
         "token_usage_record",

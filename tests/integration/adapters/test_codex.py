@@ -433,6 +433,40 @@ def test_at_a_terminal_its_user_takes_codex_itself_back_and_it_goes_back_all_the
         assert asked_with(asked)["input"][:-1] == known
 
 
+def test_at_a_terminal_its_user_answers_a_question_and_goes_back_behind_it(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    colours = [{"label": name, "description": "A colour"} for name in ("Red", "Blue")]
+    question = {"id": "q", "header": "Colour", "question": "Which one?", "options": colours}
+    script = [
+        Reply(calls=(Call("request_user_input", {"questions": [question]}, id="c1"),)),
+        Reply(calls=(shell("echo b > made.txt", "c2"),)),
+        Reply("Done."),
+    ]
+    assert CODEX is not None
+    command = [CODEX, "--dangerously-bypass-approvals-and-sandbox"]
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url)
+        with stage.screen(command, {}) as screen:
+            screen.wait_for("Plan mode", key="\x1b[Z")
+            screen.type("do it")
+            screen.wait_for("do it")
+            screen.type("\r")
+            screen.wait_for("Which one?")
+            screen.wait_for("Done.", key="\r")
+            _quit(screen)
+        saved = stage.checkpoints()
+        session = saved["PostToolUse", "c2"]["metadata"]["session"]
+        told = [each.body for each in model.requests]
+    for call, results in (("c1", 1), ("c2", 2)):
+        (then,) = (each for each in told if _is_main(each, session, results))
+        back = stage.rewind(saved["PostToolUse", call])
+        assert back["why"] == ""
+        asked = stage.resumed([Reply("On.")] * 4, back["session"])
+        known = asked_with(then)["input"]  # the tools are others without a terminal
+        assert asked_with(asked)["input"][: len(known)] == known
+
+
 def _wait_for_turns(stage: CodexStage, screen: Screen, count: int) -> None:
     """Until so many have ended: what is typed before belongs to the one that is about to."""
 

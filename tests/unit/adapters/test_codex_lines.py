@@ -131,6 +131,11 @@ def test_a_later_version_that_writes_the_same_is_known() -> None:
     assert parsed(changed(PLAIN[0], cli_version="0.170.2-alpha.1"), session(PLAIN))
 
 
+def test_what_codex_keeps_of_an_answered_question_is_carried_over() -> None:
+    kept = '{"type":"retained_context","ordinal":9,"payload":{"type":"verified_answer"}}'
+    assert codex_lines.copied(kept, session(PLAIN), "new") == kept
+
+
 def test_a_result_without_a_call_is_refused() -> None:
     with pytest.raises(Unknown):
         cut(codex_lines, [*PLAIN[:11], PLAIN[14]], [], session(PLAIN), Moment())
