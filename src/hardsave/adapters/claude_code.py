@@ -22,7 +22,7 @@ def original(path: str, session: str, folder: Path) -> Path:
     return real
 
 
-def by_now(original: Path) -> Path:
+def by_now(original: Path, folder: Path) -> Path:
     """In the folder of the directory that its session works in. When Claude Code enters a worktree
     in the midst of a session, that is another one, and it takes the transcript along."""
     if original.exists():

@@ -6,6 +6,7 @@ the one before still counts. Its databases are derived from these files and are 
 business.
 """
 
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -19,20 +20,25 @@ from hardsave.adapters.transcripts import beginning_lines
 _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SESSION = re.compile(f"{_ID}(?:_{_ID})?$")
 _HEAD_BYTES = 1 << 20  # in which there is a first line
+_ARCHIVE = "archived_sessions"
 RESUME = "codex resume"
 
 
 def original(path: str, session: str, folder: Path) -> Path:
-    home = Path(os.path.realpath(folder / "sessions"))
+    home, archive = (Path(os.path.realpath(folder / name)) for name in ("sessions", _ARCHIVE))
     real = Path(os.path.realpath(path))
     is_rollout = re.fullmatch(rf"rollout-.*-{re.escape(session)}(_{_ID})?\.jsonl", real.name)
-    if len(real.parents) < 4 or real.parents[3] != home or not is_rollout:
+    is_there = real.parent == archive or home in real.parents[3:4]
+    if not is_there or not is_rollout:
         raise Unknown(f"{path!r} is not where Codex keeps its transcripts")
     return real
 
 
-def by_now(original: Path) -> Path:
-    return original
+def by_now(original: Path, folder: Path) -> Path:
+    """Codex puts away what its user archives, under the same name, and takes it out again."""
+    if original.exists():
+        return original
+    return next(_kept(folder, glob.escape(original.name)), original)
 
 
 def transcripts(folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
@@ -59,12 +65,12 @@ def _written(folder: Path, id: str) -> Path | None:
     """Where a session was written down; Codex puts some away, and compresses some."""
     if not re.fullmatch(_ID, id):
         return None
-    name = f"rollout-*[-_]{id}.jsonl*"
-    found = [
-        *(folder / "sessions").glob(f"*/*/*/{name}"),
-        *folder.glob(f"archived_sessions/{name}"),
-    ]
-    return min(found, default=None)
+    return min(_kept(folder, f"rollout-*[-_]{id}.jsonl*"), default=None)
+
+
+def _kept(folder: Path, name: str) -> Iterator[Path]:
+    yield from (folder / "sessions").glob(f"*/*/*/{name}")
+    yield from (folder / _ARCHIVE).glob(name)
 
 
 def beside(source: Path, new: str, folder: Path, moment: datetime) -> Path:

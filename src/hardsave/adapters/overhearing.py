@@ -181,7 +181,7 @@ class Overheard:
         home = HOMES[self._agent.name]
         found = dict(home.transcripts(self._folder, self._directory))
         own = self._choice.session
-        return found if own is None else {own: home.by_now(self._paths[own]), **found}
+        return found if own is None else {own: home.by_now(self._paths[own], self._folder), **found}
 
     def _is_here(self, session: str, path: Path) -> bool:
         """Whether a transcript says that it is of this directory; not yet, if it says nothing."""

@@ -33,7 +33,7 @@ class Home(Protocol):
     def original(self, path: str, session: str, folder: Path) -> Path:
         """The transcript that a checkpoint names, without links; `Unknown` if it is elsewhere."""
 
-    def by_now(self, original: Path) -> Path:
+    def by_now(self, original: Path, folder: Path) -> Path:
         """Where that transcript is by now: an agent may have moved it since."""
 
     def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
@@ -89,7 +89,7 @@ def resume(
             is_prompt=is_prompt,
             is_seen=is_seen,
         )
-        found = _cut(agent.lines, home, source._replace(moment=when), _saved(state))
+        found = _cut(agent, folder, source._replace(moment=when), _saved(state))
         if not any(agent.lines.is_talk(agent.lines.parsed(t, source.session)) for t in found.lines):
             if has_talked:
                 raise Unknown("no transcript of it was written, or it is gone")
@@ -158,16 +158,16 @@ def _saved(state: Mapping[str, Any]) -> bytes:
     return to_bytes(found)
 
 
-def _cut(form: lines.Lines, home: Home, source: _Source, saved: bytes) -> Cut:
+def _cut(agent: Agent, folder: Path, source: _Source, saved: bytes) -> Cut:
     """The conversation as it was saved, if the transcript still begins with it, or is gone."""
     if not is_at(saved, source.mark):
         raise Unknown("the saved transcript is not the one of its mark")
     try:
-        later = _later(home.by_now(source.path), source.mark)
+        later = _later(HOMES[agent.name].by_now(source.path, folder), source.mark)
     except OSError as error:
         raise Unknown(f"its transcript cannot be read: {error}") from error
     texts = _texts(to_lines(saved))
-    return lines.cut(form, texts, _texts(later), source.session, source.moment)
+    return lines.cut(agent.lines, texts, _texts(later), source.session, source.moment)
 
 
 def _later(path: Path, mark: Mark) -> list[bytes]:

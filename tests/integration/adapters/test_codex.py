@@ -326,6 +326,19 @@ def test_a_session_that_codex_forked_goes_back_too(tmp_path: Path) -> None:
         assert check_goes_on(then, asked) == []
 
 
+def test_a_session_that_its_user_has_archived_goes_back_too(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    script = [Reply(calls=(shell("echo b > made.txt", "c1"),)), Reply("Done.")]
+    stage.hardsave("init", "--yes")
+    original = stage.codex(script, "do it")
+    saved = stage.checkpoints()["PostToolUse", "c1"]
+    assert CODEX is not None
+    assert stage.run([CODEX, "archive", saved["metadata"]["session"]], {}).returncode == 0
+    back = stage.rewind(saved)
+    assert back["why"] == ""
+    assert check_goes_on(original[1], stage.resumed([Reply("On.")] * 4, back["session"])) == []
+
+
 def test_hooks_that_nobody_has_trusted_do_not_run_and_doctor_says_so(tmp_path: Path) -> None:
     stage = CodexStage(tmp_path)
     stage.hardsave("init", "--yes")

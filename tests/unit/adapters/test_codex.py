@@ -72,6 +72,28 @@ def test_a_transcript_that_is_gone_comes_back_from_the_store(
     assert len(copy.read_text().splitlines()) == len(LINES)
 
 
+def test_a_transcript_that_was_archived_since_still_tells_what_came_of_a_call(
+    tmp_path: Path, transcript: Path
+) -> None:
+    archived = tmp_path / "codex/archived_sessions" / transcript.name
+    archived.parent.mkdir()
+    transcript.rename(archived)
+    found = resumed(state(transcript, LINES[:14], pending="call_0_0"))
+    (copy,) = others(tmp_path, archived)
+    assert copy.read_text().splitlines()[1:] == LINES[1:15]
+    assert found.why == ""
+
+
+def test_a_transcript_that_was_read_in_the_archive_is_found_when_it_is_out_of_it(
+    tmp_path: Path, transcript: Path
+) -> None:
+    before = tmp_path / "codex/archived_sessions" / transcript.name
+    found = resumed(state(before, LINES[:14], pending="call_0_0"))
+    (copy,) = others(tmp_path, transcript)
+    assert copy.read_text().splitlines()[1:] == LINES[1:15]
+    assert found.why == ""
+
+
 def test_a_session_goes_back_that_goes_on_in_another_file(tmp_path: Path, transcript: Path) -> None:
     other = "01a1e95f-c24d-7a62-8713-6d1206791c52"
     path = written(transcript.with_name(f"{transcript.stem}_{other}.jsonl"), LINES)
