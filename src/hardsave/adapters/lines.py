@@ -199,8 +199,8 @@ def cut(
         has_heard = moment.ended and _start_of_answer(form, known) == len(known)
         return Cut([*lines, *rest[: form.along(rest, session) if has_heard else 0]], [])
     if moment.upcoming is not None and not moment.is_past:
-        start = _start_of_answer(form, known)
-        if not any(form.done(line) for line in known[start:]):
+        start = _start_of_answer(form, _up_to_call(known, pairing))
+        if not any(_has_ended(form, line) for line in known[start:]):
             return Cut(list(lines[:start]), [])
     written = [*lines, *_rest_of_answer(form, rest, session, awaited, pairing)]
     return _with_results(form, written, rest[len(written) - len(lines) :], session, moment, pairing)
@@ -253,6 +253,18 @@ def _with_results(
             rest = later[at:]
             return Cut([*kept, *rest[: form.along(rest, session)]], [], others)
     return Cut(lines, waiting)
+
+
+def _up_to_call(known: Sequence[Line], pairing: Pairing) -> Sequence[Line]:
+    """The lines up to the first call that waits: behind it may stand results of others of its
+    answer, because some tools wait for each other."""
+    first = next(iter(pairing.waiting.values()))
+    return known[: 1 + next(at for at, line in enumerate(known) if line is first.line)]
+
+
+def _has_ended(form: Lines, line: Line) -> bool:
+    """Whether a call had ended when this was written: its result tells so, if nothing else."""
+    return form.done(line) is not None or any(form.results(line))
 
 
 def _start_of_answer(form: Lines, known: Sequence[Line]) -> int:

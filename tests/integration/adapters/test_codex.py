@@ -203,6 +203,18 @@ def test_tools_that_a_script_calls_come_back_too(tmp_path: Path) -> None:
         assert check_goes_on(original[request], asked) == []
 
 
+def test_before_a_patch_that_has_waited_for_a_command_both_are_told_of(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    patch = Call("apply_patch", {"input": PATCH}, id="c2")
+    script = [Reply(calls=(shell("echo b > made.txt", "c1"), patch)), Reply("Done.")]
+    stage.hardsave("init", "--yes")
+    original = stage.codex(script, "do it")
+    back = stage.rewind(stage.checkpoints()["PreToolUse", "c2"])
+    assert stage.files() == {"edited.txt": "one\n", "made.txt": "b\n"}
+    assert "1 more call" in back["why"]
+    assert check_goes_on(original[1], stage.resumed([Reply("On.")] * 4, back["session"])) == []
+
+
 def test_a_call_that_was_killed_is_answered_once_and_truly(tmp_path: Path) -> None:
     stage = CodexStage(tmp_path)
     stage.hardsave("init", "--yes")

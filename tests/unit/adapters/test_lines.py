@@ -53,6 +53,16 @@ def test_before_a_call_the_whole_answer_that_it_stands_in_is_left_out() -> None:
     assert found == Cut(lines[:2], [])
 
 
+def test_before_a_call_that_has_waited_for_another_of_its_answer_both_are_told_of() -> None:
+    lines = [said("user", "hi"), called("a"), called("b"), answered("a")]
+    later = [answered("b"), said("assistant", "x")]
+    found = cut(claude_lines, lines, later, "s-1", Moment(upcoming="b"))
+    assert found == Cut([*lines, later[0]], [], 1)
+    killed = cut(claude_lines, lines, [], "s-1", Moment(upcoming="b"))
+    assert killed.lines == lines
+    assert [call.id for call in killed.waiting] == ["b"]
+
+
 @pytest.mark.parametrize(
     "lines",
     [[answered("a")], [called("a"), answered("a"), answered("a")], [called("a"), called("a")]],
