@@ -55,7 +55,16 @@ OLDEST = (0, 160)  # from here on, up to the next first number, sessions are wri
 TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # who begins a session by a command
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
 _BASES = frozenset({"forked_from_id", "history_base"})
-_TALK = frozenset({"AgentMessage", "Reasoning", "UserMessage"})
+_HEARD = frozenset({"HookPrompt", "UserMessage"})
+# What has ended there is no tool that works here
+_NO_CALLS = _HEARD | {
+    "AgentMessage",
+    "ContextCompaction",
+    "ImageGeneration",
+    "Plan",
+    "Reasoning",
+    "WebSearch",
+}
 
 
 def parsed(text: str, session: str) -> Line:
@@ -108,7 +117,7 @@ def results(line: Line) -> Iterator[str]:
 
 def done(line: Line) -> str | None:
     item = _completed(line)
-    if item is None or str(item.get("type")) in _TALK:
+    if item is None or str(item.get("type")) in _NO_CALLS:
         return None
     return str(item.get("id"))
 
@@ -122,7 +131,7 @@ def is_past(line: Line) -> bool:
 def is_said(line: Line) -> bool:
     item = _completed(line)
     if item is not None:
-        return item.get("type") != "UserMessage"
+        return str(item.get("type")) not in _HEARD
     kind = _item(line)
     return kind in SAID or (kind == "message" and line["payload"].get("role") == "assistant")
 

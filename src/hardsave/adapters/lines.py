@@ -200,7 +200,7 @@ def cut(
         return Cut([*lines, *rest[: form.along(rest, session) if has_heard else 0]], [])
     if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, _up_to_call(known, pairing))
-        if not any(_has_ended(form, line) for line in known[start:]):
+        if not any(_has_ended(form, line, pairing) for line in known[start:]):
             return Cut(list(lines[:start]), [])
     written = [*lines, *_rest_of_answer(form, rest, session, awaited, pairing)]
     return _with_results(form, written, rest[len(written) - len(lines) :], session, moment, pairing)
@@ -241,7 +241,7 @@ def _with_results(
 ) -> Cut:
     """On to where nothing waits any more; as it was if that never came."""
     kept, waiting, others = list(lines), list(pairing.waiting.values()), 0
-    ended = moment.ended | moment.before
+    ended = moment.ended | moment.before | pairing.over  # some were left running, and end later
     for at, text in enumerate(later, 1):
         line = form.parsed(text, session)
         if form.is_past(line):
@@ -262,15 +262,19 @@ def _up_to_call(known: Sequence[Line], pairing: Pairing) -> Sequence[Line]:
     return known[: 1 + next(at for at, line in enumerate(known) if line is first.line)]
 
 
-def _has_ended(form: Lines, line: Line) -> bool:
-    """Whether a call had ended when this was written: its result tells so, if nothing else."""
-    return form.done(line) is not None or any(form.results(line))
+def _has_ended(form: Lines, line: Line, pairing: Pairing) -> bool:
+    """Whether a call of an answer had ended when this line of it was written: its result tells so,
+    if nothing else. One that was left running and has its result long since is of another."""
+    done = form.done(line)
+    return (done is not None and done not in pairing.over) or any(form.results(line))
 
 
 def _start_of_answer(form: Lines, known: Sequence[Line]) -> int:
-    """Where the last answer begins: at the first that was said after the last that was heard."""
+    """Where the last answer begins: at the first that was said after the last that was heard. What
+    has ended before that is none of its calls."""
     heard = next(at for at in range(len(known), -1, -1) if at == 0 or form.is_heard(known[at - 1]))
-    said = (at for at in range(heard, len(known)) if form.is_said(known[at]))
+    rest = range(heard, len(known))
+    said = (at for at in rest if form.is_said(known[at]) and form.done(known[at]) is None)
     return next(said, len(known))
 
 

@@ -55,6 +55,36 @@ def test_before_a_tool_while_another_has_ended_already_all_of_them_are_told_of()
     assert cut_at(PLAIN, 25, Moment(upcoming="call_2_0")) == Cut(PLAIN[:28], [], later=1)
 
 
+# A command that was left running has its result, 14, before the line that it has ended, 13.
+RUNNING = [*PLAIN[:13], *PLAIN[14:16]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "start"),
+    [([PLAIN[13], *PLAIN[16:18]], 16), ([PLAIN[16], PLAIN[13], PLAIN[17]], 15)],
+)
+def test_before_a_tool_it_counts_for_nothing_that_another_which_was_left_running_has_ended(
+    answer: list[str], start: int
+) -> None:
+    lines, moment = [*RUNNING, *answer], Moment(upcoming="call_1_0")
+    found = cut(codex_lines, lines, PLAIN[18:], session(PLAIN), moment)
+    assert found == Cut(lines[:start], [])
+
+
+def test_after_a_tool_one_that_was_left_running_is_no_more_than_the_files_know() -> None:
+    lines, later = [*RUNNING, *PLAIN[16:19]], [PLAIN[13], *PLAIN[19:]]
+    found = cut(codex_lines, lines, later, session(PLAIN), Moment(pending="call_1_0"))
+    assert found == Cut([*lines, *later[:2]], [])
+
+
+@pytest.mark.parametrize("kind", ["HookPrompt", "Plan", "WebSearch"])
+def test_before_a_tool_it_counts_for_nothing_what_is_no_tool_here(kind: str) -> None:
+    ended = changed(PLAIN[9], item={"type": kind, "id": "1"})
+    lines = [*PLAIN[:17], ended, PLAIN[17]]
+    found = cut(codex_lines, lines, PLAIN[18:], session(PLAIN), Moment(upcoming="call_1_0"))
+    assert found == Cut(PLAIN[:16], [])
+
+
 def test_some_time_after_a_tool_has_begun_it_is_under_way() -> None:
     moment = Moment(upcoming="call_0_0", is_past=True)
     assert cut_at(PLAIN, 13, moment) == Cut(PLAIN[:15], [], later=1)
