@@ -21,11 +21,11 @@ _KINDS = frozenset({"agent", "command", "mcp_tool", "prompt"})
 
 
 def idle(hooks: str, paths: Sequence[str], config: str) -> list[str]:
-    """The events of our hooks in a file, by whatever path, that Codex would leave out."""
-    told = _parsed(config)
-    if switched_on(config) is False or refusal(hooks):
+    """The events of our hooks in a file, by whatever path, that Codex would leave out, if it lets
+    hooks run at all: that other configurations have a say in."""
+    states = _table(_table(_parsed(config), "hooks"), "state")
+    if refusal(hooks):
         return [place.event for place in settings.places(hooks)]
-    states = _table(_table(told, "hooks"), "state")
     return [
         place.event
         for place in settings.places(hooks)

@@ -119,7 +119,7 @@ def switched_off(agent: Agent, environment: Mapping[str, str], project: Path) ->
     does."""
     home = agent.home(environment)
     if agent is CODEX:
-        return codex_layers.why_off(home, home / agent.settings, project)
+        return codex_layers.why_off(home, home / agent.settings, project, Path.cwd())
     if agent.project_settings is None:
         return ""
     own = project / agent.project_settings

@@ -14,6 +14,7 @@ ON = "[features]\nhooks = true\n"
 class Places:
     def __init__(self, folder: Path) -> None:
         self.user, self.project = folder / "user", folder / "project"
+        self.here = self.project
         self.machine = folder / "machine"
         for each in (self.user, self.machine, self.project / ".codex"):
             each.mkdir(parents=True)
@@ -21,7 +22,7 @@ class Places:
         self.own = self.project / ".codex" / "config.toml"
 
     def why(self) -> str:
-        return why_off(self.user, self.hooks, self.project, self.machine)
+        return why_off(self.user, self.hooks, self.project, self.here, machine=self.machine)
 
 
 @pytest.fixture
@@ -61,6 +62,17 @@ def test_the_strongest_that_says_anything_counts(places: Places) -> None:
     assert places.why() == ""
     (places.machine / "managed_config.toml").write_text(OFF)
     assert "managed_config.toml" in places.why()
+
+
+def test_what_is_nearer_to_where_codex_is_started_counts(places: Places) -> None:
+    places.here = places.project / "part" / "deep"
+    own = places.project / "part" / ".codex" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(OFF)
+    places.own.write_text(ON)
+    assert places.why().startswith(str(own))
+    places.here = places.project
+    assert places.why() == ""
 
 
 def test_the_new_name_counts_before_the_old_one(places: Places) -> None:

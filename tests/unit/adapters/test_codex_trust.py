@@ -52,8 +52,6 @@ def test_a_hook_runs_if_it_is_the_one_that_was_trusted() -> None:
         "[hooks]\nstate = 7",
         config(hash="sha256:0"),
         config(enabled="enabled = false"),
-        config() + "[features]\nhooks = false\n",
-        config() + "[features]\ncodex_hooks = false\n",
     ],
 )
 def test_otherwise_it_is_idle(told: str) -> None:

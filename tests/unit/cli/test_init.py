@@ -194,6 +194,21 @@ def test_the_doctor_knows_what_keeps_codex_from_running_any_hook(
     assert found["message"] == f"leaves all hooks out: {hooks} has '$schema' beside 'hooks'"
 
 
+def test_a_project_lets_hooks_run_that_its_user_has_switched_off_elsewhere(
+    run: Run, hooks: Path, project: Path
+) -> None:
+    run("init", "--yes")
+    trusted(hooks)
+    with hooks.with_name("config.toml").open("a") as config:
+        config.write("[features]\nhooks = false\n")
+    own = project / ".codex" / "config.toml"
+    own.parent.mkdir()
+    own.write_text("[features]\nhooks = true\n")
+    found = {each["what"]: each for each in run("doctor", "--json").data}["Codex"]
+    assert found["level"] == "ok"
+    assert not install.is_silent(CODEX, os.environ, project)
+
+
 def test_a_command_that_calls_us_among_others_is_left_and_named(run: Run, settings: Path) -> None:
     theirs = {"hooks": [{"type": "command", "command": "hardsave-hook && say done"}]}
     settings.write_text(json.dumps({"hooks": {"Stop": [theirs]}}))
@@ -226,6 +241,18 @@ def test_hooks_that_are_switched_off_are_found(run: Run, settings: Path, project
     assert claude_code(run)["level"] == "ok"
     own.with_name("settings.local.json").write_text("not JSON")
     assert install.switched_off(CLAUDE_CODE, os.environ, project) == ""
+
+
+def test_who_installs_hooks_that_are_switched_off_is_told_so(
+    run: Run, settings: Path, hooks: Path
+) -> None:
+    settings.write_text('{"disableAllHooks": true}')
+    config = hooks.with_name("config.toml")
+    config.write_text("[features]\nhooks = false\n")
+    told = run("init", "--yes").err
+    assert f"Claude Code leaves all hooks out, so NOTHING IS SAVED: {settings} has" in told
+    assert f"Codex leaves all hooks out, so NOTHING IS SAVED: {config} switches" in told
+    assert "NOTHING" not in run("init", "--undo", "--yes").err
 
 
 def test_an_event_that_does_not_call_us_any_more_is_found(run: Run, settings: Path) -> None:

@@ -63,7 +63,7 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
     session.out.say(*_left(changes))
     if not undo:
-        session.out.say(*_next(changes))
+        session.out.say(*_off(changes, session.ground), *_next(changes))
     return None
 
 
@@ -134,6 +134,14 @@ def _left(changes: Sequence[Change]) -> Iterator[str]:
         for theirs in install.longer(change.path):
             told = f"left as it is, because not all of it is ours: {words.shown(theirs)}"
             yield f"{change.agent.title}: {told}"
+
+
+def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
+    """Agents that run no hooks here, whatever stands in their settings."""
+    for change in changes:
+        if off := install.switched_off(change.agent, os.environ, project):
+            told = f"leaves all hooks out, so NOTHING IS SAVED: {words.shown(off)}"
+            yield f"{change.agent.title} {told}; take that out of there"
 
 
 def _next(changes: Sequence[Change]) -> Iterator[str]:
