@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hardsave.adapters import codex_layers, codex_trust, settings
+from hardsave.adapters import claude_layers, codex_layers, codex_trust, settings
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX, Agent
 from hardsave.errors import Conflict, HardsaveError, Misuse
 from hardsave.runtime import interpreter
@@ -120,15 +120,7 @@ def switched_off(agent: Agent, environment: Mapping[str, str], project: Path) ->
     home = agent.home(environment)
     if agent is CODEX:
         return codex_layers.why_off(home, home / agent.settings, project, Path.cwd())
-    if agent.project_settings is None:
-        return ""
-    own = project / agent.project_settings
-    for path in (own, own.with_name(agent.settings), home / agent.settings):
-        with suppress(OSError, UnicodeError, HardsaveError):  # Claude Code leaves such a file out
-            found = settings.switched_off((_read(path) or b"").decode())
-            if found is not None:  # the first that says anything counts
-                return f"{path} has disableAllHooks" if found else ""
-    return ""
+    return claude_layers.why_off(home, project)
 
 
 def is_silent(agent: Agent, environment: Mapping[str, str], project: Path) -> bool:

@@ -88,9 +88,9 @@ def longer(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def switched_off(text: str) -> bool | None:
-    """Whether these settings keep Claude Code from running any hook; None if they do not say."""
-    found = _parsed(text).get("disableAllHooks")
+def switch(text: str, key: str) -> bool | None:
+    """Whether these settings switch something on or off; None if they do not say."""
+    found = _parsed(text).get(key)
     return found if isinstance(found, bool) else None
 
 

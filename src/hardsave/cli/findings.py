@@ -107,6 +107,7 @@ def watches(what: str, directories: int, limit: int, refused: str = "") -> Findi
 
 def hooks(
     agent: str,
+    program: str,
     *,
     is_found: bool,
     events: list[str],
@@ -116,8 +117,8 @@ def hooks(
     gone: Sequence[str] = (),
     without_us: Sequence[str] = (),
 ) -> Finding:
-    """Whether an agent's hooks call us, at all that is wanted; which of them it leaves out, by
-    what all of them; what is gone, and which Python does not find us."""
+    """Whether the hooks of an agent, started as `program`, call us, at all that is wanted; which of
+    them it leaves out, by what all of them; what is gone, and which Python does not find us."""
     if not is_found:
         return Finding(agent, "ok", "was not found here")
     if not events:
@@ -130,12 +131,17 @@ def hooks(
         return Finding(agent, "warning", message, "hardsave init")
     if off:
         message = f"leaves all hooks out: {off}"
-        return Finding(agent, "warning", message, "take that out of there")
+        return Finding(agent, "warning", message, without_hooks(program))
     if idle:
         message = f"leaves our hooks out: {', '.join(idle)}: not trusted as they are, or off"
-        remedy = f"start {agent.lower()}, choose 'Trust all and continue', or see /hooks there"
+        remedy = f"start {program}, choose 'Trust all and continue', or see /hooks there"
         return Finding(agent, "warning", message, remedy)
     message = f"calls us at {', '.join(dict.fromkeys(events))}"
     if missing := [event for event in wanted if event not in events]:
         return Finding(agent, "warning", f"{message}, not at {', '.join(missing)}", "hardsave init")
     return Finding(agent, "ok", message)
+
+
+def without_hooks(program: str) -> str:
+    """What to do about a file that keeps an agent from running any; it may be somebody else's."""
+    return f"take that out of there, or start it by 'hardsave run -- {program}', which needs none"

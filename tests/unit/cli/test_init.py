@@ -284,7 +284,7 @@ def test_the_doctor_does_not_say_that_none_was_missed_where_it_cannot_look(
 
 
 def test_a_hook_whose_python_is_gone_is_found() -> None:
-    found = findings.hooks("Codex", is_found=True, events=["Stop"], gone=["/old/python"])
+    found = findings.hooks("Codex", "codex", is_found=True, events=["Stop"], gone=["/old/python"])
     assert (found.level, found.remedy) == ("warning", "hardsave init")
 
 

@@ -236,6 +236,7 @@ def _hooks(name: str) -> "Look":
         files = [path for path in (users, own) if path is not None]
         return findings.hooks(
             what,
+            agent.program,
             is_found=bool(files),
             events=[event for path in files for event in install.installed(path)],
             wanted=agent.hooks,

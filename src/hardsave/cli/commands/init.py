@@ -11,7 +11,7 @@ import click
 from hardsave.adapters import install
 from hardsave.adapters.agents import AGENTS, CODEX
 from hardsave.adapters.install import Change
-from hardsave.cli import words
+from hardsave.cli import findings, words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
@@ -141,7 +141,7 @@ def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
     for change in changes:
         if off := install.switched_off(change.agent, os.environ, project):
             told = f"leaves all hooks out, so NOTHING IS SAVED: {words.shown(off)}"
-            yield f"{change.agent.title} {told}; take that out of there"
+            yield f"{change.agent.title} {told}; {findings.without_hooks(change.agent.program)}"
 
 
 def _next(changes: Sequence[Change]) -> Iterator[str]:
