@@ -121,8 +121,9 @@ def is_talk(line: Line) -> bool:
     return is_said(line) or is_heard(line)
 
 
-def along(later: Sequence[str], session: str) -> int:
-    """Attachments, up to whatever else is linked to what was said."""
+def along(heard: Line, later: Sequence[str], session: str) -> int:
+    """Attachments, and what a tool says besides its result: the text of a skill, the size that an
+    image had. Up to whatever else is linked to what was said."""
     kept = 0
     for at, text in enumerate(later, 1):
         try:
@@ -130,10 +131,17 @@ def along(later: Sequence[str], session: str) -> int:
         except Unknown:  # behind the cut it is of no concern
             break
         is_linked = _id(line, "uuid") and not line.get("isSidechain")
-        if is_linked and line["type"] != "attachment":
+        if is_linked and line["type"] != "attachment" and not _is_besides(line, heard):
             break
         kept = at if is_linked else kept
     return kept
+
+
+def _is_besides(line: Line, heard: Line) -> bool:
+    """Whether Claude Code says this itself, and to the same prompt: whoever goes on with a session
+    that was killed begins with such words, too."""
+    is_own = is_heard(line) and bool(line.get("isMeta"))
+    return is_own and line.get("promptId") == heard.get("promptId")
 
 
 def inherited(later: Sequence[str], session: str, moment: str) -> int:

@@ -147,7 +147,7 @@ def is_talk(line: Line) -> bool:
     return _message(line) is not None or not _BASES.isdisjoint(line["payload"])
 
 
-def along(later: Sequence[str], session: str) -> int:
+def along(heard: Line, later: Sequence[str], session: str) -> int:
     """None that we know of."""
     return 0
 

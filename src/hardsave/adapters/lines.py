@@ -68,9 +68,9 @@ class Lines(Protocol):
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
 
-    def along(self, later: Sequence[str], session: str) -> int:
-        """How many of the lines behind a result were given to the model together with it: what
-        others' hooks have to say, what its user has said meanwhile."""
+    def along(self, heard: Line, later: Sequence[str], session: str) -> int:
+        """How many of the lines behind a result were given to the model together with it: what the
+        tool says besides, what others' hooks have to say, what its user has said meanwhile."""
 
     def inherited(self, later: Sequence[str], session: str, moment: str) -> int:
         """How many lines were those of another session, which this one goes on from, when it was
@@ -196,8 +196,8 @@ def cut(
     unwritten = moment.ended - pairing.over - pairing.waiting.keys()
     awaited = _to_come(form, rest, session, unwritten)
     if not pairing.waiting and not awaited:
-        has_heard = moment.ended and _start_of_answer(form, known) == len(known)
-        return Cut([*lines, *rest[: form.along(rest, session) if has_heard else 0]], [])
+        heard = _unanswered(form, known) if moment.ended else None
+        return Cut([*lines, *rest[: form.along(heard, rest, session) if heard else 0]], [])
     if moment.upcoming is not None and not moment.is_past:
         start = _start_of_answer(form, _up_to_call(known, pairing))
         if not any(_has_ended(form, line, pairing) for line in known[start:]):
@@ -251,15 +251,15 @@ def _with_results(
         others += form.done(line) not in (None, *ended)
         if not pairing.waiting:
             rest = later[at:]
-            return Cut([*kept, *rest[: form.along(rest, session)]], [], others)
+            return Cut([*kept, *rest[: form.along(line, rest, session)]], [], others)
     return Cut(lines, waiting)
 
 
 def _up_to_call(known: Sequence[Line], pairing: Pairing) -> Sequence[Line]:
     """The lines up to the first call that waits: behind it may stand results of others of its
     answer, because some tools wait for each other."""
-    first = next(iter(pairing.waiting.values()))
-    return known[: 1 + next(at for at, line in enumerate(known) if line is first.line)]
+    first = next((each.line for each in pairing.waiting.values()), None)
+    return known[: next((at for at, line in enumerate(known, 1) if line is first), len(known))]
 
 
 def _has_ended(form: Lines, line: Line, pairing: Pairing) -> bool:
@@ -267,6 +267,13 @@ def _has_ended(form: Lines, line: Line, pairing: Pairing) -> bool:
     if nothing else. One that was left running and has its result long since is of another."""
     done = form.done(line)
     return (done is not None and done not in pairing.over) or any(form.results(line))
+
+
+def _unanswered(form: Lines, known: Sequence[Line]) -> Line | None:
+    """The last that was heard, if nothing was said since."""
+    talk = (line for line in reversed(known) if form.is_heard(line) or form.is_said(line))
+    last = next(talk, None)
+    return last if last is not None and form.is_heard(last) else None
 
 
 def _start_of_answer(form: Lines, known: Sequence[Line]) -> int:

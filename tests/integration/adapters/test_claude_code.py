@@ -219,6 +219,24 @@ def test_what_other_hooks_told_the_model_comes_back_with_the_result(tmp_path: Pa
             assert said(asked)[: len(known)] == known, each["metadata"]["hook"]
 
 
+def test_what_a_skill_says_comes_back_with_its_result(tmp_path: Path) -> None:
+    """Claude Code writes it down as a line of its own, behind the result."""
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    skill = stage.project / ".claude/skills/foo/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: foo\ndescription: does foo\n---\nDo the foo thing.\n")
+    script = [Reply(calls=(Call("Skill", {"skill": "foo"}, id="toolu_1"),)), Reply("Done.")]
+    original = stage.claude(script, "do it")
+    known = said(original[1])
+    assert "Do the foo thing." in json.dumps(known)
+    for each in stage.hardsave("log"):
+        if each["metadata"].get("tool") == "Skill":
+            session = stage.hardsave("rewind", each["id"], "--yes")["conversation"]["session"]
+            (asked,) = stage.claude([Reply("On.")] * 4, *NO_HOOKS, "--resume", session, "go on")
+            assert said(asked)[: len(known)] == known, each["metadata"]["hook"]
+
+
 def test_a_session_that_enters_a_worktree_comes_back_from_before_and_after(tmp_path: Path) -> None:
     """Claude Code moves the transcript to the folder of the worktree."""
     stage = ClaudeStage(tmp_path)

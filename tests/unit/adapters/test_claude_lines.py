@@ -66,9 +66,11 @@ def test_an_id_that_cannot_be_replaced_is_refused() -> None:
         copied('{"type": "user", "sessionId" : "s-1"}', "s-1", "new")
 
 
-def linked(id: str, parent: str | None, content: Any = "hi", role: str = "user") -> str:
+def linked(
+    id: str, parent: str | None, content: Any = "hi", role: str = "user", **more: Any
+) -> str:
     message = {"role": role, "content": content}
-    return compact({"type": role, "uuid": id, "parentUuid": parent, "message": message})
+    return compact({"type": role, "uuid": id, "parentUuid": parent, "message": message, **more})
 
 
 TALK = [
@@ -163,6 +165,24 @@ def test_what_the_model_was_given_with_the_last_result_comes_along(
     for moment in (Moment(pending="a"), Moment(batch=("a",))):
         found = cut(claude_lines, whole[:written], later, "s-1", moment)
         assert found == ([*whole, next][:kept], [], 0)
+
+
+@pytest.mark.parametrize(
+    ("written", "prompt", "kept"),
+    [(2, "p-1", 5), (3, "p-1", 5), (4, "p-1", 5), (2, "p-2", 3), (3, "p-2", 3)],
+)
+def test_what_a_tool_says_besides_its_result_comes_along(
+    written: int, prompt: str, kept: int
+) -> None:
+    """The text of a skill, the size of an image; and not what another prompt begins with."""
+    result = [{"type": "tool_result", "tool_use_id": "a", "content": "Launching skill: foo"}]
+    whole = [linked("1", None), linked("2", "1", use("a"), "assistant")]
+    whole.append(linked("3", "2", result, promptId="p-1"))
+    whole.append(linked("4", "3", "Do the foo thing.", isMeta=True, promptId=prompt))
+    whole += [attached("5", "4"), linked("6", "5", "well", "assistant")]
+    for moment in (Moment(pending="a"), Moment(batch=("a",))):
+        found = cut(claude_lines, whole[:written], whole[written:], "s-1", moment)
+        assert found == (whole[:kept], [], 0)
 
 
 def test_what_comes_after_an_answer_does_not_come_along() -> None:
