@@ -239,8 +239,10 @@ def _with_results(
     moment: Moment,
     pairing: Pairing,
 ) -> Cut:
-    """On to where nothing waits any more; as it was if that never came."""
-    kept, waiting, others = list(lines), list(pairing.waiting.values()), 0
+    """On to where nothing waits any more. If that never came, as it was, with the results of those
+    that had ended by then."""
+    kept, others = list(lines), 0
+    known = Cut(lines, list(pairing.waiting.values()))
     ended = moment.ended | moment.before | pairing.over  # some were left running, and end later
     for at, text in enumerate(later, 1):
         line = form.parsed(text, session)
@@ -252,7 +254,9 @@ def _with_results(
         if not pairing.waiting:
             rest = later[at:]
             return Cut([*kept, *rest[: form.along(line, rest, session)]], [], others)
-    return Cut(lines, waiting)
+        if not others and not ended.isdisjoint(form.results(line)):
+            known = Cut(list(kept), list(pairing.waiting.values()))
+    return known
 
 
 def _up_to_call(known: Sequence[Line], pairing: Pairing) -> Sequence[Line]:

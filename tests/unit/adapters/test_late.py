@@ -89,8 +89,8 @@ def test_a_call_whose_result_never_came_is_open(written: int, results: list[str]
     whole = [PROMPT, LOOK, one, other]
     later = [*whole[written:], *results]
     found = cut(claude_lines, whole[:written], later, SESSION, Moment(pending="a"))
-    assert found.lines == whole
-    assert [each.id for each in found.waiting] == ["a", "b"]
+    assert found.lines == [*whole, *results]
+    assert [each.id for each in found.waiting] == (["b"] if results else ["a", "b"])
 
 
 def test_what_ended_together_is_kept_by_the_checkpoint() -> None:

@@ -36,6 +36,18 @@ def test_a_pending_result_that_never_came_leaves_its_call_open() -> None:
     assert [call.id for call in found.waiting] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("before", "kept", "open"), [(frozenset[str](), 2, "cd"), (frozenset("c"), 3, "d")]
+)
+def test_beside_a_call_that_was_killed_those_that_had_ended_keep_their_results(
+    before: frozenset[str], kept: int, open: str
+) -> None:
+    lines, later = [called("b", "c", "d")], [answered("b"), answered("c"), said("user", "well?")]
+    found = cut(claude_lines, lines, later, "s-1", Moment(pending="b", before=before))
+    assert found.lines == [*lines, *later][:kept]
+    assert [call.id for call in found.waiting] == list(open)
+
+
 def test_a_result_that_was_written_too_late_for_any_hook_is_taken_along() -> None:
     lines, later = [called("a", "b"), answered("a")], [answered("b"), said("assistant", "x")]
     assert settled(lines, later, None) == Cut([*lines, later[0]], [], 1)
