@@ -31,6 +31,8 @@ class Agent(NamedTuple):
     """The same in a project, for its user alone; None if it has no such file."""
     project_variable: str | None
     """The environment variable that tells a hook the project."""
+    session_variable: str
+    """The environment variable that tells its tools the session."""
     hooks: Mapping[str, int]
     """The events that call us, each with the seconds that the agent waits."""
     lines: Lines
@@ -54,6 +56,7 @@ CLAUDE_CODE = Agent(
     settings="settings.json",
     project_settings=".claude/settings.local.json",
     project_variable="CLAUDE_PROJECT_DIR",
+    session_variable="CLAUDE_CODE_SESSION_ID",
     hooks=dict.fromkeys(
         ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd"),
         _PATIENCE_SECONDS,
@@ -71,6 +74,7 @@ CODEX = Agent(
     settings="hooks.json",
     project_settings=None,  # it reads .codex/hooks.json, but that is everybody's in a project
     project_variable=None,
+    session_variable="CODEX_THREAD_ID",
     hooks={
         **dict.fromkeys(
             ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), _PATIENCE_SECONDS

@@ -25,17 +25,19 @@ def around(agent: int, program: str, directory: str) -> Company:
 
 
 def at_work(directory: Path) -> list[Survivor]:
-    """The agents in a directory, or below it, however they were started; each once, though its
-    program may have started another to do the work."""
+    """The agents in a directory, or below it, however they were started; and tools there that have
+    outlived theirs. Each once, though it may have started others to do the work."""
     programs = [agent.program for agent in AGENTS]
-    found = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
-    here = [each for each in map(survivors.of, found) if each.works_in(directory)]
+    agents = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
+    tools = (
+        tool.pid
+        for agent in AGENTS
+        for tool in survivors.find(agent.session_variable, "", is_beginning=True)
+    )
+    found = map(survivors.of, dict.fromkeys((*agents, *tools)))
+    here = [each for each in found if each.works_in(directory)]
     pids = {each.pid for each in here}
-    return [
-        each
-        for each in here
-        if (seen := processes.look(each.pid)) is not None and seen.parent not in pids
-    ]
+    return [each for each in here if pids.isdisjoint(survivors.above(each.pid))]
 
 
 def _is_one(pid: int, program: str) -> bool:

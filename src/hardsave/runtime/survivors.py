@@ -72,10 +72,13 @@ def wait(
 
 def ancestors() -> set[int]:
     """Who has started this process, and whoever has started those: they wait for it."""
+    return {os.getppid(), *above(os.getppid())}
+
+
+def above(pid: int) -> set[int]:
+    """Who has started a process, and whoever has started those."""
     found: set[int] = set()
-    pid = os.getppid()
-    while pid > 0 and pid not in found:
+    while (seen := processes.look(pid)) is not None and seen.parent not in {0, *found}:
+        pid = seen.parent
         found.add(pid)
-        seen = processes.look(pid)
-        pid = 0 if seen is None else seen.parent
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters.agents import is_called
+from hardsave.adapters.agents import AGENTS, Agent, is_called
 from hardsave.adapters.company import around, at_work
 from hardsave.adapters.whose import Company
 from hardsave.stores import processes
@@ -109,3 +109,39 @@ def test_agents_at_work_are_found_once_each_and_not_those_of_other_places(tmp_pa
     while at_work(tmp_path / "work") and time.monotonic() < deadline:
         time.sleep(0.01)  # nobody waits for what the second one has started
     assert at_work(tmp_path / "work") == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
+def test_a_tool_that_has_outlived_its_agent_is_found_once(tmp_path: Path, agent: Agent) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    (tmp_path / "work").mkdir()
+    told = {**os.environ, agent.session_variable: "s-1"}
+    tool = [bash, "-c", "sleep 60 & echo; wait"]
+    for place, is_found in ((tmp_path / "work", True), (tmp_path, False)):
+        with subprocess.Popen(
+            tool, cwd=place, env=told, stdout=subprocess.PIPE, start_new_session=True
+        ) as left:
+            assert left.stdout is not None
+            assert left.stdout.readline() == b"\n"  # by now it has started another
+            found = at_work(tmp_path / "work")
+            os.killpg(left.pid, signal.SIGKILL)
+        assert [each.pid for each in found] == [left.pid] * is_found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+def test_a_tool_of_an_agent_that_is_there_is_not_named_besides(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = "export CLAUDE_CODE_SESSION_ID=s-1; bash -c 'sleep 60 & wait' & echo; wait"
+    (tmp_path / "claude").write_text(f"#!{bash}\n{script}\n")
+    (tmp_path / "claude").chmod(0o700)
+    with subprocess.Popen(
+        [tmp_path / "claude"], cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True
+    ) as agent:
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == b"\n"
+        found = at_work(tmp_path)
+        os.killpg(agent.pid, signal.SIGKILL)
+    assert [each.pid for each in found] == [agent.pid]
