@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from hardsave.objects import depth
 from hardsave.tuples import NamedTuple
 
 _DESCRIPTION = 200
+_LONGEST = 4096  # characters of a target: a path may be as long
 _TARGETS = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url")
+_FILES = ("file_path", "path", "notebook_path")
 
 
 class Event(NamedTuple):
@@ -25,6 +28,7 @@ class Event(NamedTuple):
     answer: str = ""
     subagent: str | None = None
     target: str = ""  # what the one tool worked at: its command, or its file
+    is_file: bool = False  # whether that is a file
 
     @property
     def status(self) -> str:
@@ -56,6 +60,12 @@ class Event(NamedTuple):
             return f"{side} {', '.join(self.tools)}{at}"[:_DESCRIPTION]
         return {"Stop": "answered", "SessionEnd": "session ended"}.get(self.name, self.name)
 
+    def seen_from(self, project: Path) -> "Event":
+        """The same with its file as a project calls it. Agents tell all that lies above it, too,
+        and a line of a log would end before its name."""
+        short = self.target.removeprefix(f"{project}/")
+        return self._replace(target=short) if self.is_file and short else self
+
     def metadata(self, agent: str) -> dict[str, Any]:
         known = {
             "agent": agent,
@@ -76,6 +86,7 @@ def parse(data: bytes) -> Event:
     session, name = _words(told, "session_id"), _words(told, "hook_event_name")
     if not session or not name:
         raise ValueError("a hook is told session_id and hook_event_name")
+    target, is_file = _target(told)
     return Event(
         name=name,
         session=session,
@@ -87,7 +98,8 @@ def parse(data: bytes) -> Event:
         prompt=_words(told, "prompt") or "",
         answer=_words(told, "last_assistant_message") or "",
         subagent=_words(told, "agent_id"),
-        target=_target(told),
+        target=target,
+        is_file=is_file,
     )
 
 
@@ -105,21 +117,23 @@ def _of_calls(told: Mapping[str, Any], key: str) -> Iterator[str]:
                 yield found
 
 
-def _target(told: Mapping[str, Any]) -> str:
-    """What people know a call by, if there is one: what was run, or which file it was about."""
+def _target(told: Mapping[str, Any]) -> tuple[str, bool]:
+    """What people know a call by, if there is one: what was run, or which file it was about; and
+    whether it is a file."""
     calls = [told] if _words(told, "tool_name") else told.get("tool_calls")
     if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], Mapping):
-        return ""
+        return "", False
     given = calls[0].get("tool_input")
     if not isinstance(given, Mapping):
-        return ""
+        return "", False
     for key in _TARGETS:
         found = given.get(key)
         if isinstance(found, list) and all(isinstance(word, str) for word in found):
             found = " ".join(found)
         if isinstance(found, str) and found.strip():
-            return " ".join(found.encode(errors="replace").decode().split())[:_DESCRIPTION]
-    return ""
+            words = " ".join(found.encode(errors="replace").decode().split())
+            return words[:_LONGEST], key in _FILES
+    return "", False
 
 
 def _text(told: Mapping[str, Any], key: str) -> str | None:

@@ -284,7 +284,7 @@ def _put(
     """Add what is new of the transcript to what the head has; all of it if that is another's."""
     how: dict[str, Any] = {
         "status": event.status,
-        "description": event.description,
+        "description": event.seen_from(project).description,
         "metadata": about,
         "workspace": project,
     }

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,3 +101,21 @@ def test_a_call_is_told_by_what_it_worked_at(given: Any, said: str) -> None:
     assert parse(json.dumps({**about, "tool_calls": [one]}).encode()).description == said
     both = parse(json.dumps({**about, "tool_calls": [one, one]}).encode())
     assert both.description == "after T, T"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"file_path": "/w/my app/src/a.py"}, "after T: src/a.py"),
+        ({"notebook_path": "/w/my app/n.ipynb"}, "after T: n.ipynb"),
+        ({"file_path": "/w/my app/" + "d/" * 150 + "a.py"}, "after T: " + ("d/" * 150)[:191]),
+        ({"file_path": "/w/my apple/a.py"}, "after T: /w/my apple/a.py"),
+        ({"path": "/w/my app"}, "after T: /w/my app"),
+        ({"path": "/w/my app/"}, "after T: /w/my app/"),
+        ({"command": "/w/my app/run --now"}, "after T: /w/my app/run --now"),
+    ],
+)
+def test_a_file_is_called_as_its_project_calls_it(given: Any, said: str) -> None:
+    about = {"hook_event_name": "PostToolUse", "tool_name": "T", "tool_input": given}
+    found = parse(told(**about))
+    assert found.seen_from(Path("/w/my app")).description == said

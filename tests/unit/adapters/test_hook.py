@@ -69,10 +69,12 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) -> None:
-    hook.work(told(transcript, "PostToolUse", tool_name="Edit", tool_use_id="t1"), os.environ)
+    call = {"tool_name": "Edit", "tool_input": {"file_path": f"{project}/a.txt"}}
+    hook.work(told(transcript, "PostToolUse", tool_use_id="t1", **call), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
+        assert head.description == "after Edit: a.txt"
         assert head.read("messages") == [{"role": "user", "content": "hello"}]
         assert head.read("transcript")["pending"] == "t1"
         assert head.read("transcript")["offset"] == transcript.stat().st_size
