@@ -10,7 +10,7 @@ from pathlib import Path
 from hardsave.adapters.lines import Unknown
 
 _LONGEST = 200  # of a folder's name; a longer one ends with a number
-_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 RESUME = "claude --resume"
 
 

@@ -102,6 +102,14 @@ def test_what_was_said_is_saved_with_the_files(stage: Stage) -> None:
     assert stage.said() == ["one", "two", "three"]
 
 
+def test_a_session_may_have_been_given_an_id_in_capital_letters(stage: Stage) -> None:
+    """As `uuidgen` makes them on macOS, for `claude --session-id`."""
+    resident = stage.resident(stage.listen())
+    stage.write("ABCDEF00-1111-4222-8333-44444444444F", "one")
+    resident._save("running")
+    assert stage.said() == ["one"]
+
+
 def test_a_transcript_that_a_worktree_takes_along_is_read_on(stage: Stage) -> None:
     talk = stage.listen()
     path = stage.write(ONE, "one")
