@@ -6,7 +6,7 @@ mark, from which the agent goes on. What cannot be done is said in `why`, and no
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from itertools import chain
+from itertools import chain, tee
 from typing import Any
 
 from hardsave.adapters import agents
@@ -40,14 +40,15 @@ def resume(
     is_hook, is_aside = "hook" in metadata, "subagent" in metadata
     is_read_along = not is_hook and "session" in metadata
     is_prompt = metadata.get("hook") == "UserPromptSubmit"
-    has_talked = metadata.get("hook") in ("PostToolUse", "PostToolBatch", "Stop")
+    near, far = tee(chain([metadata], earlier))
+    has_talked = _has_talked([metadata] if state.get("lines") else far)
     is_in_its_midst = is_aside and not agent.has_transcripts_of_subagents
     return rewinding.resume(
         agent,
         state,
         environment,
         timeline,
-        before=_ended(chain([metadata], earlier)),
+        before=_ended(near),
         saved_at=saved_at,
         is_past=not is_hook or is_aside,
         is_prompt=is_prompt,
@@ -70,6 +71,19 @@ def _ended(told: Iterable[Mapping[str, Any]]) -> frozenset[str]:
             break
         found.add(str(metadata.get("tool_use_id")))
     return frozenset(found)
+
+
+def _has_talked(told: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether hooks have told of an answer in the session of the first. If nothing is written, all
+    its hooks are asked: an agent may be told to write nothing down, and has talked all the same."""
+    session = None
+    for metadata in told:
+        session = session or metadata.get("session")
+        if metadata.get("session", session) != session:
+            return False
+        if metadata.get("hook") in ("PostToolUse", "PostToolBatch", "Stop"):
+            return True
+    return False
 
 
 def is_record(state: Any, key: object) -> bool:

@@ -188,6 +188,21 @@ def test_what_was_said_and_not_written_down_is_not_called_nothing(room: Path) ->
     assert others(room) == []
 
 
+@pytest.mark.parametrize("hook", ["UserPromptSubmit", "SessionEnd"])
+@pytest.mark.parametrize(("session", "is_said"), [("s-1", True), ("another", False)])
+def test_what_hooks_have_told_of_before_was_said_though_nothing_is_written(
+    room: Path, hook: str, session: str, is_said: bool
+) -> None:
+    earlier = [{}, {"hook": "UserPromptSubmit", "session": "s-1"}]
+    earlier.append({"hook": "Stop", "session": session})
+    about = {"hook": hook, "session": "s-1"}
+    given = state(room / "s-1.jsonl")
+    found = conversations.resume(given, about, os.environ, "claude-s-1", iter(earlier))
+    assert found is not None
+    assert (found.command is None) == is_said
+    assert ("nothing had been said" in found.why) != is_said
+
+
 def test_a_state_without_a_transcript_is_no_agents(room: Path) -> None:
     odd: list[Any] = [None, [], {}, {"transcript": "text"}, {"transcript": {"agent": "other"}}]
     for given in odd:
