@@ -38,15 +38,26 @@ def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None)
             os.chdir(directory)
 
 
+def _not_empty(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """What a variable says that nobody has set is not "the usual one": that may be purged then."""
+    if text == "" and not ctx.resilient_parsing:
+        raise click.BadParameter("it is empty; name one, or leave it out")
+    return text
+
+
 _GLOBAL = (
     click.option("--json", "as_json", is_flag=True, help="Answer with JSON, for programs."),
     click.option(
-        "--store", metavar="URL", help="Another store: sqlite:///PATH, or the path of its file."
+        "--store",
+        metavar="URL",
+        callback=_not_empty,
+        help="Another store: sqlite:///PATH, or the path of its file.",
     ),
     click.option(
         "--timeline",
         metavar="T",
         type=TIMELINE,
+        callback=_not_empty,
         help="The timeline. Else the one that last saved here.",
     ),
     click.option(

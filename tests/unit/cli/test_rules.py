@@ -242,6 +242,17 @@ def test_a_store_that_was_named_and_is_not_there_is_not_made_by_looking(
     assert not (tmp_path / "typo.db").exists()
 
 
+@pytest.mark.parametrize("option", ["--store", "--timeline"])
+@pytest.mark.parametrize("name", EVERY)
+def test_what_an_unset_variable_names_is_not_the_usual_one(
+    name: str, option: str, run: Run, session_1: Path
+) -> None:
+    for typed in ([option, "", *name.split()], called(name, option, "")):
+        ran = run(*typed)
+        assert ran.code == Exit.USAGE, ran
+        assert f"Invalid value for '{option}': it is empty" in ran.err
+
+
 def test_every_command_stands_in_one_section() -> None:
     names = [name for entries in SECTIONS.values() for name in entries]
     assert len(names) == len({*names}) == len(cli.list_commands(CONTEXT))
