@@ -10,6 +10,7 @@ import hardsave
 from hardsave.cli import plans
 from hardsave.vault.choosing import Kept
 from hardsave.vault.restoring import FileChanges
+from hardsave.workspace import checkout
 from tests.unit.cli.conftest import Run
 
 
@@ -257,3 +258,22 @@ def test_what_a_plan_keeps_is_no_failure() -> None:
     assert plans.failed(changes("a"), changes("a")) == []
     assert [each.path for each in plans.failed(changes("a"), changes("a", "b"))] == ["b"]
     assert [each.path for each in plans.failed(changes(), changes("b"))] == ["b"]
+
+
+@pytest.mark.parametrize("ref", ["@", "@~1"])
+def test_whoever_interrupts_a_rewind_is_told_what_the_head_is_by_now(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch, ref: str
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    (session_1 / "a.txt").write_text("ruined\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(checkout, "carry_out", interrupt)
+        ran = run("rewind", ref, "--yes")
+    assert ran.code == 130
+    target = {"@": "session-1:3", "@~1": "session-1:2"}[ref]
+    assert "what was there is saved as session-1:4, which @ means by now" in ran.err
+    assert f"was to go to {target}" in " ".join(ran.err.split())
+    assert run("rewind", target, "--yes").code == 0
+    assert (session_1 / "a.txt").read_text() == "one\ntwo\n"

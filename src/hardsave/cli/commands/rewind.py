@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,7 @@ from hardsave.cli.facts import Known
 from hardsave.cli.hints import quoted
 from hardsave.cli.plans import Way
 from hardsave.cli.session import Session
-from hardsave.errors import Misuse
+from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
     from hardsave.adapters.resumption import Resumption
@@ -98,13 +99,31 @@ def rewind(
         )
     if not yes and not _is_agreed(session, plan, way):
         return _nothing_done(session)
-    with session.out.busy("rewinding"):
+    with _told_where_it_stands(session, plan), session.out.busy("rewinding"):
         done = line.rewind(target.id, **way.asked())
     back = _conversation(session, done, way)
     _answer(session, done, way, dry_run=False, back=back)
     say_undo(session, line.name)
     told = _tell_way_back(session, back)
     return _tell_what_failed(session, plan, done) or told
+
+
+@contextmanager
+def _told_where_it_stands(session: Session, plan: Rewind) -> Iterator[None]:
+    """What is there is saved first. Whoever is interrupted after that and types the same again
+    would go somewhere else: `@` means what was saved."""
+    try:
+        yield
+    except BaseException:
+        with suppress(HardsaveError):
+            head = session.vault.timeline(plan.timeline).head
+            if head is not None and head not in (plan.before, plan.target):
+                saved, target = (f"{one.timeline}:{one.seq}" for one in (head, plan.target))
+                session.out.say(
+                    f"not rewound; what was there is saved as {saved}, which @ means by now. This "
+                    f"was to go to {target}"
+                )
+        raise
 
 
 def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: bool) -> Exit | None:
