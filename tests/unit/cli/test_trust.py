@@ -38,6 +38,8 @@ def test_trusted_all_of_it_counts_until_it_changes(
     shown = run("trust", "--yes")
     assert f"store: {elsewhere}" in shown.err
     assert run("trust", "--yes", "--json").data["trusted"] is True
+    again = run("trust")  # there is nothing to ask
+    assert (again.code, again.out) == (0, "it is trusted already, as it is now\n")
     with hardsave.open() as vault:
         vault.timeline("main").save({"by": "trust"})
     assert elsewhere.exists()
@@ -45,6 +47,7 @@ def test_trusted_all_of_it_counts_until_it_changes(
     with (project / config.PROJECT_FILE).open("a") as file:
         file.write("# one comment more\n")
     assert run("log", "--json").data == []
+    assert run("trust").code == 2
     assert run("trust", "--undo").code == 0
     assert run("trust", "--undo").out == "it was not trusted\n"
 

@@ -42,6 +42,7 @@ def diff(
     """Show what changed between two checkpoints, or since the last.
 
     From A to B; without B, to the head; without both, from the head to the files as they are now.
+    What goes into a pipe or a file can be given to 'git apply', but for what is no text.
     """
     session.only_looks = True
     only = one_of(files=files, state=state)

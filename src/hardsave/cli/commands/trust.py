@@ -45,6 +45,9 @@ def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
         return None
     for said in file.risky.values():
         session.out.say(words.shown(f"{said.where}: {said.value}"))
+    if trusting.is_trusted(file, os.environ, sys.platform):
+        _answer(session, file, "it is trusted already, as it is now")
+        return None
     if not session.out.confirm("let that count?", yes=yes, what="trust"):
         session.out.say("nothing was done")
         return Exit.FAILED
