@@ -148,8 +148,18 @@ def is_talk(line: Line) -> bool:
 
 
 def along(heard: Line, later: Sequence[str], session: str) -> int:
-    """None that we know of."""
-    return 0
+    """That a subagent has ended. What its user has said meanwhile calls a hook by itself."""
+    count = 0
+    for at, text in enumerate(later, 1):
+        try:
+            line = parsed(text, session)
+        except Unknown:  # behind the cut it is of no concern
+            break
+        if _item(line) == "message" and _is_of(line["payload"], "multi_agent."):
+            count = at
+        elif is_said(line) or is_heard(line) or is_past(line):
+            break
+    return count
 
 
 def inherited(later: Sequence[str], session: str, moment: str) -> int:
@@ -250,15 +260,16 @@ def _message(line: Line) -> dict[str, Any] | None:
         content = payload.get("output", payload.get("tools", ""))
         return {"role": "tool", "content": [{**result, "content": content}]}
     role = payload.get("role")
-    if kind == "message" and (role == "assistant" or (role == "user" and _is_typed(payload))):
+    if kind == "message" and (role == "assistant" or (role == "user" and _is_of(payload, "user."))):
         return {"role": role, "content": payload.get("content", "")}
     return None
 
 
-def _is_typed(payload: Mapping[str, Any]) -> bool:
+def _is_of(payload: Mapping[str, Any], kind: str) -> bool:
+    """Whether a message, or a part of it, comes from there: `user.` is what was typed."""
     about = payload.get("internal_chat_message_metadata_passthrough")
     kinds = about.get("content_item_kinds") if isinstance(about, Mapping) else None
-    return isinstance(kinds, list) and any(str(kind).startswith("user.") for kind in kinds)
+    return isinstance(kinds, list) and any(str(each).startswith(kind) for each in kinds)
 
 
 def _item(line: Line) -> str | None:

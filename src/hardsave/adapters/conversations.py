@@ -39,7 +39,7 @@ def resume(
 
     is_hook, is_aside = "hook" in metadata, "subagent" in metadata
     is_read_along = not is_hook and "session" in metadata
-    is_prompt = metadata.get("hook") == "UserPromptSubmit"
+    is_prompt = metadata.get("hook") == "UserPromptSubmit" and not is_aside
     near, far = tee(chain([metadata], earlier))
     has_talked = _has_talked([metadata] if state.get("lines") else far)
     is_in_its_midst = is_aside and not agent.has_transcripts_of_subagents

@@ -253,7 +253,9 @@ def _with_results(
         others += form.done(line) not in (None, *ended)
         if not pairing.waiting:
             rest = later[at:]
-            return Cut([*kept, *rest[: form.along(line, rest, session)]], [], others)
+            # What came with a result that is later than the files may be about what they lack.
+            count = 0 if moment.is_past and others else form.along(line, rest, session)
+            return Cut([*kept, *rest[:count]], [], others)
         if not others and not ended.isdisjoint(form.results(line)):
             known = Cut(list(kept), list(pairing.waiting.values()))
     return known

@@ -227,3 +227,15 @@ def test_files_that_others_saved_while_a_tool_ran_come_with_what_it_did(
     conversations.resume(given, metadata, os.environ, "codex-line")
     (copy,) = others(tmp_path, transcript)
     assert len(copy.read_text().splitlines()) == length
+
+
+def test_what_a_subagent_is_asked_is_no_prompt_of_the_session(
+    tmp_path: Path, transcript: Path
+) -> None:
+    given = state(transcript, LINES[:14], pending="call_0_0")
+    about = {"hook": "UserPromptSubmit", "subagent": "sub"}
+    found = conversations.resume(given, about, os.environ, "codex-line")
+    assert found is not None
+    (copy,) = others(tmp_path, transcript)
+    assert copy.read_text().splitlines()[1:] == LINES[1:15]
+    assert found.why == ""

@@ -77,6 +77,19 @@ def test_after_a_tool_one_that_was_left_running_is_no_more_than_the_files_know()
     assert found == Cut([*lines, *later[:2]], [])
 
 
+def test_that_a_subagent_has_ended_is_told_with_the_result_that_it_was_told_with() -> None:
+    about = {"content_item_kinds": ["multi_agent.subagent_notification"]}
+    kept = "internal_chat_message_metadata_passthrough"
+    ended, typed = changed(PLAIN[7], **{kept: about}), PLAIN[7]
+    for said in ([PLAIN[15], ended, *PLAIN[16:]], [PLAIN[15], ended, typed]):
+        later = [PLAIN[14], *said]
+        found = cut(codex_lines, PLAIN[:14], later, session(PLAIN), Moment(pending="call_0_0"))
+        assert found == Cut([*PLAIN[:14], *later[:3]], [])
+    moment = Moment(upcoming="call_0_0", is_past=True)  # as a tool of the subagent tells it
+    found = cut(codex_lines, PLAIN[:13], [*PLAIN[13:15], ended], session(PLAIN), moment)
+    assert found == Cut(PLAIN[:15], [], later=1)
+
+
 @pytest.mark.parametrize("kind", ["HookPrompt", "Plan", "WebSearch"])
 def test_before_a_tool_it_counts_for_nothing_what_is_no_tool_here(kind: str) -> None:
     ended = changed(PLAIN[9], item={"type": kind, "id": "1"})
