@@ -174,6 +174,6 @@ def _refused(path: Path, read: Callable[[], T]) -> T:
     try:
         return read()
     except UnicodeError as error:  # bytes that are none, or an escape for half a character
-        raise Misuse(f"{path} was left as it is: it is not UTF-8") from error
+        raise Misuse(f"{path} was left as it is: it is not UTF-8; mend it first") from error
     except HardsaveError as error:
-        raise Misuse(f"{path} was left as it is: {error}") from error
+        raise Misuse(f"{path} was left as it is: {error}; mend it first") from error

@@ -50,6 +50,7 @@ def test_settings_with_comments_are_left_as_they_are(run: Run, settings: Path) -
     ran = run("init", "--yes")
     assert ran.code == Exit.USAGE
     assert "left as it is" in ran.err
+    assert "; mend it first" in ran.err
     assert settings.read_text() == '{"a": 1} // mine\n'
 
 
@@ -151,6 +152,18 @@ def test_what_was_trusted_is_not_asked_for_again(run: Run, hooks: Path) -> None:
     run("init", "--yes")
     trusted(hooks)
     assert "trusted" not in run("init").err
+
+
+def test_hooks_are_installed_and_removed_also_where_nobody_can_read_what_is_trusted(
+    run: Run, hooks: Path
+) -> None:
+    hooks.with_name("config.toml").write_text("no TOML")
+    ran = run("init", "--yes", "--json")
+    assert ran.code == Exit.DONE
+    (codex,) = (each for each in ran.data if each["agent"] == "Codex")
+    assert codex["not_trusted"] == list(CODEX.hooks)
+    assert "that you have not trusted" in run("init", "--yes").err
+    assert run("init", "--undo", "--yes", "--json").code == Exit.DONE
 
 
 def test_a_project_leaves_codex_alone(run: Run, hooks: Path) -> None:

@@ -15,7 +15,7 @@ from hardsave.cli import findings, words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
-from hardsave.errors import HardsaveError, NotFound
+from hardsave.errors import HardsaveError, Misuse, NotFound
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -93,10 +93,19 @@ def _data(changes: Sequence[Change]) -> list[dict[str, object]]:
             "path": str(change.path),
             "changed": bool(change),
             "diff": change.diff(),
-            "not_trusted": install.idle(change.agent, change.path),
+            "not_trusted": _idle(change),
         }
         for change in changes
     ]
+
+
+def _idle(change: Change) -> list[str]:
+    """The events that its user has to trust first: all, where nobody can read which are trusted.
+    Codex itself complains about that, and the hooks are there by now."""
+    try:
+        return install.idle(change.agent, change.path)
+    except Misuse:
+        return install.installed(change.path)
 
 
 # For people
@@ -146,7 +155,7 @@ def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
 
 def _next(changes: Sequence[Change]) -> Iterator[str]:
     """What is left to do: to trust the hooks, and to start the agent."""
-    if any(install.idle(change.agent, change.path) for change in changes if change.agent is CODEX):
+    if any(_idle(change) for change in changes if change.agent is CODEX):
         yield TRUST
     if any(changes):
         programs = " or ".join(change.agent.program for change in changes)
