@@ -116,19 +116,21 @@ def hooks(
     idle: Sequence[str] = (),
     gone: Sequence[str] = (),
     without_us: Sequence[str] = (),
+    init: str = "hardsave init",
 ) -> Finding:
     """Whether the hooks of an agent, started as `program`, call us, at all that is wanted; which of
-    them it leaves out, by what all of them; what is gone, and which Python does not find us."""
+    them it leaves out, by what all of them; what is gone, and which Python does not find us. `init`
+    is what to type to have them renewed where they stand."""
     if not is_found:
         return Finding(agent, "ok", "was not found here")
     if not events:
         return Finding(agent, "ok", "does not call us; 'hardsave init' changes that")
     if gone:
         message = f"calls {gone[0]}, which is not there any more"
-        return Finding(agent, "warning", message, "hardsave init")
+        return Finding(agent, "warning", message, init)
     if without_us:
         message = f"calls {without_us[0]}, in which there is no hardsave: nothing is saved"
-        return Finding(agent, "warning", message, "hardsave init")
+        return Finding(agent, "warning", message, init)
     if off:
         message = f"leaves all hooks out: {off}"
         return Finding(agent, "warning", message, without_hooks(program))
@@ -138,7 +140,7 @@ def hooks(
         return Finding(agent, "warning", message, remedy)
     message = f"calls us at {', '.join(dict.fromkeys(events))}"
     if missing := [event for event in wanted if event not in events]:
-        return Finding(agent, "warning", f"{message}, not at {', '.join(missing)}", "hardsave init")
+        return Finding(agent, "warning", f"{message}, not at {', '.join(missing)}", init)
     return Finding(agent, "ok", message)
 
 

@@ -278,6 +278,27 @@ def test_an_event_that_does_not_call_us_any_more_is_found(run: Run, settings: Pa
     assert found["message"].endswith("not at PostToolBatch")
 
 
+def test_what_is_wrong_with_hooks_of_a_project_is_mended_there(
+    run: Run, settings: Path, project: Path
+) -> None:
+    own = project / ".claude" / "settings.local.json"
+    for is_users_too in (False, True):
+        run("init", "--project", "--yes")
+        if is_users_too:
+            run("init", "--yes")
+        own.write_text(own.read_text().replace(sys.executable, "/gone/python"))
+        found = claude_code(run)
+        assert (found["level"], found["remedy"]) == ("warning", "hardsave init --project")
+        assert run(*found["remedy"].split()[1:], "--yes").code == Exit.DONE
+        assert claude_code(run)["level"] == "ok"
+    run("init", "--undo", "--yes")
+    told = json.loads(own.read_text())
+    del told["hooks"]["Stop"]
+    own.write_text(json.dumps(told))
+    found = claude_code(run)
+    assert (found["level"], found["remedy"]) == ("warning", "hardsave init --project")
+
+
 def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
     hook.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]

@@ -244,9 +244,21 @@ def _hooks(name: str) -> "Look":
             idle=[event for path in files for event in install.idle(agent, path)],
             gone=[program for path in files for program in install.gone(path)],
             without_us=[] if users is None else reach.without_us(users),
+            init=f"hardsave init{'' if _is_users(users, own) else ' --project'}",
         )
 
     return look
+
+
+def _is_users(users: Path | None, own: Path | None) -> bool:
+    """Whether hooks that are to be renewed stand in a user's settings, and not in a project's."""
+    from hardsave.adapters import install
+
+    if users is None or own is None:
+        return True
+    if install.gone(users) or install.gone(own):
+        return bool(install.gone(users))
+    return bool(install.installed(users))
 
 
 Look = Callable[[str, Session], Finding]
