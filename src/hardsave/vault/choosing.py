@@ -97,8 +97,9 @@ def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash, sees: Sees
     if found is None or wanted.scope == "everyone":
         return Chosen(wanted.paths)
     if wanted.scope is None:
-        if found.others:
-            raise Conflict(_refusal(found.others))
+        asked = {path: who for path, who in found.others.items() if _is_asked(path, wanted.paths)}
+        if asked:
+            raise Conflict(_refusal(asked))
         return Chosen(wanted.paths)
     mine = found.mine
     if base is not None and base != wanted.target:  # what happened elsewhere comes with it

@@ -234,6 +234,21 @@ def test_mine_with_paths_takes_what_is_both(desk: Desk, other: Timeline) -> None
     assert done.files.kept == ()
 
 
+def test_with_paths_it_refuses_only_what_others_did_to_these(desk: Desk, other: Timeline) -> None:
+    start = interleaved(desk, other)
+    before = desk.seen()
+    for asked in ("shared", "sub", "sub/their"):
+        assert isinstance(refusal(desk.line.rewind, start, paths=["mine", asked]), Conflict)
+    error = refusal(desk.line.rewind, start, paths=["theirs"])
+    assert "theirs (other);" in str(error)
+    assert "shared" not in str(error)
+    assert desk.seen() == before
+    desk.line.rewind(start, paths=["mine", "sub/both"])
+    assert desk.read("mine") == "0"
+    desk.vault.undo()
+    assert desk.seen() == before
+
+
 def test_another_workspace_is_nobodys_business(desk: Desk, other: Timeline) -> None:
     desk.write(a="0")
     start = desk.save(0)
