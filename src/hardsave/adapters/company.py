@@ -34,10 +34,8 @@ def at_work(directory: Path) -> list[Survivor]:
         for agent in AGENTS
         for tool in survivors.find(agent.session_variable, "", is_beginning=True)
     )
-    found = map(survivors.of, dict.fromkeys((*agents, *tools)))
-    here = [each for each in found if each.works_in(directory)]
-    pids = {each.pid for each in here}
-    return [each for each in here if pids.isdisjoint(survivors.above(each.pid))]
+    found = map(survivors.of, (*agents, *tools))
+    return survivors.outermost(each for each in found if each.works_in(directory))
 
 
 def _is_one(pid: int, program: str) -> bool:

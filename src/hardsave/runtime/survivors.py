@@ -7,7 +7,7 @@ too, and background work leaves. Where nobody tells about other processes, nobod
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from hardsave.stores import processes
@@ -54,6 +54,13 @@ def find(variable: str, value: str, *, is_beginning: bool = False) -> list[Survi
                 found.append(of(pid))
                 break
     return found
+
+
+def outermost(found: Iterable[Survivor]) -> list[Survivor]:
+    """Each once, and none that another of them has started."""
+    one_each = list(dict.fromkeys(found))
+    pids = {each.pid for each in one_each}
+    return [each for each in one_each if pids.isdisjoint(above(each.pid))]
 
 
 def wait(

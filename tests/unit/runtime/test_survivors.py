@@ -1,6 +1,7 @@
 """Who outlives an agent, and for how long that is waited for."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,18 @@ def test_who_has_started_us_is_among_our_ancestors() -> None:
     done = subprocess.run([sys.executable, "-c", nested], capture_output=True, check=True)
     found = set(map(int, done.stdout.split()))
     assert {os.getpid(), os.getppid()} <= found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
+def test_what_one_of_them_has_started_is_not_named_besides() -> None:
+    script = ["bash", "-c", "sh -c 'sleep 60 & echo $!; wait' & wait"]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, start_new_session=True) as outer:
+        assert outer.stdout is not None
+        inner = int(outer.stdout.readline())
+        both = [Survivor(inner, "sleep"), Survivor(outer.pid, "bash"), Survivor(inner, "sleep")]
+        assert survivors.outermost(both) == both[1:2]
+        assert survivors.outermost(both[::2]) == both[:1]
+        os.killpg(outer.pid, signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")

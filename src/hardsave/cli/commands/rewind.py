@@ -147,9 +147,10 @@ def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
         beside = f"{path.absolute()}{handover.BESIDE}"
         found += survivors.find(handover.VARIABLE, beside, is_beginning=True)
     waiting = survivors.ancestors()
-    left = [str(each) for each in dict.fromkeys(found) if each.pid not in waiting]
+    left = survivors.outermost(each for each in found if each.pid not in waiting)
     if left:
-        yield f"still running, and may write meanwhile: {words.shown(', '.join(left[:5]))}"
+        named = ", ".join(map(str, left[:5]))
+        yield f"still running, and may write meanwhile: {words.shown(named)}"
 
 
 def _without_git(plan: Rewind) -> Iterator[str]:
