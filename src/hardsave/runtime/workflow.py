@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import textwrap
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from copy import deepcopy
@@ -191,11 +190,10 @@ class WorkflowExecutor:
                     f"are: {known})"
                 )
             if not _is_worker(self._agents[step.agent]):
-                given = textwrap.shorten(repr(self._agents[step.agent]), 80, placeholder=" …")
                 raise Misuse(
-                    f"{plan.where(step)} has agent {step.agent!r}, which is {given}; give a "
-                    "function that gets the step's inputs and returns its answer, or a "
-                    "StandardAgent"
+                    f"{plan.where(step)} has agent {step.agent!r}, which is "
+                    f"{_kind(self._agents[step.agent])}; give a function that takes the step's "
+                    "inputs and returns its answer, or a StandardAgent"
                 )
 
     # Going on
@@ -309,6 +307,13 @@ def _is_worker(given: Any) -> bool:
     if isinstance(given, type) and issubclass(given, StandardAgent):
         return False
     return isinstance(given, StandardAgent) or callable(given)
+
+
+def _kind(given: Any) -> str:
+    """What it is, without all that it holds: a model may hold a key."""
+    kind = given if isinstance(given, type) else type(given)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return f"the class {name}" if kind is given else f"of the class {name}"
 
 
 def _outcomes(saved: Any) -> dict[str, Outcome] | None:

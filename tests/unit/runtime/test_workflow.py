@@ -400,12 +400,22 @@ def test_what_only_looks_like_a_run_is_refused(vault: hardsave.Vault, saved: Any
     assert count.calls == []
 
 
+@dataclass
+class Model:
+    """What is an agent to others, and shows all that it holds."""
+
+    key: str
+
+
 def test_what_cannot_be_asked_is_refused_before_anything_runs(vault: hardsave.Vault) -> None:
     text, count = "steps: [{name: a, agent: count}, {name: b, agent: odd}]", Counting()
     for odd in (5, StandardAgent, None):
         message = r"w\.yaml:1: step 'b' has agent 'odd', which is .*; give a function that gets"
         with pytest.raises(Misuse, match=message):
             run(vault, text, {"count": count, "odd": odd})
+    with pytest.raises(Misuse, match=r"which is of the class .*Model; give a function") as refused:
+        run(vault, text, {"count": count, "odd": Model("sk-secret")})
+    assert "sk-secret" not in str(refused.value)
     with pytest.raises(Misuse, match=r"inputs is a dict, not \['x'\]"):
         run(vault, TEN, {"count": count}, inputs=["x"])
     assert count.calls == []

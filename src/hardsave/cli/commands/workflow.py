@@ -44,8 +44,8 @@ def workflow(
     """Run the agents that a file names, one after the other, or check the file.
 
     Every finished step is saved. After a crash or a failure --from goes on where it was: steps
-    that are finished do not run again. An agent is a function that gets a step's inputs, a dict,
-    and returns its answer, or a StandardAgent.
+    that are finished do not run again. An agent is a function, or a coroutine function,
+    that takes the inputs of its step as a dict and returns its answer; or a StandardAgent.
 
     \b
     workflow:
