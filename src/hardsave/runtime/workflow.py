@@ -26,6 +26,7 @@ from typing import Any, Literal
 import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable, Unstorable
 from hardsave.logs import log
+from hardsave.objects.types import default_name
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.orchestrator import is_cancelled
 from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
@@ -311,9 +312,9 @@ def _is_worker(given: Any) -> bool:
 
 def _kind(given: Any) -> str:
     """What it is, without all that it holds: a model may hold a key."""
-    kind = given if isinstance(given, type) else type(given)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    return f"the class {name}" if kind is given else f"of the class {name}"
+    if isinstance(given, type):
+        return f"the class {default_name(given)}"
+    return f"of the class {default_name(type(given))}"
 
 
 def _outcomes(saved: Any) -> dict[str, Outcome] | None:

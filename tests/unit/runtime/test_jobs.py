@@ -879,6 +879,20 @@ def test_an_agent_may_be_made_for_its_job(office: Office) -> None:
     assert made == ["fix"]
 
 
+def test_what_is_no_agent_and_makes_none_is_refused(office: Office) -> None:
+    async def answer(job: Job) -> str:
+        return job.id
+
+    office.add(retries=0)
+    with pytest.raises(Misuse, match=r"agent .default. is of the class builtins\.int; give an"):
+        office.work({"default": 5})
+    assert office.jobs.get("fix").state == "queued"
+    office.work({"default": answer})
+    error = office.jobs.get("fix").error
+    assert error is not None
+    assert "agent 'default' was made of the class builtins.coroutine; give an Agent" in error
+
+
 def test_a_job_goes_on_with_the_model_that_it_had(office: Office) -> None:
     other = FunctionModel(office._say, model_name="other")
     office.breaks_at = {2}

@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic_ai import Agent
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -25,6 +26,7 @@ from pydantic_ai.usage import UsageLimits
 from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
+from hardsave.objects.types import default_name
 from hardsave.runtime import loop
 from hardsave.runtime.jobs import closing, notices, standing
 from hardsave.runtime.jobs import spec as specs
@@ -45,6 +47,8 @@ from hardsave.vault.vault import Vault
 
 T = TypeVar("T")
 AgentFor = Agent[Any, Any] | Callable[[Job], Agent[Any, Any]]
+
+_GIVE = "give an Agent of Pydantic AI, or a function that makes one for a job"
 
 LOOK_SECONDS = 0.2
 _THREADS = 4
@@ -81,6 +85,7 @@ class Worker:
         self._jobs = jobs
         self._closing = closing.Closing(jobs)
         self._agents = dict(agents)
+        _check_agents(self._agents)
         self._deps = deps
         self._models = dict(models or {})
         self._hand = Hand(frozenset(self._agents), frozenset(self._models))
@@ -205,7 +210,9 @@ class Worker:
 
     def _agent(self, job: Job) -> Agent[Any, Any]:
         found = self._agents[job.spec.agent]
-        return found if isinstance(found, Agent) else found(job)
+        if isinstance(found, Agent):
+            return found
+        return _made(job.spec.agent, found(job))
 
     def _workspace(self, spec: Spec) -> Any:
         if spec.workspace is None:
@@ -263,6 +270,21 @@ def _progressed(attempt: Attempt, turn: int, most: int) -> None:
         attempt.progress(min(turn, most), most)
     except Unavailable as error:
         log(__name__).warning("the progress of job %r is not on record: %s", attempt.id, error)
+
+
+def _check_agents(given: Mapping[str, Any]) -> None:
+    for name, agent in given.items():
+        if not isinstance(agent, Agent) and not callable(agent):
+            raise Misuse(f"agent {name!r} is of the class {default_name(type(agent))}; {_GIVE}")
+
+
+def _made(name: str, made: Any) -> Agent[Any, Any]:
+    """What was made for a job, if it is an agent; a function for workflows gives something else."""
+    if isinstance(made, AbstractAgent):
+        return cast(Agent[Any, Any], made)
+    if asyncio.iscoroutine(made):
+        made.close()  # nobody will wait for it
+    raise Misuse(f"agent {name!r} was made of the class {default_name(type(made))}; {_GIVE}")
 
 
 @contextlib.contextmanager
