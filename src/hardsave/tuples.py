@@ -17,6 +17,9 @@ else:
     from functools import cache
     from types import FunctionType
 
+    # As Python's own does, which has changed its mind.
+    _NoSuchField = TypeError if sys.version_info >= (3, 13) else ValueError
+
     class _Tuple(tuple):
         """What all of them can do."""
 
@@ -34,7 +37,7 @@ else:
         def _replace(self, /, **changes):
             made = self._make(map(changes.pop, self._fields, self))
             if changes:
-                raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+                raise _NoSuchField(f"Got unexpected field names: {list(changes)!r}")
             return made
 
         __replace__ = _replace  # for `copy.replace`, from Python 3.13 on
