@@ -169,7 +169,10 @@ class Resident:
                     self._save("running")
         if self._is_ending.is_set():
             self._save("ended")
-        return not self._has_lost_store
+        if self._has_lost_store:
+            return False
+        self._misses.ended()
+        return True
 
     def is_told_to_end(self, *, within_seconds: float) -> bool:
         """Waits for it in vain, if need be. Not by the event: a signal's handler that sets it could
@@ -299,7 +302,6 @@ def _reside(task: Task, open_desk: OpenDesk, misses: Misses, open_talk: OpenTalk
         is_last = resident.is_told_to_end(within_seconds=seconds)
         is_over = _go_on(task, resident, open_desk) or is_last
         seconds = min(2 * seconds, _LONGEST_ANEW_SECONDS)
-    misses.ended()
 
 
 def _stay(
@@ -346,7 +348,7 @@ def _keep_up(vault: hardsave.Vault) -> None:
     try:
         if done := vault.upkeep():
             _log.info("%s", done.retained)
-    except HardsaveError:
+    except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
         _log.warning("the store could not be kept up", exc_info=True)
 
 

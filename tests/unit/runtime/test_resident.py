@@ -178,6 +178,7 @@ def test_who_is_told_twice_to_end_saves_for_the_last_time_all_the_same(
     assert resident.stay()
     assert [each.status for each in vault.timeline("a").checkpoints()] == ["ended", "running"]
     assert resident.failed_saves == 0
+    assert list((tmp_path / "notes").iterdir()) == []  # nobody is missed
 
 
 # A purge, and a resident that goes on
