@@ -417,6 +417,19 @@ def test_what_follows_the_agents_name_is_the_agents(stage: Stage) -> None:
         assert [line.name for line in vault.timelines()] == ["t"]
 
 
+def test_a_command_may_be_as_long_as_the_system_allows(stage: Stage) -> None:
+    """As with a prompt of many pages: one argument holds 128 KiB."""
+    prompt = "\N{CYRILLIC SMALL LETTER YA}\n" * 30_000
+    done = typed(stage, "printf", "%s", prompt, prompt)
+    assert done.stdout.decode() == 2 * prompt
+    stage.wait_for_the_end()
+    with hardsave.open(f"sqlite:///{stage.store}") as vault:
+        (line,) = vault.timelines()
+        *words, cut = line.get(f"{line.name}:1").metadata["command"]
+    assert words == ["printf", "%s"]
+    assert cut == f"{prompt[:7990]}… and {2 * len(prompt) - 7990} characters more"
+
+
 def test_a_script_that_names_no_interpreter_is_the_shells(stage: Stage) -> None:
     script = stage.work / "agent"
     script.write_text("echo $1; exit 7\n")

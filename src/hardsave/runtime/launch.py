@@ -35,13 +35,18 @@ def start(task: Task, *, seconds: float = READY_SECONDS) -> int:
     options = interpreter.options(os.environ)
     reads, writes = os.pipe()
     named, names = os.pipe()
+    hears, tells = os.pipe()
     try:
+        argument, command = task._replace(ready=writes).dump()
         child = os.fork()
         if child == 0:
-            _leave(task._replace(ready=writes), names, options)
-        os.close(writes)
-        os.close(names)
+            words = [sys.executable, *options, "-m", task.program, argument]
+            _leave(words, hears, ready=writes, names=names)
+        for theirs in (writes, names, hears):
+            os.close(theirs)
         os.waitpid(child, 0)
+        with suppress(BrokenPipeError), open(tells, "wb") as told:  # one that is gone tells why
+            told.write(command)
         if not select.select([reads], [], [], seconds)[0]:
             raise Unavailable(
                 f"{task.workspace!r} was not saved within {seconds:.0f} s, which a first save may "
@@ -64,25 +69,23 @@ def _check(told: bytes, task: Task) -> None:
     raise Unavailable(f"{task.workspace!r} cannot be saved: {why or 'no reason'}; see {task.log}")
 
 
-def _leave(task: Task, names: int, options: Sequence[str]) -> NoReturn:
-    """In the child: become somebody who belongs to nobody; `names` is told who."""
+def _leave(words: list[str], hears: int, *, ready: int, names: int) -> NoReturn:
+    """In the child: become somebody who belongs to nobody, and `hears` by stdin; `names` is told
+    who."""
     try:
         os.setsid()
         if (resident := os.fork()) != 0:
             os.write(names, b"%d" % resident)
             os._exit(0)
         nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
-        inherited.close_all_but(task.ready)
-        os.set_inheritable(task.ready, True)
+        for descriptor, source in enumerate((hears, nothing, nothing)):
+            os.dup2(source, descriptor)
+        inherited.close_all_but(ready)
+        os.set_inheritable(ready, True)
         os.environ.pop(handover.VARIABLE, None)  # else an agent around us would take us for its own
-        os.execv(  # noqa: S606 # ourselves, without a shell
-            sys.executable,
-            [sys.executable, *options, "-m", task.program, task.dump()],
-        )
+        os.execv(words[0], words)  # noqa: S606 # ourselves, without a shell
     except OSError as error:  # there is no log yet that could say it
-        os.write(task.ready, f"{type(error).__name__}: {sys.executable}: {error.strerror}".encode())
+        os.write(ready, f"{type(error).__name__}: {words[0]}: {error.strerror}".encode())
     finally:
         os._exit(1)
 

@@ -47,6 +47,7 @@ _NAMED = 20  # of the processes that are left
 _ANEW_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
 _LONGEST_ANEW_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
+_LONGEST_COMMAND = 8000  # characters that a checkpoint tells, which has room for 64 KiB in all
 _LONGEST_REASON = 2000  # bytes, which a pipe takes at once
 _log = logging.getLogger(__name__)
 
@@ -64,12 +65,16 @@ class Task(NamedTuple):
     log: str
     socket: str  # where hooks find it
 
-    def dump(self) -> str:
-        return json.dumps(self._asdict())
+    def dump(self) -> tuple[str, bytes]:
+        """As an argument, and what comes by stdin: a command may be a prompt of many pages, which
+        one argument cannot hold."""
+        about = self._asdict()
+        command = about.pop("command")
+        return json.dumps(about), json.dumps(command).encode()
 
     @classmethod
-    def load(cls, text: str) -> "Task":
-        return cls(**json.loads(text))
+    def load(cls, argument: str, command: bytes) -> "Task":
+        return cls(**json.loads(argument), command=json.loads(command))
 
 
 class Misses(Protocol):
@@ -138,7 +143,7 @@ class Resident:
         self.move(line, workspace)
         self._talk = talk
         self._misses = misses
-        self._about: Mapping[str, Any] = {"command": list(command)}  # for the first one to say
+        self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
         self._left: Sequence[Survivor] = ()
         self._is_ending = threading.Event()
         self._wake: Callable[[], None] | None = None
@@ -271,7 +276,8 @@ OpenTalk = Callable[[Task], Talk]
 def main(
     argv: Sequence[str], open_desk: OpenDesk, open_misses: OpenMisses, open_talk: OpenTalk
 ) -> int:
-    task = Task.load(argv[0])
+    with open(0, "rb", closefd=False) as told:
+        task = Task.load(argv[0], told.read())
     os.close(os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # ours alone
     logging.basicConfig(
         filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -375,6 +381,19 @@ def _end_with(life: Life, look: Callable[[], Sequence[Survivor]], resident: Resi
         left = survivors.wait(look, _AFTERWARDS_SECONDS)
         _log.info("%s", told(left) or "what it had left behind has ended, too")
     resident.end(left)
+
+
+def noted(command: Sequence[str]) -> list[str]:
+    """A command as a checkpoint tells it: one with a prompt of many pages is cut."""
+    words: list[str] = []
+    left = _LONGEST_COMMAND
+    for word in command:
+        if len(word) >= left:
+            rest = sum(map(len, command)) - sum(map(len, words)) - left
+            return [*words, f"{word[:left]}… and {rest} characters more"]
+        words.append(word)
+        left -= len(word) + 1  # an empty one takes room, too
+    return words
 
 
 def told(left: Sequence[Survivor]) -> str:

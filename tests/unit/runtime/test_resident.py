@@ -11,7 +11,7 @@ import pytest
 import hardsave
 from hardsave.adapters import spool
 from hardsave.adapters.missing import RunMisses
-from hardsave.runtime.resident import Resident, Said, Talk
+from hardsave.runtime.resident import Resident, Said, Talk, noted
 from tests.unit.vault.secrets_scanner import found
 
 
@@ -55,6 +55,18 @@ def test_a_rewind_is_not_saved_again(vault: hardsave.Vault, tmp_path: Path) -> N
     vault.timeline("a").rewind("a:1")
     assert (work / "f").read_text() == "one"
     assert looks(vault, "a", work) == 2
+
+
+@pytest.mark.parametrize("word", ["\0", "\udcff", "\N{CYRILLIC SMALL LETTER YA}", "x" * 9000, ""])
+def test_a_command_of_any_length_is_no_reason_not_to_save(
+    vault: hardsave.Vault, tmp_path: Path, word: str
+) -> None:
+    words = ["agent", *[word] * 100_000]
+    misses, place = RunMisses(tmp_path / "notes"), vault.workspace(tmp_path / "work")
+    Resident(vault.timeline("a"), place, words, misses)._snapshot("running")
+    (saved,) = vault.timeline("a").checkpoints()
+    assert saved.metadata["command"] == noted(words)
+    assert noted(words)[0] == "agent"
 
 
 # What could not be saved
