@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hardsave.cli.commands.run import named_after
+from hardsave.cli.commands.run import mark, named_after
 
 NOON = datetime(2026, 6, 15, 12, 0, 7, tzinfo=UTC)
 
@@ -10,14 +10,16 @@ NOON = datetime(2026, 6, 15, 12, 0, 7, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("program", "name"),
     [
-        ("claude", "claude-20260615-120007-7"),
-        ("/usr/bin/my agent", "my-agent-20260615-120007-7"),
-        ("../--", "run-20260615-120007-7"),
+        ("claude", "claude-20260615-120007-c0ffee"),
+        ("/usr/bin/my agent", "my-agent-20260615-120007-c0ffee"),
+        ("../--", "run-20260615-120007-c0ffee"),
     ],
 )
 def test_a_run_is_called_after_what_runs_and_since_when(program: str, name: str) -> None:
-    assert named_after(program, NOON, 7) == name
+    assert named_after(program, NOON, "c0ffee") == name
 
 
-def test_two_runs_of_one_second_have_timelines_of_their_own() -> None:
-    assert named_after("claude", NOON, 7) != named_after("claude", NOON, 8)
+def test_runs_of_one_second_have_timelines_of_their_own() -> None:
+    """Also in containers, where the processes have one number."""
+    names = {named_after("claude", NOON, mark()) for _ in range(20)}
+    assert len(names) == 20

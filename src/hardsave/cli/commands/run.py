@@ -48,7 +48,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     from hardsave.runtime.resident import Task
 
     session.may_save_here()
-    timeline = _named(session) or named_after(cmd[0], session.now, os.getpid())
+    timeline = _named(session) or named_after(cmd[0], session.now, mark())
     url, directory = session.url, session.directory
     session.close()
     config.make_folder(path.parent)
@@ -147,11 +147,17 @@ def _advice(program: str, directory: Path) -> Iterator[str]:
         yield f"the talk is saved as {agent.title} writes it down; {why}"
 
 
-def named_after(program: str, moment: datetime, pid: int) -> str:
-    """The name of a run's timeline: what runs, since when, and which of those that a script has
-    started in the same second. Nothing is saved yet by which another would know it as taken."""
+def mark() -> str:
+    """By which runs of one second are told apart. Not the number of the process: in containers,
+    that is the same for all, and they may share a store."""
+    return os.urandom(3).hex()
+
+
+def named_after(program: str, moment: datetime, mark: str) -> str:
+    """The name of a run's timeline: what runs, since when, and which of those that were started in
+    the same second. Nothing is saved yet by which another would know it as taken."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(program)).strip("-.") or "run"
-    return f"{plain}-{moment:%Y%m%d-%H%M%S}-{pid}"
+    return f"{plain}-{moment:%Y%m%d-%H%M%S}-{mark}"
 
 
 COMMANDS = {"run": run}
