@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from hardsave.adapters import claude_code, codex, lines, spool
+from hardsave.adapters import claude_code, codex, spool
 from hardsave.adapters.agents import Agent
-from hardsave.adapters.lines import Cut, Ending, Moment, Unknown
+from hardsave.adapters.cutting import Cut, Moment, cut
+from hardsave.adapters.lines import Ending, Unknown
 from hardsave.adapters.resumption import Resumption
 from hardsave.adapters.transcripts import Mark, beginning, is_at, read, to_bytes, to_lines
 from hardsave.tuples import NamedTuple
@@ -167,7 +168,7 @@ def _cut(agent: Agent, folder: Path, source: _Source, saved: bytes) -> Cut:
     except OSError as error:
         raise Unknown(f"its transcript cannot be read: {error}") from error
     texts = _texts(to_lines(saved))
-    return lines.cut(agent.lines, texts, _texts(later), source.session, source.moment)
+    return cut(agent.lines, texts, _texts(later), source.session, source.moment)
 
 
 def _later(path: Path, mark: Mark) -> list[bytes]:

@@ -5,7 +5,8 @@ import pytest
 
 from hardsave.adapters import claude_lines
 from hardsave.adapters.claude_lines import copied, ended, messages, parsed
-from hardsave.adapters.lines import Ending, Moment, Open, Unknown, cut
+from hardsave.adapters.cutting import Moment, cut
+from hardsave.adapters.lines import Ending, Open, Unknown
 from tests.unit.adapters.conftest import called, line, said
 
 

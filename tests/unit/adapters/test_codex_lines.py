@@ -8,7 +8,8 @@ import pytest
 
 from hardsave.adapters import codex_lines
 from hardsave.adapters.codex_lines import copied, ended, messages, parsed
-from hardsave.adapters.lines import Cut, Ending, Moment, Open, Unknown, cut
+from hardsave.adapters.cutting import Cut, Moment, cut
+from hardsave.adapters.lines import Ending, Open, Unknown
 
 PLAIN = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
 CODED = Path(__file__).with_name("codex_coded.jsonl").read_text().splitlines()

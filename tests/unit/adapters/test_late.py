@@ -8,8 +8,8 @@ import pytest
 
 from hardsave.adapters import claude_lines, codex_lines, hook, lines
 from hardsave.adapters.agents import CLAUDE_CODE, CODEX
+from hardsave.adapters.cutting import Moment, cut
 from hardsave.adapters.events import Event, parse
-from hardsave.adapters.lines import Moment, cut
 from hardsave.adapters.transcripts import EMPTY, read
 
 SESSION = "s"

@@ -3,7 +3,8 @@
 import pytest
 
 from hardsave.adapters import claude_lines
-from hardsave.adapters.lines import Cut, Moment, Unknown, cut
+from hardsave.adapters.cutting import Cut, Moment, cut
+from hardsave.adapters.lines import Unknown
 from tests.unit.adapters.conftest import answered, called, line, said
 
 
@@ -87,3 +88,9 @@ def test_results_and_calls_that_do_not_pair_are_refused(lines: list[str]) -> Non
 def test_an_unknown_line_after_the_cut_is_of_no_concern() -> None:
     lines, later = [called("a")], [answered("a"), line("brand-new-type")]
     assert settled(lines, later, "a") == Cut([*lines, later[0]], [])
+
+
+def test_a_checkpoint_that_claims_two_moments_at_once_is_cut_all_the_same() -> None:
+    lines, later = [said("user", "hi")], [called("b"), answered("b")]
+    found = cut(claude_lines, lines, later, "s-1", Moment(pending="b", upcoming="a"))
+    assert found == Cut(lines, [])
