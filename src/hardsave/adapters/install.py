@@ -26,10 +26,10 @@ class Change(NamedTuple):
     agent: Agent
     path: Path
     before: bytes | None  # None: there is none yet
-    after: bytes
+    after: bytes | None  # None: there is none any more
 
     def __bool__(self) -> bool:
-        return (self.before or b"") != self.after
+        return (self.before or b"") != (self.after or b"")
 
     def diff(self) -> str:
         """As people read it."""
@@ -67,6 +67,8 @@ def plan(agent: Agent, path: Path, *, undo: bool) -> Change:
     """What installing, or removing, would do to a file."""
     before = _read(path)
     text = _refused(path, (before or b"").decode)
+    if undo and not path.is_symlink() and _refused(path, lambda: settings.is_ours_alone(text)):
+        return Change(agent, path, before, None)
     if undo:
         after = _refused(path, lambda: settings.without_hooks(text))
     else:
@@ -145,6 +147,10 @@ def why_silent(agent: Agent, environment: Mapping[str, str], project: Path) -> s
 
 def apply(change: Change) -> None:
     """Write it, whole or not at all; `Conflict` if somebody has written there since."""
+    if change.after is None:
+        _check(change)
+        change.path.unlink()
+        return
     real = Path(os.path.realpath(change.path))  # a link stays a link
     real.parent.mkdir(parents=True, exist_ok=True)
     mode = real.stat().st_mode & 0o777 if change.before is not None else 0o600
@@ -155,12 +161,16 @@ def apply(change: Change) -> None:
             os.fchmod(file.fileno(), mode)
             file.flush()
             os.fsync(file.fileno())
-        if _read(change.path) != change.before:
-            raise Conflict(f"{change.path} was changed meanwhile; run 'hardsave init' again")
+        _check(change)
         os.replace(name, real)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
+
+
+def _check(change: Change) -> None:
+    if _read(change.path) != change.before:
+        raise Conflict(f"{change.path} was changed meanwhile; run 'hardsave init' again")
 
 
 def _read(path: Path) -> bytes | None:

@@ -55,6 +55,13 @@ def without_hooks(text: str) -> str:
     return amended(text, after)
 
 
+def is_ours_alone(text: str) -> bool:
+    """Whether nothing stands there but our hooks, set as we set them where there was no file, or
+    one that said nothing."""
+    settings = _parsed(text)
+    return bool(settings) and not _without(settings) and text == amended("", settings)
+
+
 class Place(NamedTuple):
     """Where a hook of ours stands: the event, its group, and which of the group's hooks it is."""
 

@@ -36,6 +36,18 @@ def test_init_shows_the_change_writes_it_and_takes_it_back(run: Run, settings: P
     assert settings.read_text() == before
 
 
+def test_settings_that_init_has_made_go_with_its_hooks(run: Run, settings: Path) -> None:
+    run("init", "--yes")
+    ours = settings.read_text()
+    ran = run("init", "--undo", "--yes")
+    assert (ran.code, settings.exists()) == (Exit.DONE, False)
+    assert f"removed from {settings}" in ran.out
+    for theirs in (ours.replace("{", '{\n  "model": "opus",', 1), ours.replace("\n", "\r\n")):
+        settings.write_bytes(theirs.encode())
+        run("init", "--undo", "--yes")
+        assert "hooks" not in json.loads(settings.read_text())
+
+
 def test_settings_that_are_a_link_stay_one(run: Run, settings: Path, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text("{}")
@@ -43,6 +55,9 @@ def test_settings_that_are_a_link_stay_one(run: Run, settings: Path, tmp_path: P
     assert run("init", "--yes").code == Exit.DONE
     assert settings.is_symlink()
     assert "hardsave" in real.read_text()
+    real.write_text(json.dumps(json.loads(real.read_text()), indent=2) + "\n")
+    assert run("init", "--undo", "--yes").code == Exit.DONE
+    assert (settings.is_symlink(), real.read_text().strip()) == (True, "{}")
 
 
 def test_settings_with_comments_are_left_as_they_are(run: Run, settings: Path) -> None:
