@@ -57,6 +57,17 @@ def resume(
     )
 
 
+def whole(state: Any, environment: Mapping[str, str]) -> Resumption | None:
+    """How to go on with the conversation of a state as its agent has it by now, uncut; None if it
+    is no agent's that we know, or gone."""
+    agent = _agent(state)
+    if agent is None:
+        return None
+    from hardsave.adapters import rewinding  # loads what only this needs
+
+    return rewinding.whole(agent, state, environment)
+
+
 def _ended(told: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """The calls that hooks have told of, one by one, up to this checkpoint. Until the last call of
     an answer has ended, nothing else happens in a session, but that its user says more; what others

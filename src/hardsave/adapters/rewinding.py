@@ -113,6 +113,23 @@ def resume(
     return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found), where)
 
 
+def whole(
+    agent: Agent, state: Mapping[str, Any], environment: Mapping[str, str]
+) -> Resumption | None:
+    """How to go on with a transcript as it is; None if it is not there any more. Writes nothing."""
+    home, folder = HOMES[agent.name], agent.home(environment)
+    try:
+        source = _source(state["transcript"], home, folder)
+        if not home.by_now(source.path, folder).exists():
+            return None
+        where = _where(
+            agent, home, folder, _texts(to_lines(_saved(state))), source.session, source.session
+        )
+    except (Unknown, OSError):
+        return None
+    return Resumption(agent.name, f"{home.RESUME} {source.session}", source.session, "", where)
+
+
 def _where(
     agent: Agent, home: Home, folder: Path, texts: Sequence[str], old: str, new: str
 ) -> str | None:

@@ -49,6 +49,12 @@ class Place:
         """A command of ours, to be typed there where this one was."""
         return " ".join([self._program, *map(quoted, typed)])
 
+    def there(self, directory: str | None, command: str) -> str:
+        """A command of another program, which looks at where it is started."""
+        if directory is None or os.path.realpath(directory) == os.path.realpath(self.start or "."):
+            return command
+        return f"cd {quoted(directory)} && {command}"
+
     def aimed(self, message: str) -> str:
         """A message with all the commands that it names led to where this one was."""
         return self._named.sub(lambda _: f"{self._program} ", message)

@@ -40,6 +40,15 @@ def test_a_rewind_says_how_to_go_on(run: Run, transcript: Path, project: Path) -
     assert "two" not in copy.read_text()
 
 
+def test_an_undo_says_how_to_go_on_with_the_whole_conversation(run: Run, transcript: Path) -> None:
+    told = "the whole conversation goes on with: claude --resume s-1"
+    run("rewind", "@~1", "--yes")
+    assert told in run("undo").err
+    assert "the whole conversation" not in run("redo").err
+    transcript.unlink()
+    assert "the whole conversation" not in run("undo").err
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
 def test_an_agent_that_is_still_at_work_is_named(
     run: Run, transcript: Path, project: Path, tmp_path: Path

@@ -14,7 +14,6 @@ from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.facts import Known
-from hardsave.cli.hints import quoted
 from hardsave.cli.plans import Way
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
@@ -199,16 +198,8 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
         return Exit.FAILED
     if back.why:
         session.out.say(back.why)
-    session.out.to_type("go on with", _from_here(session, back.directory, back.command))
+    session.out.to_type("go on with", session.settings.place.there(back.directory, back.command))
     return None
-
-
-def _from_here(session: Session, directory: str | None, command: str) -> str:
-    """A command as it is typed where this one was, for a program that looks where it stands."""
-    here = session.settings.place.start
-    if directory is None or os.path.realpath(directory) == os.path.realpath(here or "."):
-        return command
-    return f"cd {quoted(directory)} && {command}"
 
 
 def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | None:

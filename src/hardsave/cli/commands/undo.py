@@ -1,12 +1,13 @@
 """`hardsave undo`, `redo` and `ops`: walking over what was done."""
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Operation
+from hardsave import Checkpoint, Operation
 from hardsave.cli import data, moments, words
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
@@ -41,6 +42,8 @@ def undo(session: Session, any_timeline: bool) -> None:
         done = session.vault.undo() if any_timeline else session.line.undo()
     _answer(session, done, f"took back the {done.about.get('of', 'operation')}")
     session.out.hint("do it again with", "redo", *_where(done))
+    if done.about.get("of") == "rewind" and done.timeline is not None:
+        _tell_conversation(session, session.vault.timeline(done.timeline).head)
 
 
 @command(
@@ -89,6 +92,16 @@ def _refuse_where_nothing_was_saved(session: Session) -> None:
 
 def _where(done: Operation) -> list[str]:
     return ["--any-timeline"] if done.timeline is None else ["--timeline", done.timeline]
+
+
+def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
+    """The rewind has named a conversation that was cut; the whole one is still there."""
+    from hardsave.adapters import conversations
+
+    found = None if head is None else conversations.whole(head.state, os.environ)
+    if found is not None and found.command is not None:
+        there = session.settings.place.there(found.directory, found.command)
+        session.out.to_type("the whole conversation goes on with", there)
 
 
 def _answer(session: Session, done: Operation, said: str) -> None:
