@@ -158,7 +158,7 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_when_it_wakes(cr
     crew.wait_for("ready")
     old.send_signal(signal.SIGSTOP)
     with hardsave.open(crew.url) as vault, vault.tasks.runner("new") as runner:
-        until(lambda: bool(runner.recover()))
+        until(lambda: bool(runner.report.interrupted or runner.recover()))  # as it begins, or later
         with vault.tasks.attempt("t0") as attempt:
             attempt.step("first", crew.effects.unlink)  # recorded: it is not called
             crew.effects.with_name("go").touch()

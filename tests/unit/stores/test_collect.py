@@ -430,6 +430,7 @@ def test_a_reader_that_holds_old_pages_is_named(
         with pytest.raises(Unavailable, match="close them and repeat"):
             store.collect(refs_of, exact=True)
         assert store.collect(refs_of, exact=False).objects == 0
+    monkeypatch.setattr(room, "PATIENCE_SECONDS", 60.0)
     store.collect(refs_of, exact=True)
     assert Path(f"{store.path}-wal").stat().st_size == 0
 

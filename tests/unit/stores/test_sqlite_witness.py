@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
 from hardsave.stores.sqlite.wal import dropped
 from hardsave.testing.batches import Line, trace
+from tests.unit.moments import another_moment
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child, eventually
 
@@ -581,7 +581,7 @@ def test_a_wal_that_others_move_is_no_reason_to_look_at_every_page(
             line.save()
         with contextlib.closing(other._connect()) as direct:
             direct.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
-        time.sleep(0.005)  # the file system tells times in steps
+        another_moment()
         lines[turn % 2].save()
     assert looks == []
     one.close()

@@ -1,7 +1,6 @@
 """Where there is no inotify: a library tells what changed, in the same words."""
 
 import builtins
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from hardsave.workspace import elsewhere, inotify
 from hardsave.workspace.elsewhere import Watchfiles
 from hardsave.workspace.inotify import Event
+from tests.unit.moments import another_moment
 from tests.unit.workspace.churn import Churn
 from tests.unit.workspace.room import WatchedRoom
 
@@ -62,7 +62,7 @@ def room(tmp_path: Path) -> Iterator[WatchedRoom]:
 def test_settled_states_are_what_a_full_scan_finds(room: WatchedRoom, tmp_path: Path) -> None:
     churn = Churn(room.root, tmp_path / "outside", 1)
     for number in range(25):
-        time.sleep(0.011)
+        another_moment()
         churn.steps(3)
         made, anew = room.snapshot(), room.anew()
         said = f"round {number}: {churn.done}"

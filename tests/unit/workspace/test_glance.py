@@ -1,13 +1,13 @@
 """Whatever happened between two processes, a glance at all stamps finds what a full scan would."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from hardsave.workspace.found import Scan
 from hardsave.workspace.policy import Policy
+from tests.unit.moments import another_moment
 from tests.unit.workspace.churn import Churn
 from tests.unit.workspace.room import Room, agree, folders
 
@@ -41,7 +41,7 @@ def rounds(base: Path, seed: int, count: int) -> GlancingRoom:
     room.now_ns = 10**9  # stamps count as proof at once: nobody looks twice by chance
     churn = Churn(room.root, base / "outside", seed)
     for number in range(count):
-        time.sleep(0.011)  # but no two edits have the same ones
+        another_moment()  # but no two edits have the same ones
         churn.steps(churn.random.choice([1, 1, 1, 2, 5, 20]))
         tracked = {b"build/log", b"a", b"sub/log"} if churn.random.random() < 0.8 else {b"b"}
         check(room, f"seed {seed}, round {number}: {churn.done}", frozenset(tracked))

@@ -18,6 +18,7 @@ from hardsave.workspace.policy import Policy
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import Snapshot, snapshot
 from hardsave.workspace.watch import watch
+from tests.unit.moments import another_moment
 from tests.unit.stores.processes import eventually
 from tests.unit.workspace.room import WatchedRoom, agree, folders, rules
 
@@ -71,7 +72,7 @@ def fill(room: WatchedRoom) -> None:
     for path in ("a", "sub/b", "sub/deep/c", "other/d", "other/e", "build/out"):
         write(room, path)
     write(room, ".gitignore", b"build\nlog")
-    time.sleep(0.011)  # what follows has other stamps
+    another_moment()  # what follows has other stamps
 
 
 def write(room: WatchedRoom, path: str, content: bytes = b"x") -> Path:
@@ -338,7 +339,7 @@ def test_a_file_that_changes_under_another_name_is_found(room: WatchedRoom, tmp_
     check(room)
     for content in (b"two", b"three"):
         (tmp_path / "outside").write_bytes(content)
-        time.sleep(0.011)
+        another_moment()
         check(room)
     (tmp_path / "outside").unlink()
     check(room)
@@ -453,7 +454,7 @@ def test_a_directory_that_was_let_go_by_a_scan_that_came_to_nothing_is_looked_at
     changed = room.changed()
     scan(room.root, rules=rules, cache=room.cache, changed=changed, clock=room.clock)
     write(room, "build/deep/tracked", b"changed")
-    time.sleep(0.011)
+    another_moment()
     check(room, tracked=tracked)
     write(room, "build/deep/tracked", b"changed again")
     check(room, tracked=tracked)
@@ -474,7 +475,7 @@ def test_an_older_cache_means_a_look_at_everything(room: WatchedRoom) -> None:
     old = room.cache
     for content in (b"1", b"2"):
         write(room, "a", content)
-        time.sleep(0.011)
+        another_moment()
         check(room)
     room.cache = old
     compared(room, room.snapshot())
@@ -510,7 +511,7 @@ def test_a_queue_that_overflowed_means_a_look_at_everything_said_once(
         compared(room, room.snapshot())
         assert "than the watcher can tell" in room.reasons[-1]
         write(room, "new/watched again", os.urandom(5))
-        time.sleep(0.011)
+        another_moment()
         check(room)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "than the watcher can tell" in caplog.text

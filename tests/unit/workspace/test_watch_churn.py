@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.workspace.policy import Policy
+from tests.unit.moments import another_moment
 from tests.unit.workspace import churn as churning
 from tests.unit.workspace.churn import Churn
 from tests.unit.workspace.room import WatchedRoom, agree, folders
@@ -41,7 +42,7 @@ def rounds(base: Path, seed: int, count: int) -> WatchedRoom:
         room.now_ns = 10**9  # stamps count as proof at once: nobody looks twice by chance
         churn = Churn(room.root, base / "outside", seed)
         for number in range(count):
-            time.sleep(0.011)  # but no two edits have the same ones
+            another_moment()  # but no two edits have the same ones
             churn.steps(churn.random.choice([1, 1, 1, 2, 5, 20]))
             check(room, f"seed {seed}, round {number}: {churn.done}")
         return room
