@@ -706,7 +706,10 @@ def test_a_store_without_a_backup_has_none(path: Path) -> None:
     assert not os.path.exists(backup.path_of(str(path)))
 
 
-def test_a_file_that_was_put_in_its_place_is_not_copied(path: Path) -> None:
+def test_a_file_that_was_put_in_its_place_is_not_copied(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)  # nothing is copied before it is closed
     store = SqliteStore(path)
     Line(store).save()
     other = SqliteStore(path.with_name("other.db"))
@@ -725,6 +728,7 @@ def test_a_file_that_is_put_in_its_place_while_somebody_looks_is_not_touched(
     path: Path, monkeypatch: pytest.MonkeyPatch, has_backup: bool
 ) -> None:
     """Whoever closes a file moves its WAL into it: here ours, into another's file."""
+    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)  # nobody looks but us
     store = SqliteStore(path)
     assert store._copier is not None
     Line(store).save()

@@ -87,10 +87,14 @@ def test_what_cannot_be_bisected_is_an_error(desk: Desk) -> None:
 @pytest.fixture
 def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What a command says when it hangs. No other takes any time, however slow the machine is."""
-    said = tmp_path / "hanging"
-    said.touch()
-    monkeypatch.setattr(subprocess, "_time", lambda: 100.0 * said.stat().st_size)
-    return f"[ $(cat code) = 0 ] || echo >> {said}; "
+    said, now = tmp_path / "hanging", [0.0]
+
+    def clock() -> float:
+        now[0] += 100.0 if said.exists() else 0.0
+        return now[0]
+
+    monkeypatch.setattr(subprocess, "_time", clock)
+    return f"[ $(cat code) = 0 ] || touch {said}; "
 
 
 def test_a_command_that_hangs_is_bad(desk: Desk, hanging: str) -> None:
