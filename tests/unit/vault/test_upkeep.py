@@ -19,6 +19,7 @@ from hardsave.timeline.policy import DAY, DEFAULT, Policy
 from hardsave.vault import upkeep
 from hardsave.vault.retain import Retained
 from hardsave.vault.vault import Vault
+from tests.unit.stores.processes import eventually
 
 MICROSECONDS = 1_000_000
 
@@ -296,6 +297,9 @@ def test_nothing_goes_for_room_that_is_free_once_the_rest_is_collected(
     clock.days += 40
     for turn in range(5):
         vault.timeline("main").save({"turn": turn})
+    beside = vault._context.store.beside("backup")
+    assert beside is not None
+    assert eventually(lambda: os.path.exists(beside) and os.path.getsize(beside) > 3 << 20)
     clock.days += 2
     done = vault.upkeep()
     assert done is not None

@@ -256,9 +256,10 @@ class SqliteStore(Questions):
             "coalesce(sum(length(directory) + length(body)), 0) FROM packs"
         )
         timelines, checkpoints, objects, own, every = self._row(sql, user) or (0, 0, 0, 0, 0)
-        size = room.file_bytes(self.path) + room.file_bytes(backup.path_of(self.path))
-        share = size * own // every if every else 0
-        return Stats(timelines, checkpoints, objects, size, own_bytes=share)
+        size, copied = room.file_bytes(self.path), room.file_bytes(backup.path_of(self.path))
+        # A backup is as long as its store before long: nothing has to go for what it still holds.
+        share = (size + min(size, copied)) * own // every if every else 0
+        return Stats(timelines, checkpoints, objects, size + copied, own_bytes=share)
 
     def sync(self) -> None:
         """With durability "power", every commit has done so."""
