@@ -410,7 +410,7 @@ class Model:
 def test_what_cannot_be_asked_is_refused_before_anything_runs(vault: hardsave.Vault) -> None:
     text, count = "steps: [{name: a, agent: count}, {name: b, agent: odd}]", Counting()
     for odd in (5, StandardAgent, None):
-        message = r"w\.yaml:1: step 'b' has agent 'odd', which is .*; give a function that gets"
+        message = r"w\.yaml:1: step 'b' has agent 'odd', which is .*; give a function that takes"
         with pytest.raises(Misuse, match=message):
             run(vault, text, {"count": count, "odd": odd})
     with pytest.raises(Misuse, match=r"which is of the class .*Model; give a function") as refused:
