@@ -6,7 +6,7 @@ alone, and Claude Code itself takes none of them along when it forks one.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
@@ -121,15 +121,11 @@ def is_talk(line: Line) -> bool:
     return is_said(line) or is_heard(line)
 
 
-def along(heard: Line, later: Sequence[str], session: str) -> int:
+def along(heard: Line, later: Iterable[Line]) -> int:
     """Attachments, and what a tool says besides its result: the text of a skill, the size that an
     image had. Up to whatever else is linked to what was said."""
     kept = 0
-    for at, text in enumerate(later, 1):
-        try:
-            line = parsed(text, session)
-        except Unknown:  # behind the cut it is of no concern
-            break
+    for at, line in enumerate(later, 1):
         is_linked = _id(line, "uuid") and not line.get("isSidechain")
         if is_linked and line["type"] != "attachment" and not _is_besides(line, heard):
             break

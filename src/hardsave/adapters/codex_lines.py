@@ -8,7 +8,7 @@ tools, and the conversation has one call, the script: hooks are told the ids of 
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hardsave.adapters.lines import UNSAVED, Ending, Line, Open, Unknown
@@ -147,14 +147,10 @@ def is_talk(line: Line) -> bool:
     return _message(line) is not None or not _BASES.isdisjoint(line["payload"])
 
 
-def along(heard: Line, later: Sequence[str], session: str) -> int:
+def along(heard: Line, later: Iterable[Line]) -> int:
     """That a subagent has ended. What its user has said meanwhile calls a hook by itself."""
     count = 0
-    for at, text in enumerate(later, 1):
-        try:
-            line = parsed(text, session)
-        except Unknown:  # behind the cut it is of no concern
-            break
+    for at, line in enumerate(later, 1):
         if _item(line) == "message" and _is_of(line["payload"], "multi_agent."):
             count = at
         elif is_said(line) or is_heard(line) or is_past(line):

@@ -5,7 +5,7 @@ checkpoint may have been written a moment later. So a cut looks at the lines tha
 those that came since, up to where it is certain.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hardsave.adapters.lines import Line, Lines, Open, Unknown
 from hardsave.tuples import NamedTuple
@@ -170,8 +170,17 @@ class _Cutting:
     def _with_company(self) -> Cut:
         """All, and what the model was given together with the last result."""
         heard = self._unanswered() if self._moment.ended else None
-        count = 0 if heard is None else self._form.along(heard, self._later, self._session)
+        count = 0 if heard is None else self._form.along(heard, self._readable(0))
         return Cut([*self._texts, *self._later[:count]], [])
+
+    def _readable(self, start: int) -> Iterator[Line]:
+        """The later lines from there on, up to one that is not as we know it: behind a cut, that is
+        of no concern."""
+        for text in self._later[start:]:
+            try:
+                yield self._parsed(text)
+            except Unknown:
+                return
 
     def _unanswered(self) -> Line | None:
         """The last that was heard, if nothing was said since."""
@@ -233,11 +242,10 @@ class _Cutting:
             self._texts.append(text)
             others += form.done(line) not in (None, *ended)
             if not pairing.waiting:
-                rest = self._later[at:]
                 # What came with a result that is later than the files may be about what they lack.
                 is_too_late = moment.is_past and others
-                count = 0 if is_too_late else form.along(line, rest, self._session)
-                return Cut([*self._texts, *rest[:count]], [], others)
+                count = 0 if is_too_late else form.along(line, self._readable(at))
+                return Cut([*self._texts, *self._later[at : at + count]], [], others)
             if not others and not ended.isdisjoint(form.results(line)):
                 best = self._as_it_is()
         return best

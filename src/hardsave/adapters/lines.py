@@ -68,7 +68,7 @@ class Lines(Protocol):
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
 
-    def along(self, heard: Line, later: Sequence[str], session: str) -> int:
+    def along(self, heard: Line, later: Iterable[Line]) -> int:
         """How many of the lines behind a result were given to the model together with it: what the
         tool says besides, what others' hooks have to say, what its user has said meanwhile."""
 
