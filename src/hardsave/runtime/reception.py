@@ -137,26 +137,35 @@ class Reception:
     def _hear(self, talk: socket.socket) -> None:
         try:
             with talk:
-                self._answer(talk)
-        except _NothingSaidError:
-            pass  # somebody has looked whether anybody is here
-        except (OSError, ValueError) as error:  # its hook sees to itself
-            log(__name__).warning("a request was not understood: %s", error)
-        except Exception:  # noqa: BLE001 # ours; the resident goes on
+                request = self._understood(talk)
+                if request is not None:
+                    self._serve(talk, request)
+        except Exception:  # noqa: BLE001 # ours; the resident goes on, and the hook sees to itself
             log(__name__).exception("a request failed")
         finally:
             self._free.release()
 
-    def _answer(self, talk: socket.socket) -> None:
-        if not is_ours(talk):
-            raise PermissionError("another user has asked")
-        body = _received(talk, time.monotonic() + _REQUEST_SECONDS)
-        if body is None:
-            talk.sendall(NO + b" another protocol than %d\n" % PROTOCOL)
-            return
-        request = decoded(body)._replace(caller=caller(talk))
+    def _understood(self, talk: socket.socket) -> Request | None:
+        """What somebody wants; None if that is nothing, or nobody can tell: then his hook sees to
+        itself."""
+        try:
+            if not is_ours(talk):
+                raise PermissionError("another user has asked")
+            body = _received(talk, time.monotonic() + _REQUEST_SECONDS)
+            if body is None:
+                talk.sendall(NO + b" another protocol than %d\n" % PROTOCOL)
+                return None
+            return decoded(body)._replace(caller=caller(talk))
+        except _NothingSaidError:
+            return None  # somebody has looked whether anybody is here
+        except (OSError, ValueError) as error:
+            log(__name__).warning("a request was not understood: %s", error)
+            return None
+
+    def _serve(self, talk: socket.socket, request: Request) -> None:
         if why := self._desk.objection(request):
-            talk.sendall(NO + b" " + why.encode() + b"\n")
+            with suppress(OSError):
+                talk.sendall(NO + b" " + why.encode() + b"\n")
             return
         with suppress(OSError):  # the hook may be gone by now: what it asked for is not
             talk.sendall(TAKEN + b"\n")

@@ -107,7 +107,9 @@ def test_what_the_desk_objects_to_is_the_hooks_own(path: Path, desk: Desk) -> No
     assert desk.requests == []
 
 
-def test_a_desk_that_fails_leaves_it_to_the_hook(path: Path, desk: Desk) -> None:
+def test_a_desk_that_fails_leaves_it_to_the_hook(
+    path: Path, desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail() -> None:
         raise OSError("no room for a note")
 
@@ -115,6 +117,10 @@ def test_a_desk_that_fails_leaves_it_to_the_hook(path: Path, desk: Desk) -> None
     assert asked(path) is None
     desk.before = lambda: None
     assert asked(path) == b""
+    end = time.monotonic() + 60
+    while "a request failed" not in caplog.messages:  # its thread says so when all is over
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
