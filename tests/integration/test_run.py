@@ -276,6 +276,32 @@ def test_a_store_that_is_lost_in_the_middle_of_a_run_is_opened_anew(
     assert stage.statuses()[-1] == "ended"
 
 
+def test_a_store_that_comes_within_reach_again_is_gone_on_with(stage: Stage) -> None:
+    """A share that is away for a while cannot even be closed in order."""
+    base = stage.work.parent
+    folder, aside = base / "share", base / "away"
+    folder.mkdir()
+    stage.store = folder / "store.db"
+    wait = "until [ -e ../{0} ]; do sleep 0.05; done; echo {0} > {0}; "
+    agent = stage.start("".join(map(wait.format, ("one", "two", "three"))))
+    (base / "one").touch()
+    stage.wait_for(lambda: len(stage.statuses()) == 2)
+    folder.rename(aside)
+    folder.touch()  # whatever is looked for there, "not a directory" is the answer
+    (base / "two").touch()
+    log = aside / "store.db-run.log"
+    stage.wait_for(lambda: "cannot be opened anew" in log.read_text())
+    folder.unlink()
+    aside.rename(folder)
+    stage.wait_for(lambda: "was opened anew" in stage.log())
+    (base / "three").touch()
+    agent.wait(LIMIT)
+    stage.wait_for_the_end()
+    seen = [sorted(each) for each in stage.snapshots()]
+    assert (seen[:2], seen[-1]) == ([[], ["one"]], ["one", "three", "two"])
+    assert stage.statuses()[-1] == "ended"
+
+
 def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
     agent = stage.start("echo work > f; exec sleep 600")
     written = stage.work / "f"

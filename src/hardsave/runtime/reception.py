@@ -112,7 +112,8 @@ class Reception:
     def close(self) -> None:
         """Hear nobody any more; return when everything that was taken is done."""
         self._is_closing = True
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # its folder may be out of reach by now: nobody finds it there
+            self._path.unlink()
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in accept
         self._thread.join()

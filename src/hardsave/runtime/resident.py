@@ -294,7 +294,7 @@ def main(
 
 
 def _reside(task: Task, open_desk: OpenDesk, misses: Misses, open_talk: OpenTalk) -> None:
-    with hardsave.open(task.store) as vault:
+    with _opened(task.store) as vault:
         line, workspace = vault.timeline(task.timeline), vault.workspace(task.workspace)
         talk, files = _heard(task, open_talk), (sqlite_path(task.store),)
         resident = Resident(line, workspace, task.command, misses, talk, files=files)
@@ -331,13 +331,26 @@ def _go_on(task: Task, resident: Resident, open_desk: OpenDesk) -> bool:
     """The same with a store that is opened anew. Others may have it open who have to go first."""
     try:
         config.make_folder(Path(sqlite_path(task.store)).parent)
-        with hardsave.open(task.store) as vault:
+        with _opened(task.store) as vault:
             resident.move(vault.timeline(task.timeline), vault.workspace(task.workspace))
             _log.info("%s was opened anew", task.store)
             return _stay(task, vault, resident, open_desk, lambda: None)
     except (HardsaveError, OSError):
         _log.warning("%s cannot be opened anew", task.store, exc_info=True)
         return False
+
+
+@contextmanager
+def _opened(store: str) -> Iterator[hardsave.Vault]:
+    """A store that is lost, or out of reach, may not even be closed in order: no reason to go."""
+    vault = hardsave.open(store)
+    try:
+        yield vault
+    finally:
+        try:
+            vault.close()
+        except (HardsaveError, OSError):
+            _log.warning("%s could not be closed in order", store, exc_info=True)
 
 
 def _heard(task: Task, open_talk: OpenTalk) -> Talk:

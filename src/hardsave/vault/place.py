@@ -9,7 +9,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,7 +187,8 @@ class Place:
         try:
             caches.write_file(self._cache_file, self._cache)
         except OSError:
-            self._cache_file.unlink(missing_ok=True)
+            with suppress(OSError):  # then the folder is out of reach, and nobody reads it
+                self._cache_file.unlink()
 
     def drop_cache(self) -> None:
         """Not even names are left in it."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import hardsave
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import SqliteStore, connection, room, schema
@@ -311,6 +312,19 @@ def test_a_closed_store_leaves_no_file_open(path: Path) -> None:
         used_again = SqliteStore(path)
         used_again.timeline(None, "main")
         used_again.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_store_out_of_reach_is_closed_all_the_same(tmp_path: Path) -> None:
+    """With the files of a workspace: what else lies beside it cannot be written either."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/a.txt").touch()
+    (tmp_path / "share").mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    with hardsave.open(f"sqlite:///{tmp_path}/share/store.db") as vault:
+        vault.timeline("main").save(1, workspace=tmp_path / "work")
+        (tmp_path / "share").rename(tmp_path / "away")
+        (tmp_path / "share").touch()
     assert len(os.listdir("/proc/self/fd")) == before
 
 

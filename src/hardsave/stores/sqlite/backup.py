@@ -219,9 +219,9 @@ def standing(connection: apsw.Connection, store: str = "store") -> Copied:
 
 def lacks_some(store: str, connection: apsw.Connection) -> bool:
     """Whether the WAL of a store may hold what its backup, if it has one, does not have yet."""
-    if wal_bytes(store) == 0 or not os.path.exists(path_of(store)):
-        return False
     try:
+        if wal_bytes(store) == 0 or not os.path.exists(path_of(store)):
+            return False
         return peek(store) != standing(connection, "main")
     except (HardsaveError, apsw.Error, OSError):  # who cannot tell does not take it away
         return True
