@@ -1,6 +1,7 @@
 """Who else works in a directory: agents that we know, if the system tells."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from hardsave.adapters.agents import AGENTS, is_called
@@ -24,18 +25,28 @@ def around(agent: int, program: str, directory: str) -> Company:
     return Company.SOME if is_any else Company.NONE
 
 
-def at_work(directory: Path) -> list[Survivor]:
+def at_work(directory: Path, waiting: Collection[int] = ()) -> list[Survivor]:
     """The agents in a directory, or below it, however they were started; and tools there that have
-    outlived theirs. Each once, though it may have started others to do the work."""
+    outlived theirs. Each once, though it may have started others to do the work.
+
+    `waiting` are those who do nothing until we are done: what they have started before may.
+    """
     programs = [agent.program for agent in AGENTS]
     agents = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
     tools = (
         tool.pid
         for agent in AGENTS
         for tool in survivors.find(agent.session_variable, "", is_beginning=True)
+        if not _is_beside_us(tool.pid)
     )
-    found = map(survivors.of, (*agents, *tools))
+    found = (survivors.of(pid) for pid in (*agents, *tools) if pid not in waiting)
     return survivors.outermost(each for each in found if each.works_in(directory))
+
+
+def _is_beside_us(pid: int) -> bool:
+    """Whether one command has started it and us: an agent's tool may pipe what we say to it."""
+    seen = processes.look(pid)
+    return seen is not None and seen.parent == os.getppid()
 
 
 def _is_one(pid: int, program: str) -> bool:

@@ -143,5 +143,24 @@ def test_a_tool_of_an_agent_that_is_there_is_not_named_besides(tmp_path: Path) -
         assert agent.stdout is not None
         assert agent.stdout.readline() == b"\n"
         found = at_work(tmp_path)
+        tools = at_work(tmp_path, waiting={agent.pid})
         os.killpg(agent.pid, signal.SIGKILL)
     assert [each.pid for each in found] == [agent.pid]
+    assert [each.command for each in tools] == ["bash -c sleep 60 & wait"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+def test_what_an_agents_tool_pipes_our_words_to_is_not_at_work(tmp_path: Path) -> None:
+    script = (
+        "from pathlib import Path; from hardsave.adapters.company import at_work; "
+        "from hardsave.runtime.survivors import ancestors; "
+        "print(at_work(Path.cwd(), ancestors()))"
+    )
+    piped = subprocess.run(
+        ["bash", "-c", '"$0" -P -c "$1" | cat; true', sys.executable, script],
+        cwd=tmp_path,
+        env={**os.environ, "CLAUDE_CODE_SESSION_ID": "s-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert piped.stdout == b"[]\n"

@@ -141,11 +141,11 @@ def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
     from hardsave.adapters import company
     from hardsave.runtime import handover, survivors
 
-    found = company.at_work(Path(files.workspace))
+    waiting = survivors.ancestors()
+    found = company.at_work(Path(files.workspace), waiting)
     if (path := session.store_path) is not None:
         beside = f"{path.absolute()}{handover.BESIDE}"
         found += survivors.find(handover.VARIABLE, beside, is_beginning=True)
-    waiting = survivors.ancestors()
     left = survivors.outermost(each for each in found if each.pid not in waiting)
     if left:
         named = ", ".join(map(str, left[:5]))
