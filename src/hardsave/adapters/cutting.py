@@ -191,14 +191,17 @@ class _Cutting:
 
     def _start_of_answer(self) -> int:
         """Where the answer begins that the first waiting call stands in: at the first that was said
-        after the last that was heard before it. Behind the call may stand results of others of the
+        after the last that was heard before it, or after what is past: a summary that the model has
+        made of all before is none of it. Behind the call may stand results of others of the
         same answer, because some tools wait for each other. What has ended before the answer is
         none of its calls."""
         end = self._behind_first_call()
         places = range(end, -1, -1)
-        is_heard = self._form.is_heard
-        heard = next(at for at in places if at == 0 or is_heard(self._known[at - 1]))
+        heard = next(at for at in places if at == 0 or self._is_before_answer(self._known[at - 1]))
         return next((at for at in range(heard, end) if self._is_begun(self._known[at])), end)
+
+    def _is_before_answer(self, line: Line) -> bool:
+        return self._form.is_heard(line) or self._form.is_past(line)
 
     def _behind_first_call(self) -> int:
         first = next((each.line for each in self._pairing.waiting.values()), None)

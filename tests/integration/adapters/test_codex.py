@@ -306,8 +306,12 @@ def test_a_conversation_that_codex_has_compacted_goes_back_to_either_side(tmp_pa
     ]
     stage.hardsave("init", "--yes")
     original = stage.codex(script, "-c", "model_auto_compact_token_limit=12000", "do it")
-    _, asked_for_a_summary, _, after = original
+    _, asked_for_a_summary, before, after = original
     saved = stage.checkpoints()
+
+    back = stage.rewind(saved["PreToolUse", "c2"])
+    assert stage.files().keys() == {"edited.txt", "made.txt"}
+    assert check_goes_on(before, stage.resumed([Reply("On.")] * 4, back["session"])) == []
 
     back = stage.rewind(saved["PostToolUse", "c2"])
     assert stage.files().keys() == {"edited.txt", "made.txt", "more.txt"}

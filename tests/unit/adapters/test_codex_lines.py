@@ -56,6 +56,16 @@ def test_before_a_tool_while_another_has_ended_already_all_of_them_are_told_of()
     assert cut_at(PLAIN, 25, Moment(upcoming="call_2_0")) == Cut(PLAIN[:28], [], later=1)
 
 
+def test_before_a_tool_a_summary_of_all_before_is_no_part_of_the_answer() -> None:
+    """Codex asks the model for it in the middle of a turn, before the answer."""
+    said = {"type": "message", "role": "assistant", "content": []}
+    summary = {"timestamp": "t", "ordinal": 16, "type": "response_item", "payload": said}
+    compacted = {"timestamp": "t", "ordinal": 17, "type": "compacted", "payload": {}}
+    lines = [*PLAIN[:16], json.dumps(summary), json.dumps(compacted), *PLAIN[16:18]]
+    found = cut(codex_lines, lines, PLAIN[18:], session(PLAIN), Moment(upcoming="call_1_0"))
+    assert found == Cut(lines[:18], [])
+
+
 # A command that was left running has its result, 14, before the line that it has ended, 13.
 RUNNING = [*PLAIN[:13], *PLAIN[14:16]]
 
