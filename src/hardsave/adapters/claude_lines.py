@@ -158,7 +158,7 @@ def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
         return len(known)
     ids, before = [line.get("uuid") for line in known], first.get("parentUuid")
     kept = ids.index(before) + 1 if before is not None and before in ids else len(known)
-    if before is None and _is_prompt(first) and not first.get("isCompactSummary"):
+    if before is None and _is_asked(first) and not first.get("isCompactSummary"):
         kept = 0
     return kept if any(map(_is_prompt, known[kept:])) else len(known)
 

@@ -92,6 +92,7 @@ TALK = [
         ([linked("5", None, role="system"), linked("6", "5")], 5),  # it was compacted
         ([linked("5", "unheard of"), "not json"], 5),
         ([compact({"type": "mode"})], 5),
+        ([compact({"uuid": "5", "parentUuid": None})], 5),
         ([], 5),
     ],
 )
