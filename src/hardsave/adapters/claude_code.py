@@ -11,7 +11,10 @@ from hardsave.adapters.lines import Unknown
 
 _LONGEST = 200  # of a folder's name; a longer one ends with a number
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-RESUME = "claude --resume"
+
+
+def going_on(session: str) -> str:
+    return f"claude --resume {session}"
 
 
 def original(path: str, session: str, folder: Path) -> Path:

@@ -21,7 +21,11 @@ _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SESSION = re.compile(f"{_ID}(?:_{_ID})?$")
 _HEAD_BYTES = 1 << 20  # in which there is a first line
 _ARCHIVE = "archived_sessions"
-RESUME = "codex resume"
+
+
+def going_on(session: str) -> str:
+    """By its first id, whichever of its files this one was."""
+    return f"codex resume {session.partition('_')[0]}"
 
 
 def original(path: str, session: str, folder: Path) -> Path:

@@ -27,9 +27,8 @@ _SESSION = re.compile(r"[0-9A-Za-z][-.\w]*")  # it becomes a part of paths
 class Home(Protocol):
     """Where an agent keeps its transcripts. Each agent has a module that says so."""
 
-    @property
-    def RESUME(self) -> str:
-        """What is typed before the id of a session to go on with it."""
+    def going_on(self, session: str) -> str:
+        """What is typed to go on with a session."""
 
     def original(self, path: str, session: str, folder: Path) -> Path:
         """The transcript that a checkpoint names, without links; `Unknown` if it is elsewhere."""
@@ -110,7 +109,7 @@ def resume(
         return Resumption(agent.name, None, why=str(error))
     except OSError as error:
         return Resumption(agent.name, None, why=f"a transcript could not be written: {error}")
-    return Resumption(agent.name, f"{home.RESUME} {new}", new, _told(found), where)
+    return Resumption(agent.name, home.going_on(new), new, _told(found), where)
 
 
 def whole(
@@ -127,7 +126,7 @@ def whole(
         )
     except (Unknown, OSError):
         return None
-    return Resumption(agent.name, f"{home.RESUME} {source.session}", source.session, "", where)
+    return Resumption(agent.name, home.going_on(source.session), source.session, "", where)
 
 
 def _where(

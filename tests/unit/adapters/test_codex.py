@@ -104,6 +104,9 @@ def test_a_session_goes_back_that_goes_on_in_another_file(tmp_path: Path, transc
     listed = dict(codex.transcripts(tmp_path / "codex", "anywhere"))
     assert listed[f"{SESSION}_{other}"] == path
     assert listed[SESSION] == transcript
+    whole = conversations.whole(state(path, LINES, session=f"{SESSION}_{other}"), os.environ)
+    assert whole is not None
+    assert whole.command == f"codex resume {SESSION}"  # by any other id it begins anew
 
 
 def based(on: str) -> str:
