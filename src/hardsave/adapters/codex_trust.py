@@ -111,7 +111,7 @@ def _runs(state: Mapping[str, Any], place: Place) -> bool:
 def _parsed(config: str) -> dict[str, Any]:
     try:
         return tomllib.loads(config)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # too long a number, too many brackets
         raise Misuse(f"it is not TOML ({error})") from error
 
 
