@@ -72,13 +72,14 @@ def overlooked(
     took = {path: entry for _, path, entry in _entries(context, wanted.took)}
     fetch = overlay(taken.objects, context.objects.fetch)
     now, before = (directory.read_snapshot(each, fetch).top for each in (plan.present, plan.target))
+    present, as_left, target = (compare.finder(top, fetch) for top in (now, after, before))
     found: list[Besides] = []
     with Beneath(place.root) as beneath:
         for path in sorted(left):
-            there, was, became = (compare.find(top, path, fetch) for top in (now, after, before))
-            became = became or took.get(path)
-            if there is not None or became is None:
+            became = None if present(path) else target(path) or took.get(path)
+            if became is None:
                 continue
+            was = as_left(path)
             if was is None and not disk.is_taken(beneath, path):
                 difference = Difference(path, None, became)
                 found.append(Besides(wanted.target.id, difference, is_brought=True))

@@ -1,6 +1,6 @@
 """What differs between two snapshots. What both have stays unread."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from hardsave.objects.hashing import Hash
@@ -123,10 +123,20 @@ def _without_tree(entry: Entry) -> Entry:
 
 def find(top: Hash, path: bytes, fetch: Fetch) -> Entry | None:
     """The entry at a path; None if there is none."""
-    entry: Entry | None = Entry(DIRECTORY, 0, 0, top)
-    for name in path.split(b"/"):
-        tree = _tree(entry)
-        if tree is None:
-            return None
-        entry = directory.find(tree, name, fetch)
-    return entry
+    return finder(top, fetch)(path)
+
+
+def finder(top: Hash, fetch: Fetch) -> Callable[[bytes], Entry | None]:
+    """The same for whoever looks for many: what has been read is kept."""
+    inside = directory.Finder(fetch)
+
+    def found(path: bytes) -> Entry | None:
+        entry: Entry | None = Entry(DIRECTORY, 0, 0, top)
+        for name in path.split(b"/"):
+            tree = _tree(entry)
+            if tree is None:
+                return None
+            entry = inside.find(tree, name)
+        return entry
+
+    return found

@@ -169,14 +169,42 @@ def read_apart(
 
 def find(tree: Hash, name: bytes, fetch: Fetch) -> Entry | None:
     """One entry of a directory; of a large one only the run that it lies in is read."""
-    kind, refs, payload = envelope.unseal(fetch([tree])[tree])
-    if kind == envelope.DIRECTORY_NODE:
-        at = bisect_right(payload.split(b"\0"), name) - 1
-        if not 0 <= at < len(refs):
-            return None
-        tree = refs[at]
-        kind, refs, payload = envelope.unseal(fetch([tree])[tree])
-    return dict(entries_of(tree, kind, refs, payload)).get(name)
+    return Finder(fetch).find(tree, name)
+
+
+class Finder:
+    """The same for whoever looks for many: each run is read and judged once."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._nodes: dict[Hash, tuple[list[bytes], tuple[Hash, ...]]] = {}  # runs, by first names
+        self._entries: dict[Hash, dict[bytes, Entry]] = {}
+
+    def find(self, tree: Hash, name: bytes) -> Entry | None:
+        if tree not in self._nodes and tree not in self._entries:
+            self._read(tree)
+        if tree in self._nodes:
+            firsts, refs = self._nodes[tree]
+            at = bisect_right(firsts, name) - 1
+            if not 0 <= at < len(refs):
+                return None
+            tree = refs[at]
+            if tree not in self._entries:
+                self._read_run(tree, *self._unsealed(tree))
+        return self._entries[tree].get(name)
+
+    def _read(self, tree: Hash) -> None:
+        kind, refs, payload = self._unsealed(tree)
+        if kind == envelope.DIRECTORY_NODE:
+            self._nodes[tree] = payload.split(b"\0"), refs
+        else:
+            self._read_run(tree, kind, refs, payload)
+
+    def _read_run(self, run: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes) -> None:
+        self._entries[run] = dict(entries_of(run, kind, refs, payload))
+
+    def _unsealed(self, address: Hash) -> tuple[int, tuple[Hash, ...], bytes]:
+        return envelope.unseal(self._fetch([address])[address])
 
 
 def check_node(address: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes) -> None:

@@ -1,12 +1,14 @@
 """Undo and redo walk over what happened to files, and touch nothing else."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hardsave
 from hardsave.errors import NotFound
 from hardsave.timeline.diff import FileDiff
+from hardsave.workspace import directory
 from tests.unit.vault.desk import Desk, Picture, put, refusal
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture
@@ -445,3 +447,25 @@ def test_an_undo_tells_what_it_has_done_to_files_and_what_it_has_left(desk: Desk
     told = desk.line.redo().files
     assert told is not None
     assert (told.changed, told.kept) == (("b",), ())
+
+
+def test_an_undo_of_what_is_there_already_reads_no_directory_for_each_file(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"n{number:03}" for number in range(300)]
+    for text in ("old", "new"):
+        desk.write(**dict.fromkeys(names, text))
+        desk.save()
+    desk.line.rewind("@~1")
+    desk.write(**dict.fromkeys(names, "new"))
+    read: list[bytes] = []
+    entries_of = directory.entries_of
+
+    def counted(address: bytes, *parts: Any) -> Any:
+        read.append(address)
+        return entries_of(address, *parts)
+
+    monkeypatch.setattr(directory, "entries_of", counted)
+    desk.line.undo()
+    assert {desk.read(name) for name in names} == {"new"}
+    assert len(read) < 100
