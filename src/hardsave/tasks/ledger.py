@@ -319,8 +319,15 @@ class Tasks(threads.Shared):
         is not due yet, or is over; what is completed or rolled back then starts over with an empty
         journal.
         """
-        with self.claim(id, force=force, unknown=unknown, retry=retry) as attempt:
-            yield attempt
+        held = self.claim(id, force=force, unknown=unknown, retry=retry)
+        try:
+            with held as attempt:
+                yield attempt
+        except Exception:
+            raise
+        except BaseException as error:  # Ctrl-C may strike on the way into the block, and out of it
+            held.__exit__(type(error), error, error.__traceback__)
+            raise
 
     def claim(
         self,

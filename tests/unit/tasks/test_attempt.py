@@ -15,6 +15,7 @@ from hardsave.errors import Conflict, LeaseLost, Misuse, StepsChanged, StepUnkno
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.tasks import attempt as attempt_module
 from hardsave.tasks import calls, claiming, current, desk
+from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.calls import Paused
 from hardsave.tasks.lease import Lease
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
@@ -422,6 +423,28 @@ def test_ctrl_c_anywhere_in_an_attempt_leaves_nothing_behind_it(room: Room) -> N
             with room.tasks.attempt(id) as attempt:
                 attempt.step("one", lambda: 1)
     assert 50 < number < 999
+
+
+@pytest.mark.parametrize("door", ["__enter__", "__exit__"])
+def test_ctrl_c_at_the_door_of_a_block_leaves_nothing_behind_it(
+    room: Room, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    """Python interrupts a function before its first line, too, where it can catch nothing yet."""
+    through = getattr(Attempt, door)
+    struck: list[Attempt] = []
+
+    def interrupted(attempt: Attempt, *args: Any) -> Any:
+        if not struck:
+            struck.append(attempt)
+            raise KeyboardInterrupt
+        return through(attempt, *args)
+
+    monkeypatch.setattr(Attempt, door, interrupted)
+    room.tasks.add("t1")
+    with pytest.raises(KeyboardInterrupt), room.tasks.attempt("t1"):
+        pass
+    assert room.tasks.get("t1").state == "pending"
+    assert room.vault.timeline("main").save({}).task is None
 
 
 # Questions
