@@ -136,7 +136,8 @@ class Query(NamedTuple):
 
 class Stats(NamedTuple):
     """What a user has stored. `disk_bytes` is the size of the whole store with its backup;
-    `own_bytes` is this user's share of it, in proportion to the size of the packs."""
+    `own_bytes` is this user's share of it, in proportion to the size of the packs, less what the
+    backup still holds of what its store has given back."""
 
     timelines: int
     checkpoints: int
