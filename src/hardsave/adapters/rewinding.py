@@ -103,7 +103,9 @@ def resume(
         home.take_along(folder, source.session, new)
         path = home.beside(source.path, new, folder, now)
         spool.remember_timeline(environment, new, timeline)
-        _write(path, to_bytes(text.encode() for text in copy))  # last: from here on it is there
+        # Half a character, which JSON can hold, is written as JSON does.
+        data = to_bytes(text.encode(errors="backslashreplace") for text in copy)
+        _write(path, data)  # last: from here on it is there
         where = _where(agent, home, folder, found.lines, source.session, new)
     except Unknown as error:
         return Resumption(agent.name, None, why=str(error))

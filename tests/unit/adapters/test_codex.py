@@ -94,6 +94,19 @@ def test_a_transcript_that_was_read_in_the_archive_is_found_when_it_is_out_of_it
     assert found.why == ""
 
 
+def test_half_a_character_in_a_line_that_is_written_anew_stays_what_it_is(
+    tmp_path: Path, transcript: Path
+) -> None:
+    """Programs that count in halves cut texts in the middle of an emoji."""
+    first = json.loads(LINES[0])
+    first["payload"]["originator"] = "\ud83d"
+    lines = [json.dumps(first), *LINES[1:]]
+    found = resumed(state(written(transcript, lines), lines))
+    assert found.session is not None
+    (copy,) = others(tmp_path, transcript)
+    assert json.loads(copy.read_text().splitlines()[0])["payload"]["originator"] == "\ud83d"
+
+
 def test_a_session_goes_back_that_goes_on_in_another_file(tmp_path: Path, transcript: Path) -> None:
     other = "01a1e95f-c24d-7a62-8713-6d1206791c52"
     path = written(transcript.with_name(f"{transcript.stem}_{other}.jsonl"), LINES)
