@@ -160,6 +160,7 @@ def difference(old: Snapshot | None, new: Snapshot | None) -> FileDiff:
 
 _ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\x7f": "\\177"}
 _UNUSUAL = {*_ESCAPED}
+_BEGIN_A_PATCH = ("@@ ", "diff ", "--- ", "+++ ")
 _PLAIN = "100644"
 _NOTHING = "/dev/null"  # as every tool that applies patches understands it
 
@@ -229,8 +230,10 @@ def _told_alone(old: "Held | None", new: "Held | None") -> str:
 
 def _named(path: str) -> str:
     """A path on one line, in quotes if it needs some, as git writes it and patch reads it: else a
-    newline in a name would begin a line of the diff, which could say anything."""
-    if not _UNUSUAL & {*path} and path.isprintable():
+    newline in a name would begin a line of the diff, which could say anything, and so would a name
+    that is like one."""
+    is_usual = not _UNUSUAL & {*path} and path.isprintable()
+    if is_usual and not path.startswith(_BEGIN_A_PATCH):
         return path
     return f'"{"".join(map(_escaped, path))}"'
 

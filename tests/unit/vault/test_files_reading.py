@@ -115,11 +115,12 @@ def test_a_diff_of_all_files_can_be_applied_by_git(desk: Desk, tmp_path: Path) -
     for name in ("text", "link", "away", "gone"):
         (desk.work / name).unlink()
     desk.write(link="a file now\n", empty="", **{"an odd\n\u202ename": "o\n"})
+    desk.write(**dict.fromkeys(("@@ -1 +1 @@", "diff --git a", "--- a", "+++ b"), ""))
     (desk.work / "text").symlink_to("nowhere")
     after = snapshot(desk)
     changed = difference(before, after)
     paths = (*changed.added, *changed.changed, *changed.removed)
-    patch = "".join(unified(before, after, path) for path in paths)
+    patch = "\n".join(unified(before, after, path) for path in paths)  # as the command prints it
     subprocess.run(["git", "apply"], cwd=old, input=patch.encode(), check=True)
     assert described(old) == described(desk.work)
 
