@@ -145,7 +145,7 @@ class Resident:
         self._misses = misses
         self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
         self._left: Sequence[Survivor] = ()
-        self._is_ending = threading.Event()
+        self._is_ending = False  # no event: two signals could wait for each other in it
         self._wake: Callable[[], None] | None = None
         self.saves = 0
         self.failed_saves = 0
@@ -167,12 +167,12 @@ class Resident:
             self._wake = eyes.wake
             self._save_changes("running")  # from here on nothing is missed
             is_ready()
-            while not self._is_ending.is_set() and not self._has_lost_store:
+            while not self._is_ending and not self._has_lost_store:
                 if eyes.wait(quiet=_QUIET, limit=_LIMIT, timeout=self._patience):
                     self._save_changes("running")
                 if self._is_more_said():
                     self._save("running")
-        if self._is_ending.is_set():
+        if self._is_ending:
             self._save("ended")
         if self._has_lost_store:
             return False
@@ -180,12 +180,11 @@ class Resident:
         return True
 
     def is_told_to_end(self, *, within_seconds: float) -> bool:
-        """Waits for it in vain, if need be. Not by the event: a signal's handler that sets it could
-        strike in the middle of that, and wait for itself."""
+        """Waits for it in vain, if need be."""
         end = time.monotonic() + within_seconds
-        while not self._is_ending.is_set() and time.monotonic() < end:
+        while not self._is_ending and time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
-        return self._is_ending.is_set()
+        return self._is_ending
 
     @property
     def _patience(self) -> float | None:
@@ -195,7 +194,7 @@ class Resident:
     def end(self, left: Sequence[Survivor] = ()) -> None:
         """To be called from any thread, or a signal's handler. `left` goes on without us."""
         self._left = left
-        self._is_ending.set()
+        self._is_ending = True
         if self._wake is not None:
             with suppress(Misuse):  # it waits no more, and may be at its last save
                 self._wake()
@@ -218,7 +217,7 @@ class Resident:
     def _is_more_said(self) -> bool:
         """Not at the end: the last save has it all."""
         try:
-            return not self._is_ending.is_set() and self._talk.is_due()
+            return not self._is_ending and self._talk.is_due()
         except Exception:  # noqa: BLE001 # ours; files are saved all the same
             _log.exception("nothing more of the conversation is saved")
             self._talk = SILENCE
