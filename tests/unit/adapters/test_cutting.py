@@ -49,6 +49,13 @@ def test_beside_a_call_that_was_killed_those_that_had_ended_keep_their_results(
     assert [call.id for call in found.waiting] == list(open)
 
 
+def test_behind_the_result_of_another_call_none_is_kept_where_one_was_killed() -> None:
+    """What came of that other call the files may not show."""
+    lines = [said("user", "hi"), called("a"), called("b"), called("c")]
+    found = settled(lines, [answered("b"), answered("a")], "a")
+    assert (found.lines, [each.id for each in found.waiting]) == (lines, ["a", "b", "c"])
+
+
 def test_a_result_that_was_written_too_late_for_any_hook_is_taken_along() -> None:
     lines, later = [called("a", "b"), answered("a")], [answered("b"), said("assistant", "x")]
     assert settled(lines, later, None) == Cut([*lines, later[0]], [], 1)

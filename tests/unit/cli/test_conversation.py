@@ -45,6 +45,8 @@ def test_an_undo_says_how_to_go_on_with_the_whole_conversation(run: Run, transcr
     run("rewind", "@~1", "--yes")
     assert told in run("undo").err
     assert "the whole conversation" not in run("redo").err
+    assert told in run("undo").err
+    run("redo")
     transcript.unlink()
     assert "the whole conversation" not in run("undo").err
 

@@ -139,10 +139,13 @@ def test_a_desk_that_fails_leaves_it_to_the_hook(
         OURS + b" 12\nid=a\0at=b\0\0\0",
     ],
 )
-def test_garbage_is_not_answered_and_harms_nobody(path: Path, desk: Desk, message: bytes) -> None:
+def test_garbage_is_not_answered_and_harms_nobody(
+    path: Path, desk: Desk, message: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     assert said(path, message) == b""
     assert asked(path) == b""
     assert len(desk.requests) == 1
+    assert "a request failed" not in caplog.messages  # it is nothing that we have done wrong
 
 
 def test_another_protocol_is_refused(path: Path, desk: Desk) -> None:

@@ -42,7 +42,7 @@ def undo(session: Session, any_timeline: bool) -> None:
         done = session.vault.undo() if any_timeline else session.line.undo()
     _answer(session, done, f"took back the {done.about.get('of', 'operation')}")
     session.out.hint("do it again with", "redo", *_where(done))
-    if done.about.get("of") == "rewind" and done.timeline is not None:
+    if done.about.get("of") in ("rewind", "redo") and done.timeline is not None:
         _tell_conversation(session, session.vault.timeline(done.timeline).head)
 
 
