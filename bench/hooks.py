@@ -27,8 +27,8 @@ from bench.rivals import Shadow
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.trees import Tree
-from hardsave.adapters import install
-from hardsave.adapters.agents import CLAUDE_CODE
+from hardsave.agents import install
+from hardsave.agents.spec import CLAUDE_CODE
 from hardsave.stores.sqlite import seats
 
 CALLS = 20

@@ -13,7 +13,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 FRONT_DOOR = "hardsave"
 ROWS = (
     ("cli",),
-    ("server", "adapters", "compat"),
+    ("server", "daemon"),
+    ("adapters", "agents", "compat"),
     ("runtime",),
     (FRONT_DOOR,),
     ("aio",),
@@ -228,10 +229,10 @@ def test_an_import_downwards_is_fine(importer: str, imported: str) -> None:
         ("objects.codec", "stores.base", "objects is below stores"),
         ("errors", "objects.hashing", "errors is below objects"),
         ("vault.vault", "aio", "vault is below aio"),
-        ("runtime.loop", "adapters.mcp", "runtime is below adapters"),
+        ("runtime.loop", "agents.spec", "runtime is below agents"),
         ("timeline.diff", "workspace.scan", "timeline and workspace are strangers"),
         ("stores.sqlite", "config", "stores and config are strangers"),
-        ("compat.skill", "server.app", "compat and server are strangers"),
+        ("compat.skill", "agents.spec", "compat and agents are strangers"),
         ("stores.memory", "testing.contract", "nothing imports testing"),
         ("testing.contract", "vault.vault", "testing sees stores and below"),
         ("attic.box", "errors", "attic is not in the picture"),

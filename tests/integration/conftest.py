@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.runtime.meetings import NAME
+from hardsave.daemon.meetings import NAME
 from tests.integration.hooked import LIMIT, Stage
 
 

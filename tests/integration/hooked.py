@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import hardsave
-from hardsave.adapters import install, spool
-from hardsave.adapters.agents import CLAUDE_CODE
+from hardsave.agents import install
+from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.daemon import spool
 from hardsave.stores.sqlite import seats
 
 LIMIT = 60.0

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.adapters import install, spool
-from hardsave.adapters.agents import CLAUDE_CODE
+from hardsave.agents import install
+from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.daemon import spool
 from tests.integration.hooked import HOOK, PATIENT
 from tests.integration.test_run import LIMIT, Stage, stage
 
@@ -120,8 +121,8 @@ def test_a_resident_saves_for_a_hook_files_and_conversation(beside: Beside) -> N
     (beside.work / "f").write_text("one")
     hook = beside.hook("c1", "-X", "importtime")
     loaded = hook.communicate(timeout=LIMIT)[0]
-    assert b"hardsave.runtime.handover" in loaded
-    assert b"hardsave.adapters.hook" not in loaded  # which does the work where nobody else does
+    assert b"hardsave.daemon.handover" in loaded
+    assert b"hardsave.daemon.hook" not in loaded  # which does the work where nobody else does
     assert beside.calls() == ["c1"]
     with hardsave.open(f"sqlite:///{beside.store}") as vault:
         head = vault.timeline("t").head

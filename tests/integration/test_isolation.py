@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.runtime import interpreter
+from hardsave.agents import interpreter
 from tests.integration.hooked import LIMIT, Stage
 
 MODULES = ("apsw", "blake3", "click", "json", "ormsgpack", "rich", "select", "signal", "typing")

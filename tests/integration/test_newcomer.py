@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
-from tests.integration.adapters.test_claude_code import CLAUDE
+from tests.integration.agents.test_claude_code import CLAUDE
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60  # of machine time, in all

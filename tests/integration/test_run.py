@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.daemon import handover, launch, survivors
+from hardsave.daemon.resident import Task
 from hardsave.errors import Misuse, Unavailable
-from hardsave.runtime import handover, launch, survivors
-from hardsave.runtime.resident import Task
 from tests.unit.vault.secrets_scanner import found
 
 LIMIT = 60.0
@@ -108,7 +108,7 @@ class Stage:
                     words = (folder / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if b"hardsave.adapters.resident" in words and bytes(self.store) in words:
+                if b"hardsave.daemon.run_main" in words and bytes(self.store) in words:
                     found.append(int(folder.name))
         return found
 
@@ -498,7 +498,7 @@ def test_what_a_resident_cannot_do_is_told_with_the_reason(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", stage.surroundings["XDG_DATA_HOME"])
     task = Task(
-        program="hardsave.adapters.resident",
+        program="hardsave.daemon.run_main",
         store=f"sqlite:///{stage.store}",
         timeline="t",
         workspace=str(stage.work / "nothing"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.adapters.leaving import MOST_UNBURIED
+from hardsave.daemon.leaving import MOST_UNBURIED
 from hardsave.stores import processes
 from tests.integration.hooked import HOOK, LIMIT, OBEDIENT, Stage
 
@@ -72,7 +72,7 @@ def test_the_first_hook_leaves_a_resident_that_answers_the_next_until_the_agent_
 @pytest.mark.parametrize("module", ["hook", "entry"])
 def test_hooks_that_an_earlier_version_has_installed_go_on(stage: Stage, module: str) -> None:
     """Whoever upgrades does not install them anew, and would not be told that nothing is saved."""
-    stage.command = f"{shlex.quote(sys.executable)} -P -m hardsave.adapters.{module}"
+    stage.command = f"{shlex.quote(sys.executable)} -P -m hardsave.daemon.{module}"
     agent = stage.agent()
     for call in ("c0", "c1"):
         agent.hooks(call)
@@ -296,8 +296,8 @@ def test_killed_in_the_middle_it_leaves_the_save_to_the_hook(stage: Stage) -> No
 
 FIRST = """
 import json, os, subprocess, sys, time
-from hardsave.adapters.leaving import MOST_UNBURIED
-from hardsave.runtime.meetings import NAME
+from hardsave.daemon.leaving import MOST_UNBURIED
+from hardsave.daemon.meetings import NAME
 from hardsave.stores import processes
 from pathlib import Path
 from tests.integration.hooked import Stage

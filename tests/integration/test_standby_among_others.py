@@ -173,7 +173,7 @@ def test_the_resident_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -
         agent.hooks("c2")
         (pid,) = stage.sitters()
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        assert b"hardsave.adapters.resident" in command
+        assert b"hardsave.daemon.run_main" in command
     finally:
         (stage.base / "end").touch()
         run.wait(timeout=LIMIT)

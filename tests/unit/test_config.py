@@ -9,8 +9,9 @@ import pytest
 
 import hardsave
 from hardsave import config
-from hardsave.adapters import spool
+from hardsave.agents import sessions
 from hardsave.config import trust
+from hardsave.daemon import spool
 from hardsave.errors import Unavailable
 from hardsave.stores.registry import sqlite_path
 from hardsave.vault import projects
@@ -210,7 +211,7 @@ def test_whatever_the_umask_all_that_is_kept_about_a_user_is_theirs_alone(home: 
     try:
         trust.trust(file, os.environ, sys.platform)
         note = spool.begin(spool.folder(os.environ, home), "1-Stop", {"hook": "Stop"})
-        spool.remember_timeline(os.environ, "session", "main")
+        sessions.remember_timeline(os.environ, "session", "main")
     finally:
         os.umask(before)
     assert note.path.exists()

@@ -64,11 +64,12 @@ def test_the_exported_names_are_these() -> None:
 def test_no_other_name_looks_like_an_export() -> None:
     public = {name for name in vars(hardsave) if not name.startswith("_")}
     rooms = {
-        "adapters",
+        "agents",
         "aio",
         "cli",
         "compat",
         "config",
+        "daemon",
         "errors",
         "logs",
         "objects",

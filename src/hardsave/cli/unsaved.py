@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from hardsave import Checkpoint
-from hardsave.adapters import spool
-from hardsave.adapters.spool import Note
 from hardsave.cli import words
 from hardsave.cli.session import Session
+from hardsave.daemon import spool
+from hardsave.daemon.spool import Note
 from hardsave.errors import HardsaveError, Unavailable
 from hardsave.tuples import NamedTuple
 

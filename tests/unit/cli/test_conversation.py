@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.adapters import hook
 from hardsave.cli.errors import Exit
+from hardsave.daemon import hook
 from tests.unit.cli.conftest import Run
 
 LINE = '{"type":"user","message":{"role":"user","content":"%s"},"sessionId":"s-1"}\n'

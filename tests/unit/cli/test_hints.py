@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters import hook
 from hardsave.cli.hints import Place, quoted
 from hardsave.cli.main import COMMANDS
+from hardsave.daemon import hook
 from tests.unit.cli.conftest import Ran, Run
 
 AWKWARD = "a $(touch gone) 'b' \"c\""

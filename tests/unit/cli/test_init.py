@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.adapters import codex_trust, hook, install, spool
-from hardsave.adapters import settings as settings_of_agents
-from hardsave.adapters.agents import CLAUDE_CODE, CODEX
+from hardsave.agents import codex_trust, install
+from hardsave.agents import settings as settings_of_agents
+from hardsave.agents.spec import CLAUDE_CODE, CODEX
 from hardsave.cli import findings
 from hardsave.cli.errors import Exit
+from hardsave.daemon import hook, spool
 from hardsave.errors import Conflict
 from tests.unit.cli.conftest import Run
 
@@ -357,7 +358,7 @@ def test_a_hook_whose_python_does_not_find_us_any_more_is_found(
     found = claude_code(run)
     assert (found["level"], found["remedy"]) == ("warning", "hardsave init")
     assert f"calls {bare}, in which there is no hardsave" in found["message"]
-    assert Path(f"{bare}.called").read_text() == "-E -P -c import hardsave.adapters.entry\n"
+    assert Path(f"{bare}.called").read_text() == "-E -P -c import hardsave.daemon.entry\n"
     script(bare, 0)
     assert claude_code(run)["level"] == "ok"
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.adapters import hook
 from hardsave.cli.commands import log
+from hardsave.daemon import hook
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run, talk
 

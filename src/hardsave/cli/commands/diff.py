@@ -138,7 +138,7 @@ def _lines(
 
 
 def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
-    from hardsave.adapters import conversations
+    from hardsave.agents import conversations
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:

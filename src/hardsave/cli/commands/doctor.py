@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave.adapters import spool
 from hardsave.cli import findings, probe, unsaved, words
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit, in_our_words
 from hardsave.cli.findings import Finding
 from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
+from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.workspace import mounts
 
@@ -209,8 +209,7 @@ def _resident(what: str, session: Session) -> Finding:
     path = session.store_path
     if path is None:
         return Finding(what, "ok", "none: each hook saves by itself")
-    from hardsave.adapters import leaving
-    from hardsave.runtime import meetings
+    from hardsave.daemon import leaving, meetings
     from hardsave.stores.sqlite import seats
 
     who = seats.sitter(meetings.seat_of(str(path), str(session.directory)))
@@ -227,7 +226,8 @@ def _resident(what: str, session: Session) -> Finding:
 
 def _hooks(name: str) -> "Look":
     def look(what: str, session: Session) -> Finding:
-        from hardsave.adapters import agents, install, reach
+        from hardsave.agents import install, reach
+        from hardsave.agents import spec as agents
 
         agent = agents.named(name)
         assert agent is not None
@@ -252,7 +252,7 @@ def _hooks(name: str) -> "Look":
 
 def _is_users(users: Path | None, own: Path | None) -> bool:
     """Whether hooks that are to be renewed stand in a user's settings, and not in a project's."""
-    from hardsave.adapters import install
+    from hardsave.agents import install
 
     if users is None or own is None:
         return True

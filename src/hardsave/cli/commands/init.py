@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hardsave.adapters import install
-from hardsave.adapters.agents import AGENTS, CODEX
-from hardsave.adapters.install import Change
+from hardsave.agents import install
+from hardsave.agents.install import Change
+from hardsave.agents.spec import AGENTS, CODEX
 from hardsave.cli import findings, words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit

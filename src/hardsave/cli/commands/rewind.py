@@ -19,7 +19,7 @@ from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
-    from hardsave.adapters.resumption import Resumption
+    from hardsave.agents.resumption import Resumption
     from hardsave.vault.restoring import FileChanges
 
 
@@ -138,8 +138,7 @@ def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: boo
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
     """Agents, and what those of `hardsave run` have left behind, do not notice a rewind."""
-    from hardsave.adapters import company
-    from hardsave.runtime import handover, survivors
+    from hardsave.daemon import company, handover, survivors
 
     waiting = survivors.ancestors()
     found = company.at_work(Path(files.workspace), waiting)
@@ -180,7 +179,7 @@ def _conversation(session: Session, done: Rewind, way: Way) -> "Resumption | Non
     """
     if way.what == "files" or way.paths is not None or way.into is not None:
         return None
-    from hardsave.adapters import conversations
+    from hardsave.agents import conversations
 
     target = done.target
     before = session.vault.timeline(target.timeline).ancestors(target.id)

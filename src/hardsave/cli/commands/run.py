@@ -16,7 +16,7 @@ from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 
-RESIDENT = "hardsave.adapters.resident"
+RESIDENT = "hardsave.daemon.run_main"
 
 
 @command(
@@ -43,9 +43,8 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
-    from hardsave.adapters import nesting
-    from hardsave.runtime import handover, launch, listening, reception
-    from hardsave.runtime.resident import Task
+    from hardsave.daemon import handover, launch, listening, nesting, reception
+    from hardsave.daemon.resident import Task
 
     session.may_save_here()
     timeline = _named(session) or named_after(cmd[0], session.now, mark())
@@ -98,7 +97,7 @@ def _check_program(name: str) -> None:
 def _leave_theirs(session: Session) -> None:
     """In another project than that of a run around us, its store is not ours, though it was told:
     nobody would look for this project's saves there."""
-    from hardsave.adapters import nesting
+    from hardsave.daemon import nesting
 
     if session.settings.store or nesting.around(os.environ) is None:
         return
@@ -108,7 +107,7 @@ def _leave_theirs(session: Session) -> None:
 
 def _named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
-    from hardsave.adapters import nesting
+    from hardsave.daemon import nesting
 
     typed = arguments.typed(click.get_current_context())["timeline"]
     given = session.settings.timeline
@@ -118,7 +117,7 @@ def _named(session: Session) -> str | None:
 
 def _company(beside: Path, directory: Path) -> Iterator[str]:
     """Others who are saved here at the same time. What changes is seen, and not who did it."""
-    from hardsave.runtime import handover, survivors
+    from hardsave.daemon import handover, survivors
 
     found = survivors.find(handover.VARIABLE, str(beside), is_beginning=True)
     waiting = survivors.ancestors()
@@ -131,7 +130,8 @@ def _company(beside: Path, directory: Path) -> Iterator[str]:
 
 def _advice(program: str, directory: Path) -> Iterator[str]:
     """The conversation of an agent that we know is saved by its hooks, if they call us."""
-    from hardsave.adapters import agents, install
+    from hardsave.agents import install
+    from hardsave.agents import spec as agents
 
     agent = agents.typed(program)
     if agent is None:

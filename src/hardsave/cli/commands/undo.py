@@ -96,7 +96,7 @@ def _where(done: Operation) -> list[str]:
 
 def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
     """The rewind has named a conversation that was cut; the whole one is still there."""
-    from hardsave.adapters import conversations
+    from hardsave.agents import conversations
 
     found = None if head is None else conversations.whole(head.state, os.environ)
     if found is not None and found.command is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hardsave.runtime import interpreter
+from hardsave.agents import interpreter
 from hardsave.tuples import NamedTuple
 
 

@@ -1,0 +1,1 @@
+"""The agent CLIs that we know: their hooks, their settings, their transcripts."""

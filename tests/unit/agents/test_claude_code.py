@@ -1,0 +1,266 @@
+"""Rewinding a conversation: what is written, and when nothing is."""
+
+import errno
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from hardsave.agents import conversations
+from hardsave.agents.resumption import Resumption
+from tests.unit.agents.conftest import answered, called, line
+
+HELLO = '{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"s-1"}'
+CALL = (
+    '{"type":"assistant","uuid":"u1","message":{"role":"assistant","content":'
+    '[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},"sessionId":"s-1"}'
+)
+RESULT = (
+    '{"type":"user","message":{"role":"user","content":'
+    '[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]},"sessionId":"s-1"}'
+)
+
+
+@pytest.fixture
+def room(tmp_path: Path, project: Path) -> Path:
+    folder = tmp_path / "claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def written(room: Path, *lines: str) -> Path:
+    path = room / "s-1.jsonl"
+    path.write_text("".join(each + "\n" for each in lines))
+    return path
+
+
+def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]:
+    data = "".join(each + "\n" for each in lines).encode()
+    transcript = {
+        "agent": "claude-code",
+        "session": "s-1",
+        "path": str(path),
+        "offset": len(data),
+        "sha256": sha256(data).hexdigest(),
+        "pending": pending,
+    }
+    return {"transcript": transcript, "messages": [], "lines": [each.encode() for each in lines]}
+
+
+def resumed(given: Any, hook: str = "Stop") -> Resumption:
+    found = conversations.resume(given, {"hook": hook}, os.environ, "claude-s-1")
+    assert found is not None
+    return found
+
+
+def others(room: Path) -> list[Path]:
+    return [path for path in room.iterdir() if path.name != "s-1.jsonl"]
+
+
+def test_a_copy_ends_at_the_mark_and_the_original_is_untouched(room: Path) -> None:
+    path = written(room, HELLO, CALL, RESULT)
+    before = path.read_bytes()
+    found = resumed(state(path, HELLO))
+    (copy,) = others(room)
+    assert found.command == f"claude --resume {copy.stem}"
+    first, title = copy.read_text().splitlines()
+    assert first == HELLO.replace("s-1", copy.stem)
+    assert json.loads(title)["customTitle"] == "claude-s-1 rewound"
+    assert path.read_bytes() == before
+
+
+def test_a_copy_does_not_lead_to_where_the_original_went_on(room: Path) -> None:
+    moved = '{"type":"continued-in","sessionId":"s-1","continuedInSessionId":"s-2"}'
+    resumed(state(written(room, HELLO, moved), HELLO, moved))
+    (copy,) = others(room)
+    assert [json.loads(each)["type"] for each in copy.read_text().splitlines()] == [
+        "user",
+        "custom-title",
+    ]
+
+
+def test_a_pending_result_is_taken_along(room: Path) -> None:
+    path = written(room, HELLO, CALL, RESULT, HELLO)
+    resumed(state(path, HELLO, CALL, pending="t1"))
+    (copy,) = others(room)
+    assert len(copy.read_text().splitlines()) == 4
+    assert "tool_result" in copy.read_text().splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "more"),
+    [
+        ([], True),
+        ([("PostToolUse", "b", "s-1")], False),
+        ([None, ("PostToolUse", "b", "s-1"), ("PostToolBatch", None, "s-1")], False),
+        ([("UserPromptSubmit", None, "s-1"), ("PostToolUse", "b", "s-1")], False),
+        ([("PostToolBatch", None, "s-1"), ("PostToolUse", "b", "s-1")], True),
+        ([("PostToolUse", "b", "another")], True),
+    ],
+)
+def test_what_the_conversation_tells_beyond_the_files_is_said(
+    room: Path, earlier: list[Any], more: bool
+) -> None:
+    lines = [
+        each.replace('": "', '":"') for each in (called("a", "b"), answered("a"), answered("b"))
+    ]
+    path = written(room, HELLO, *lines)
+    keys = ("hook", "tool_use_id", "session")
+    told = [{} if each is None else dict(zip(keys, each, strict=True)) for each in earlier]
+    about = dict(zip(keys, ("PostToolUse", "a", "s-1"), strict=True))
+    given = state(path, HELLO, lines[0], pending="a")
+    found = conversations.resume(given, about, os.environ, "claude-s-1", told)
+    assert found is not None
+    assert ("tell of 1 more call than the files" in found.why) == more
+
+
+def test_a_call_left_open_by_a_kill_gets_exactly_one_result(room: Path) -> None:
+    path = written(room, HELLO, CALL)
+    found = resumed(state(path, HELLO, CALL, pending="t1"))
+    (copy,) = others(room)
+    assert copy.read_text().count('"tool_use_id":"t1"') == 1
+    assert '"is_error":true' in copy.read_text()
+    assert "1 call has no result" in found.why
+
+
+def test_a_subagent_that_was_at_work_has_not_told_its_result_yet(room: Path) -> None:
+    """The files are from the midst of its call, though that has ended since."""
+    path = written(room, HELLO, CALL, RESULT, HELLO)
+    about = {"hook": "PostToolUse", "session": "s-1", "subagent": "a1"}
+    found = conversations.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    (copy,) = others(room)
+    assert found is not None
+    assert "1 call has no result" in found.why
+    result, _ = copy.read_text().splitlines()[2:]
+    assert "is unknown" in json.loads(result)["message"]["content"][0]["content"]
+
+
+def test_a_tool_that_was_at_work_when_its_user_said_more_has_no_result_yet(room: Path) -> None:
+    """Its files are from the midst of it, whatever came of it later."""
+    path = written(room, HELLO, CALL, RESULT)
+    about = {"hook": "UserPromptSubmit", "session": "s-1"}
+    found = conversations.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    assert found is not None
+    assert found.why == "1 call has no result, and the agent is told so"
+
+
+def test_a_transcript_that_is_gone_comes_back_from_the_store(room: Path) -> None:
+    found = resumed(state(room / "s-1.jsonl", HELLO, CALL, RESULT))
+    (copy,) = others(room)
+    assert found.session == copy.stem
+    assert len(copy.read_text().splitlines()) == 4
+
+
+def test_a_transcript_that_a_worktree_took_along_is_read_there(room: Path) -> None:
+    path = written(room, HELLO, CALL, RESULT)
+    elsewhere = room.with_name(f"{room.name}--claude-worktrees-wt")
+    elsewhere.mkdir()
+    path.rename(elsewhere / path.name)
+    found = resumed(state(path, HELLO, CALL, pending="t1"))
+    assert found.why == ""
+    (copy,) = others(room)
+    assert RESULT.replace("s-1", str(found.session)) in copy.read_text().splitlines()
+
+
+def test_what_claude_code_keeps_for_its_own_undo_goes_along(room: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "claude" / "file-history" / "s-1"
+    kept.mkdir(parents=True)
+    (kept / "abc@v1").write_text("old\n")
+    found = resumed(state(written(room, HELLO), HELLO))
+    assert (kept.with_name(found.session or "") / "abc@v1").read_text() == "old\n"
+
+
+def test_where_nothing_was_said_there_is_nothing_to_go_on_with(room: Path) -> None:
+    found = resumed(state(room / "s-1.jsonl"), "UserPromptSubmit")
+    assert (found.command, found.why) == ("claude", "nothing had been said yet")
+    assert others(room) == []
+
+
+def test_what_was_said_and_not_written_down_is_not_called_nothing(room: Path) -> None:
+    """Claude Code can be told to keep no transcript."""
+    found = resumed(state(room / "s-1.jsonl"), "Stop")
+    assert found.command is None
+    assert "no transcript of it" in found.why
+    assert others(room) == []
+
+
+@pytest.mark.parametrize("hook", ["UserPromptSubmit", "SessionEnd"])
+@pytest.mark.parametrize(("session", "is_said"), [("s-1", True), ("another", False)])
+def test_what_hooks_have_told_of_before_was_said_though_nothing_is_written(
+    room: Path, hook: str, session: str, is_said: bool
+) -> None:
+    earlier = [{}, {"hook": "UserPromptSubmit", "session": "s-1"}]
+    earlier.append({"hook": "Stop", "session": session})
+    about = {"hook": hook, "session": "s-1"}
+    given = state(room / "s-1.jsonl")
+    found = conversations.resume(given, about, os.environ, "claude-s-1", iter(earlier))
+    assert found is not None
+    assert (found.command is None) == is_said
+    assert ("nothing had been said" in found.why) != is_said
+
+
+def test_a_state_without_a_transcript_is_no_agents(room: Path) -> None:
+    odd: list[Any] = [None, [], {}, {"transcript": "text"}, {"transcript": {"agent": "other"}}]
+    for given in odd:
+        assert conversations.resume(given, {"hook": "Stop"}, os.environ, "main") is None
+
+
+@pytest.mark.parametrize("fault", ["prefix", "type", "pairing", "elsewhere", "content", "odd"])
+def test_what_is_not_as_known_is_refused_and_nothing_is_written(
+    fault: str, room: Path, tmp_path: Path
+) -> None:
+    path = written(room, HELLO, CALL, RESULT)
+    given = state(path, HELLO, CALL, RESULT)
+    if fault == "prefix":
+        path.write_text(path.read_text().replace("hi", "ho"))
+    elif fault == "type":
+        odd = line("brand-new-type")
+        given = state(written(room, HELLO, odd), HELLO, odd)
+    elif fault == "pairing":
+        given = state(written(room, HELLO, RESULT), HELLO, RESULT)
+    elif fault == "elsewhere":
+        given["transcript"]["path"] = str(tmp_path / "s-1.jsonl")
+    elif fault == "content":
+        given["lines"] = given["lines"][:2]
+    else:
+        given = {"transcript": {"agent": "claude-code"}, "lines": 3}
+    found = resumed(given)
+    assert found.command is None
+    assert found.why
+    assert others(room) == []
+
+
+def test_a_session_that_is_called_like_a_directory_is_refused(room: Path, tmp_path: Path) -> None:
+    """What goes along is copied by that name: it would be all that Claude Code keeps."""
+    (tmp_path / "claude" / "file-history").mkdir()
+    hello = HELLO.replace("s-1", "..")
+    given = state(room / "...jsonl", hello)
+    given["transcript"]["session"] = ".."
+    found = resumed(given)
+    assert (found.command, others(room)) == (None, [])
+    assert list((tmp_path / "claude" / "file-history").iterdir()) == []
+
+
+def test_a_transcript_that_cannot_be_read_is_not_called_one_that_cannot_be_written(
+    room: Path,
+) -> None:
+    path = written(room, HELLO)
+    given = state(path, HELLO)
+    path.unlink()
+    path.mkdir()
+    found = resumed(given)
+    assert found.command is None
+    assert "cannot be read" in found.why
+    assert "written" not in found.why
+
+
+def test_where_nothing_can_be_written_that_is_said(room: Path) -> None:
+    path = written(room, HELLO)
+    with mock.patch.object(os, "link", side_effect=OSError(errno.EROFS, "read-only")):
+        found = resumed(state(path, HELLO))
+    assert (found.command, others(room)) == (None, [])
+    assert "read-only" in found.why
