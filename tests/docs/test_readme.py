@@ -83,7 +83,7 @@ def _bare(text: str, folder: Path) -> list[str]:
 
 # To whoever saves what the agent does: on a slow machine he may see half of it, and save that.
 BESIDE = """
-at=$(grep -ls "$HARDSAVE_SOCKET" /proc/[0-9]*/cmdline | xargs grep -ls daemon.run_main)
+at=$(grep -ls "$HARDSAVE_SOCKET" /proc/[0-9]*/cmdline | xargs grep -ls daemon.main)
 beside() { kill -s $1 $(echo $at | tr -dc 0-9); }
 """
 

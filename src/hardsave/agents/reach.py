@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hardsave.agents import settings
 
-_LOADS = "import hardsave.daemon.entry"
+_LOADS = "import hardsave.daemon.hook"
 _SECONDS = 10
 
 

@@ -12,7 +12,7 @@
       max_per_timeline: 1000
       max_store_mb: 10240
     hooks:
-      resident: false            # hooks leave no process behind that answers the next ones
+      daemon: false              # hooks leave no process behind that answers the next ones
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with the project, from anybody: it may set local
@@ -107,7 +107,7 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         ),
         "max_store_mb": _Key("retain_mb", _number(1, 1 << 40), needs_trust=True),
     },
-    ("hooks",): {"resident": _Key("hooks_resident", _one_of(True, False))},
+    ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False))},
     ("server", "checkpoint"): {
         "enabled": _Key("enabled", _one_of(True, False)),
         "checkpoint_file": _Key("checkpoint_file", _file_name),
