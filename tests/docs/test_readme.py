@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.docs.pages import README, ROOT, blocks
+from tests.docs.pages import CONTRIBUTING, README, ROOT, blocks
 from tests.docs.picture import PICTURE, words_of
 from tests.docs.test_howto import ran, typed
 from tests.docs.test_howto import shape as lines
@@ -108,8 +108,8 @@ def _wait_for_the_end(tmp_path: Path) -> None:
 
 
 def test_every_make_command_exists() -> None:
-    named = make_commands(README.read_text())
-    assert {"run", "test"} <= named
+    named = make_commands(README.read_text()) | make_commands(CONTRIBUTING.read_text())
+    assert {"run", "test"} <= make_commands(README.read_text())
     assert named <= targets((ROOT / "Makefile").read_text())
 
 
