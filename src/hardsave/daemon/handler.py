@@ -1,17 +1,22 @@
 """What the daemon does for hooks, on the vault that it has open; and for which hooks."""
 
 import os
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
 import hardsave
 from hardsave.agents import events
+from hardsave.agents.events import Event
 from hardsave.daemon import processes, protocol, running_agents, save
+from hardsave.daemon.attribution import NOTHING, About
+from hardsave.daemon.calls import CallLog, head_moment
 from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.save import Afterwards, Outcome
 from hardsave.daemon.server import Request
 from hardsave.errors import Unavailable
+from hardsave.logs import log
 from hardsave.vault import projects
 
 _SURROUNDINGS = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")  # where a user's own things lie
@@ -22,12 +27,21 @@ class HookHandler:
     same workspace."""
 
     def __init__(
-        self, vault: hardsave.Vault, store: str, workspace: str, socket: str | None = None
+        self,
+        vault: hardsave.Vault,
+        store: str,
+        workspace: str,
+        socket: str | None = None,
+        *,
+        calls: CallLog | None = None,
+        timeline: str | None = None,
     ) -> None:
         self._vault = vault
         self._store = store
         self._workspace = os.path.realpath(workspace)
         self._socket = socket  # that its agent is told of
+        self._calls = calls or CallLog(self._workspace)
+        self._timeline = timeline  # of its run
         self._code = SameFiles((protocol.__file__,), by_time=True)
 
     def objection(self, request: Request) -> str | None:
@@ -64,14 +78,39 @@ class HookHandler:
         return told is not None and told == self._socket
 
     def _work(self, request: Request, afterwards: Afterwards) -> bool:
-        return save.work(
-            request.data,
-            request.environment,
-            save.agent_of(request.words),
-            save.Called(request.directory, request.at, request.id, request.caller),
-            lambda *_: nullcontext(self._vault),
-            afterwards=afterwards,
-        )
+        try:
+            return save.work(
+                request.data,
+                request.environment,
+                save.agent_of(request.words),
+                save.Called(request.directory, request.at, request.id, request.caller),
+                lambda *_: nullcontext(self._vault),
+                afterwards=afterwards,
+                attribute=lambda *about: self._attributed(request, *about),
+            )
+        finally:
+            self._calls.hook_done()
+
+    def _attributed(
+        self, request: Request, line: hardsave.Timeline, event: Event, project: Path
+    ) -> About:
+        """Which calls have made what this hook saves; its own, if no other has run meanwhile."""
+        if line.name == self._timeline:
+            self._calls.has_hooks = True
+        if os.path.realpath(project) != self._workspace:
+            return NOTHING
+        try:
+            self._calls.hook(save.agent_of(request.words), event, request.data, request.at / 1e9)
+            head = line.head
+            after = head_moment(head)
+            is_shared = self._calls.is_shared(event.tool_use_id, after, time.time())
+            if head is None or head.snapshot is None or not is_shared:
+                return NOTHING
+            files = self._vault.workspace(project).status(head.id).files
+            return self._calls.about_hook(event, files, after)
+        except Exception:  # noqa: BLE001 # ours; the call is saved all the same
+            log(__name__).exception("which calls have made a change cannot be told")
+            return NOTHING
 
 
 class EvictableHandler(HookHandler):

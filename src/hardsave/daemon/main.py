@@ -22,6 +22,7 @@ from pathlib import Path
 import hardsave
 from hardsave import config
 from hardsave.daemon import election, processes, protocol, recorder, server, transcripts
+from hardsave.daemon.calls import CallLog
 from hardsave.daemon.election import Address
 from hardsave.daemon.handler import EvictableHandler, HookHandler
 from hardsave.daemon.launch import READY, Task
@@ -65,6 +66,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(task: Task) -> None:
+    calls = CallLog(os.path.realpath(task.workspace))
     with _opened(task.store) as vault:
         missed = recorder.missed_saves(os.environ, Path(task.workspace), task.timeline, task.agent)
         recording = Recorder(
@@ -72,27 +74,34 @@ def _run(task: Task) -> None:
             vault.workspace(task.workspace),
             task.command,
             missed,
-            _conversation(task),
+            _conversation(task, calls),
             files=(sqlite_path(task.store),),
+            calls=calls,
         )
         look = partial(processes.with_variable, protocol.SOCKET_VARIABLE, task.socket)
         signal.signal(signal.SIGTERM, lambda *_: recording.end(look()))
         ours = (ProcessHandle(task.agent), look, recording)
         threading.Thread(target=_end_with, args=ours, daemon=True).start()
-        is_over = _record(task, vault, recording, lambda: _tell(task.ready, READY))
+        is_over = _record(task, vault, recording, calls, lambda: _tell(task.ready, READY))
     seconds = _REOPEN_SECONDS
     while not is_over:
         is_last = recording.is_told_to_end(within_seconds=seconds)
-        is_over = _reopen(task, recording) or is_last
+        is_over = _reopen(task, recording, calls) or is_last
         seconds = min(2 * seconds, _LONGEST_REOPEN_SECONDS)
 
 
 def _record(
-    task: Task, vault: hardsave.Vault, recording: Recorder, is_ready: Callable[[], None]
+    task: Task,
+    vault: hardsave.Vault,
+    recording: Recorder,
+    calls: CallLog,
+    is_ready: Callable[[], None],
 ) -> bool:
     """Whether to the end; if not, the store was lost."""
     lock = election.lock_path(sqlite_path(task.store), task.workspace)
-    handler = HookHandler(vault, task.store, task.workspace, task.socket)
+    handler = HookHandler(
+        vault, task.store, task.workspace, task.socket, calls=calls, timeline=task.timeline
+    )
     with _serving(Path(task.socket), handler), election.elected(lock, task.socket):
         is_over = recording.stay(is_ready)
     if is_over:
@@ -101,14 +110,14 @@ def _record(
     return is_over
 
 
-def _reopen(task: Task, recording: Recorder) -> bool:
+def _reopen(task: Task, recording: Recorder, calls: CallLog) -> bool:
     """The same with a store that is opened anew. Other processes that have it open go first."""
     try:
         config.make_folder(Path(sqlite_path(task.store)).parent)
         with _opened(task.store) as vault:
             recording.move(vault.timeline(task.timeline), vault.workspace(task.workspace))
             _log.info("%s was opened anew", task.store)
-            return _record(task, vault, recording, lambda: None)
+            return _record(task, vault, recording, calls, lambda: None)
     except (HardsaveError, OSError):
         _log.warning("%s cannot be opened anew", task.store, exc_info=True)
         return False
@@ -127,11 +136,10 @@ def _opened(store: str) -> Iterator[hardsave.Vault]:
             _log.warning("%s could not be closed in order", store, exc_info=True)
 
 
-def _conversation(task: Task) -> Conversation:
+def _conversation(task: Task, calls: CallLog) -> Conversation:
     """Before the agent is started: what is said is known by what is new from here on."""
     try:
-        workspace = Path(task.workspace)
-        return transcripts.of_a_run(os.environ, task.command, workspace, task.agent)
+        return transcripts.of_a_run(os.environ, task.command, task.agent, calls)
     except Exception:  # noqa: BLE001 # ours; files are saved all the same
         _log.exception("only files are saved")
         return NO_CONVERSATION

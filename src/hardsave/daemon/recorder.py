@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import hardsave
 from hardsave.daemon import spool
+from hardsave.daemon.attribution import NOTHING, About
+from hardsave.daemon.calls import CallLog, head_moment
 from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.processes import Running
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, Unavailable
@@ -26,6 +28,8 @@ _LISTEN_SECONDS = 0.5  # between two looks at what was said
 _ATTEMPTS = 20
 _NAMED = 20  # of the processes that are left
 _LOOK_SECONDS = 0.1
+NOT_SAID = "conversation"  # the key under which a checkpoint says why it has none
+_LONGEST_REASON = 500  # characters
 _LONGEST_COMMAND = 8000  # characters that a checkpoint tells, which has room for 64 KiB in all
 _log = logging.getLogger(__name__)
 
@@ -48,6 +52,10 @@ class Conversation(Protocol):
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         """What was said up to now."""
 
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        """Why nothing that was said is saved; empty if it is, or if nothing was said. An agent
+        that has changed files has said something."""
+
 
 class _NoConversation:
     """Of an agent that writes none, or whose hooks save it."""
@@ -57,6 +65,9 @@ class _NoConversation:
 
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         return Said(None, {})
+
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        return ""
 
 
 NO_CONVERSATION: Conversation = _NoConversation()
@@ -98,11 +109,12 @@ class MissedSaves:
         with _logged():
             spool.fail(self._begun(), why)
 
-    def ended(self) -> None:
-        """Nothing more is to come. What failed last stays noted."""
+    def ended(self, why: str = "") -> None:
+        """Nothing more is to come. What failed last stays noted; or why there is no
+        conversation."""
         if self._tries == 0:
             with _logged():
-                spool.end(self._begun())
+                spool.fail(self._begun(), why) if why else spool.end(self._begun())
 
     def _begun(self) -> spool.Note:
         about = {
@@ -139,7 +151,7 @@ class NoMissedSaves(MissedSaves):
     def failed(self, why: str) -> None:
         pass
 
-    def ended(self) -> None:
+    def ended(self, why: str = "") -> None:
         pass
 
 
@@ -165,14 +177,17 @@ class Recorder:
         conversation: Conversation = NO_CONVERSATION,
         *,
         files: Sequence[str] = (),
+        calls: CallLog | None = None,
     ) -> None:
         """`files` are those that the store consists of as long as it is the same."""
         self._files = files
+        self._calls = calls or CallLog(str(workspace.path))
         self.move(line, workspace)
         self._conversation = conversation
         self._missed = missed
         self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
         self._left: Sequence[Running] = ()
+        self._has_worked = False  # whether files have changed since the agent was started
         self._is_ending = False  # no event: two signals could wait for each other in it
         self._wake: Callable[[], None] | None = None
         self.saves = 0
@@ -197,14 +212,15 @@ class Recorder:
             is_ready()
             while not self._is_ending and not self._has_lost_store:
                 if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
-                    self._save_changes("running")
+                    self._calls.give_way()
+                    self._save_changes("running", is_burst=True)
                 if self._is_more_said():
                     self._save("running")
         if self._is_ending:
             self._save("ended")
         if self._has_lost_store:
             return False
-        self._missed.ended()
+        self._missed.ended(self._conversation.why_unsaved(has_worked=self._has_worked))
         return True
 
     def is_told_to_end(self, *, within_seconds: float) -> bool:
@@ -223,24 +239,25 @@ class Recorder:
         """To be called from any thread, or a signal's handler. `left` goes on without us."""
         self._left = left
         self._is_ending = True
+        self._calls.hook_done()
         if self._wake is not None:
             with suppress(Misuse):  # it waits no more, and may be at its last save
                 self._wake()
 
-    def _save_changes(self, status: str) -> None:
+    def _save_changes(self, status: str, *, is_burst: bool = False) -> None:
         """Only what differs from what this timeline has is worth a checkpoint: others save the
         same workspace on theirs, and a rewind moves its head with the files."""
         try:
-            if self._is_news():
+            head = self._line.head
+            if head is None or head.snapshot is None:
                 self._save(status)
+                return
+            files = self._workspace.status(head.id).files
+            if any(files):
+                self._has_worked = self._has_worked or is_burst
+                self._save(status, self._calls.about_burst(files, head_moment(head)))
         except HardsaveError as error:
             self._failed(error)
-
-    def _is_news(self) -> bool:
-        head = self._line.head
-        if head is None or head.snapshot is None:
-            return True
-        return any(self._workspace.status(head.id).files)
 
     def _is_more_said(self) -> bool:
         """Not at the end: the last save has it all."""
@@ -251,18 +268,23 @@ class Recorder:
             self._conversation = NO_CONVERSATION
             return False
 
-    def _save(self, status: str) -> None:
+    def _save(self, status: str, made_by: About = NOTHING) -> None:
         try:
-            self._snapshot(status)
+            self._snapshot(status, made_by)
         except HardsaveError as error:
             self._failed(error)
 
-    def _snapshot(self, status: str) -> None:
+    def _snapshot(self, status: str, made_by: About = NOTHING) -> None:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
         saved = self._put(
             status=status,
-            description=told(self._left) if status == "ended" else "",
-            metadata={**self._about, **_listed(self._left), **self._missed.about()},
+            description=told(self._left) if status == "ended" else made_by.description,
+            metadata={
+                **self._about,
+                **_listed(self._left),
+                **made_by.metadata,
+                **self._missed.about(),
+            },
         )
         self._about = {}
         self.saves += 1
@@ -278,14 +300,14 @@ class Recorder:
                 if said.state is None:
                     how = about
                     break
-                with suppress(
-                    Conflict
-                ):  # another writer has moved the head: it may have more, or less
+                with suppress(Conflict):  # another writer has moved the head meanwhile
                     return self._line.save(
                         said.state, workspace=self._workspace, expect=head, **about
                     )
-        except Exception:  # noqa: BLE001 # if it is about the files, they say so by themselves
+        except Exception as error:  # noqa: BLE001 # if it is about the files, they say so as well
             _log.warning("the conversation could not be saved", exc_info=True)
+            how["metadata"] |= {NOT_SAID: f"not saved: {error}"[:_LONGEST_REASON]}
+        how["description"] = how["description"] or how["metadata"].get(NOT_SAID, "")
         return self._line.snapshot(self._workspace, **how)
 
     def _failed(self, error: HardsaveError) -> None:

@@ -22,6 +22,7 @@ from hardsave.agents.spec import CLAUDE_CODE, Agent
 from hardsave.agents.telling import Source, Unreadable
 from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.daemon import running_agents, spool
+from hardsave.daemon.attribution import NOTHING, About
 from hardsave.daemon.protocol import HOOK_BUDGET_SECONDS, new_id, working_directory
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
@@ -50,6 +51,9 @@ class Outcome(NamedTuple):
 
 Afterwards = Callable[[Outcome], None]
 """What follows a call."""
+
+Attribute = Callable[[hardsave.Timeline, Event, Path], About]
+"""What a checkpoint on a timeline says of the calls that have made its changes in a project."""
 
 
 class Called(NamedTuple):
@@ -94,6 +98,7 @@ def work(
     *,
     at_once: Callable[[], None] | None = None,
     afterwards: Afterwards | None = None,
+    attribute: Attribute | None = None,
 ) -> bool:
     """Save what a hook was called for, or leave a note that says why not; whether it is saved.
 
@@ -121,7 +126,7 @@ def work(
             _ended(note, None)  # a store with nothing in it would look as if something was saved
             return
         with opened(project, told) as vault:
-            is_made = save(vault, agent, event, project, place, told, called.id)
+            is_made = save(vault, agent, event, project, place, told, called.id, attribute)
             late = _lateness(called) if is_made else None
             _ended(note, late)
             if at_once is not None:
@@ -198,6 +203,7 @@ def save(
     place: Path,
     environment: Mapping[str, str],
     id: str,
+    attribute: Attribute | None = None,
 ) -> bool:
     """One checkpoint: the files, the transcript so far, and what was missed before.
 
@@ -212,7 +218,16 @@ def save(
     if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
         return False
     about = event.metadata(agent.name) | spool.listed(unsaved)
-    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
+    made_by = NOTHING if attribute is None else attribute(vault.timeline(name), event, project)
+    how: dict[str, Any] = {
+        "status": event.status,
+        "description": "; ".join(
+            filter(None, (made_by.description, event.seen_from(project).description))
+        ),
+        "metadata": {**about, **made_by.metadata},
+        "workspace": project,
+    }
+    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, how))
     if made.metadata.get("missed") != about.get("missed"):
         return False  # another process was quicker, and knew of other notes
     for note in notes:
@@ -283,16 +298,10 @@ def _timeline(agent: Agent, event: Event, environment: Mapping[str, str]) -> str
 
 
 def _put(
-    line: hardsave.Timeline, agent: Agent, event: Event, project: Path, about: dict[str, Any]
+    line: hardsave.Timeline, agent: Agent, event: Event, how: dict[str, Any]
 ) -> hardsave.Checkpoint:
     """Add what is new of the transcript to what the head has; all of it if the head has another
     session's."""
-    how: dict[str, Any] = {
-        "status": event.status,
-        "description": event.seen_from(project).description,
-        "metadata": about,
-        "workspace": project,
-    }
     known = telling.known(line.head, event.session)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:

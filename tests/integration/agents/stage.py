@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hardsave
+from hardsave.vault.files import difference
 from tests.integration.cli.screen import Screen
 
 TIMEOUT_SECONDS = 120
@@ -29,6 +31,15 @@ UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/daemons/* ]; do sleep 0.1
 
 # And one that waits until the process beside an agent has heard of it
 UNTIL_HEARD = f": %s; until {HARDSAVE} log --timeline t | grep -q ': %s;'; do sleep 0.1; done; "
+
+
+def attributed(saved: hardsave.Checkpoint, path: str) -> list[str]:
+    """The calls that a checkpoint says have changed a path, by their ids."""
+    for told in saved.metadata.get("changed_by", ()):
+        if path in told["paths"]:
+            return [call["tool_use_id"] for call in told["calls"]]
+    is_own = saved.metadata.get("hook") == "PostToolUse"
+    return [str(saved.metadata["tool_use_id"])] if is_own else []
 
 
 class Saved(NamedTuple):
@@ -86,6 +97,19 @@ class Stage:
         with hardsave.open(f"sqlite:///{store}") as vault:
             found = reversed(vault.timeline("t").checkpoints())
             return [Saved(each.id, dict(each.metadata), _lines(each.state)) for each in found]
+
+    def changes(self) -> dict[str, list[str]]:
+        """Each path that has changed on the timeline of a `hardsave run` since its first
+        checkpoint, with the calls that its checkpoint says have made it."""
+        self.wait_until(lambda: self.hardsave("log", "--timeline", "t")[0]["status"] == "ended")
+        (store,) = Path(self.environment["XDG_DATA_HOME"]).rglob("store.db")
+        found: dict[str, list[str]] = {}
+        with hardsave.open(f"sqlite:///{store}") as vault:
+            saved = list(reversed(vault.timeline("t").checkpoints(limit=1000)))
+            for before, after in pairwise(saved):
+                for paths in difference(before.snapshot, after.snapshot):
+                    found |= {path: attributed(after, path) for path in paths}
+        return found
 
     @contextmanager
     def started(self, command: list[str], more: dict[str, str]) -> Iterator[None]:

@@ -512,3 +512,46 @@ def test_with_hooks_nobody_reads_along(tmp_path: Path) -> None:
     saved = stage.overheard()
     assert any("Done." in each.lines for each in saved)
     assert all("hook" in each.metadata for each in saved if "session" in each.metadata)
+
+
+# Hooks that are installed and not called
+
+
+@pytest.mark.parametrize(
+    "options", [("--setting-sources", "project,local"), NO_HOOKS], ids=["sources", "disabled"]
+)
+def test_where_installed_hooks_are_not_called_the_transcript_is_read(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply("I write.", (bash("echo b > made.txt; sleep 1", "t1"),)), Reply("Done.")]
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        done = stage.run(stage.watched(stage.command(*options, "do it")), url)
+        assert done.returncode == 0, done
+    last = stage.overheard()[-1]
+    assert "do it" in last.lines
+    assert "Done." in last.lines
+    assert last.metadata.get("hook") is None
+
+
+# Hooks and a `hardsave run`: which call has made a change
+
+
+def test_with_hooks_and_run_each_change_is_told_of_the_call_that_made_it(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    for number in range(6):
+        (stage.project / f"f{number}").write_text("one\n")
+    stage.hardsave("init", "--yes")
+    commands = [f"rm f{number}; sleep {0.3 * number}; touch g{number}" for number in range(6)]
+    calls = [Reply(calls=(bash(each, f"t{at}"),)) for at, each in enumerate(commands)]
+    edited = {"file_path": str(stage.project / "new.txt"), "content": "new\n"}
+    script = [*calls, Reply(calls=(Call("Write", edited, id="t9"),)), Reply("Done.")]
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
+    changes = stage.changes()
+    made = {path: f"t{path[1:]}" for path in ("f0", "f1", "f2", "f3", "f4", "f5")}
+    made |= {path.replace("f", "g"): id for path, id in made.items()} | {"new.txt": "t9"}
+    assert changes == {path: [id] for path, id in made.items()}

@@ -595,3 +595,46 @@ def test_without_hooks_that_run_the_conversation_is_read_along_and_comes_back(
     assert stage.files() == {"edited.txt": "one\n"}
     (asked,) = stage.codex(script, "resume", back["session"], "go on", trusted=False)
     assert "Done." in json.dumps(check_goes_on(original[2], asked))
+
+
+# Hooks that are installed and not called
+
+
+@pytest.mark.parametrize("is_trusted", [True, False], ids=["switched off", "untrusted"])
+def test_where_installed_hooks_are_not_called_the_transcript_is_read(
+    tmp_path: Path, *, is_trusted: bool
+) -> None:
+    stage = CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    options = ("-c", "features.hooks=false") if is_trusted else ()
+    script = [Reply("I write.", (shell("echo b > made.txt; sleep 1", "c1"),)), Reply("Done.")]
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url, trusted=is_trusted)
+        done = stage.run(stage.watched(stage.command(*options, "do it")), {})
+        assert done.returncode == 0, done
+    last = stage.overheard()[-1]
+    assert "do it" in last.lines
+    assert "Done." in last.lines
+    assert last.metadata.get("hook") is None
+
+
+# Hooks and a `hardsave run`: which call has made a change
+
+
+def test_with_hooks_and_run_each_change_is_told_of_the_call_that_made_it(tmp_path: Path) -> None:
+    stage = CodexStage(tmp_path)
+    for number in range(4):
+        (stage.project / f"f{number}").write_text("one\n")
+    stage.hardsave("init", "--yes")
+    commands = [f"rm f{number}; sleep {0.5 * number}; touch g{number}" for number in range(4)]
+    calls = [Reply(calls=(shell(each, f"c{at}"),)) for at, each in enumerate(commands)]
+    script = [
+        *calls,
+        Reply(calls=(Call("apply_patch", {"input": PATCH}, id="c9"),)),
+        Reply("Done."),
+    ]
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url)
+        assert stage.run(stage.watched(stage.command("do it")), {}).returncode == 0
+    made = {f"{kind}{number}": [f"c{number}"] for kind in "fg" for number in range(4)}
+    assert stage.changes() == {**made, "edited.txt": ["c9"]}

@@ -233,6 +233,9 @@ class Scripted:
             raise found
         return found
 
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        return "nothing is known" if has_worked else ""
+
 
 def listening(vault: hardsave.Vault, work: Path, talk: Conversation) -> Recorder:
     return Recorder(vault.timeline("a"), vault.workspace(work), [], MissedSaves(work.parent), talk)
@@ -263,7 +266,14 @@ def test_a_conversation_that_cannot_be_had_costs_no_files(
         daemon._save("running")
     assert (daemon.saves, daemon.failed_saves) == (3, 0)
     told = [dict(each.metadata) for each in vault.timeline("a").checkpoints()]
-    assert told == [{"conversation": "not saved: x"}, {}, {"command": []}]
+    why = "not saved: state.odd: builtins.object has no stored form; pass plain data instead"
+    assert told == [
+        {"conversation": "not saved: x"},
+        {"conversation": why},
+        {"command": [], "conversation": "not saved: ours"},
+    ]
+    titles = [each.description for each in vault.timeline("a").checkpoints()]
+    assert titles == ["not saved: x", why, "not saved: ours"]  # as a log shows them
 
 
 def test_a_fault_of_who_listens_ends_the_listening_alone(
@@ -292,3 +302,16 @@ def test_whoever_moves_the_head_meanwhile_is_heard_first(
     listening(vault, tmp_path / "work", talk)._save("running")
     assert talk.heads == [1, 2]
     assert line.load() == ["late"]
+
+
+def test_a_run_without_any_conversation_leaves_a_note_that_says_why(tmp_path: Path) -> None:
+    place = tmp_path / "notes"
+    missed = MissedSaves(place, "t")
+    missed.saved("chk_1")
+    missed.ended()
+    assert spool.missed(place) == []
+    missed.saved("chk_2")
+    missed.ended("the conversation is not saved: no hook has called")
+    (note,) = spool.missed(place)
+    assert note.why == "the conversation is not saved: no hook has called"
+    assert spool.listed([note])["missed"][0]["why"] == note.why

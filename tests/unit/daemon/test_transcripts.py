@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.agents import install, sessions
+from hardsave.agents import sessions
 from hardsave.agents.conversations import resume
 from hardsave.agents.spec import CLAUDE_CODE, CODEX, Agent
 from hardsave.daemon import transcripts
-from hardsave.daemon.recorder import NO_CONVERSATION, NoMissedSaves, Recorder
+from hardsave.daemon.calls import CallLog
+from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import TranscriptTail
 from hardsave.vault.parts import Parts
@@ -36,13 +37,19 @@ class Stage:
             "XDG_DATA_HOME": str(project.parent / "data"),
         }
 
-    def listen(self, agent: Agent = CLAUDE_CODE, folder: Path | None = None) -> TranscriptTail:
+    def listen(
+        self,
+        agent: Agent = CLAUDE_CODE,
+        folder: Path | None = None,
+        calls: CallLog | None = None,
+    ) -> TranscriptTail:
         return TranscriptTail(
             agent,
             folder or self.folder,
             str(self.project),
             around=lambda: self.company,
             is_copy=lambda session: sessions.timeline(self.environment, session) is not None,
+            calls=calls,
             clock=lambda: self.time,
         )
 
@@ -337,22 +344,50 @@ def test_codex_says_in_its_first_line_where_it_works(stage: Stage) -> None:
     assert talk.now(None).about == {"agent": "codex", "session": three}
 
 
-def test_who_is_not_known_or_calls_us_is_not_listened_to(project: Path) -> None:
+def test_the_transcript_of_an_agent_that_is_known_is_read_until_a_hook_calls(
+    project: Path,
+) -> None:
     environment = {"CLAUDE_CONFIG_DIR": str(project / "claude"), "HOME": str(project)}
-    settings = project / "claude/settings.json"
 
-    def heard(command: str) -> bool:
-        return transcripts.of_a_run(environment, [command], project, 1) is not NO_CONVERSATION
+    def conversation(command: str) -> Conversation:
+        return transcripts.of_a_run(environment, [command], 1, CallLog(str(project)))
 
-    assert not heard("bash")
-    assert heard("/usr/bin/claude")
-    settings.parent.mkdir()
-    install.apply(install.plan(CLAUDE_CODE, settings, undo=False))
-    assert not heard("claude")
-    local = project / ".claude/settings.local.json"
-    local.parent.mkdir()
-    local.write_text('{"disableAllHooks": true}')
-    assert heard("claude")
-    local.unlink()
-    settings.write_text("nonsense")
-    assert heard("claude")
+    assert conversation("bash") is NO_CONVERSATION
+    assert conversation("/usr/bin/claude") is not NO_CONVERSATION
+
+
+def test_once_a_hook_calls_nothing_more_is_read(stage: Stage) -> None:
+    calls = CallLog(str(stage.project))
+    talk = stage.listen(calls=calls)
+    stage.write(ONE, "hello")
+    calls.has_hooks = True
+    assert not talk.is_due()
+    assert talk.now(None) == (None, {})
+    assert talk.why_unsaved(has_worked=True) == ""
+
+
+def test_why_nothing_is_saved_is_told_at_the_end(stage: Stage) -> None:
+    talk = stage.listen()
+    assert talk.why_unsaved(has_worked=False) == ""
+    assert "no hook has called, and no transcript has grown" in talk.why_unsaved(has_worked=True)
+    (stage.place / f"{ONE}.jsonl").write_text('{"type": "of tomorrow"}\n')
+    talk.now(None)
+    assert "lines of type 'of tomorrow' are not known" in talk.why_unsaved(has_worked=False)
+    stage.write(TWO, "hello")
+    talk.now(None)
+    assert talk.why_unsaved(has_worked=True) == ""
+
+
+def test_a_session_that_is_only_opened_again_has_nothing_new_to_save(stage: Stage) -> None:
+    """Its hooks may be about to call: nothing is saved in their place."""
+    stage.write(ONE, "hello")
+    talk = stage.listen()
+    with (stage.place / f"{ONE}.jsonl").open("a") as file:
+        file.write(json.dumps({"type": "mode", "sessionId": ONE}) + "\n")
+    for _ in range(3):
+        assert not talk.is_due()
+        stage.time += 10
+    stage.write(ONE, "more")
+    assert not talk.is_due()
+    stage.time += 10
+    assert talk.is_due()

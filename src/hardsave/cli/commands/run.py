@@ -144,8 +144,19 @@ def _advice(program: str, directory: Path) -> Iterator[str]:
             yield f"{agent.title} leaves some of our hooks out; see 'hardsave doctor'"
     except HardsaveError as error:  # settings that we cannot read are no reason not to start
         why = str(error)
-    if why:
-        yield f"the talk is saved as {agent.title} writes it down; {why}"
+    if why and _is_beside_another(agent.program):
+        yield f"the conversation is NOT saved: another {agent.title} works here, and their"
+        yield f"transcripts cannot be told apart; {why}"
+    elif why:
+        yield f"the conversation is saved as {agent.title} writes it down; {why}"
+
+
+def _is_beside_another(program: str) -> bool:
+    from hardsave.daemon import running_agents
+    from hardsave.daemon.running_agents import Others
+
+    directory = os.path.realpath(os.getcwd())
+    return running_agents.others(os.getpid(), program, directory) is Others.SOME
 
 
 def mark() -> str:
