@@ -129,24 +129,31 @@ def test_an_upgrade_sends_it_away(stage: Stage, tmp_path: Path) -> None:
     assert stage.calls() == ["c0", "c1", "c2", "c3"]
 
 
-def test_hooks_of_another_installation_are_not_answered(stage: Stage, tmp_path: Path) -> None:
+def test_a_hook_of_another_installation_replaces_the_daemon(stage: Stage, tmp_path: Path) -> None:
+    """It saves by itself meanwhile, and what the daemon has begun is brought to its end."""
     copy = tmp_path / "installed" / "hardsave"
     shutil.copytree(Path(hardsave.__file__).parent, copy)
     agent, stage.command = stage.agent(), OBEDIENT
     other = stage.agent("t", PYTHONPATH=str(copy.parent))
     agent.hooks("c0")
-    stage.daemon()
+    first = stage.daemon()
     other.hooks("c0")
+    stage.wait_for(lambda: first not in stage.processes())
+    assert "because a hook of another installation has called" in stage.log()
+    second = stage.daemon()
+    assert second != first
+    other.hooks("c1")  # answered by the one of its own version
     stage.end()
-    assert stage.handed_over() == 0
-    assert (stage.calls(), stage.calls("t")) == (["c0"], ["c0"])
+    assert stage.handed_over() == 1
+    assert (stage.calls(), stage.calls("t")) == (["c0"], ["c0", "c1"])
+    assert stage.notes() == []
 
 
 def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> None:
-    """There is one for a workspace: a guest leaves when it comes."""
+    """There is one for a workspace: an evictable one ends when it comes."""
     agent = stage.agent()
     agent.hooks("c0")
-    guest = stage.daemon()
+    evictable = stage.daemon()
     script = "while [ ! -e ../end ]; do sleep 0.05; done"
     run = subprocess.Popen(
         [
@@ -168,7 +175,7 @@ def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> 
         stderr=subprocess.DEVNULL,
     )
     try:
-        stage.wait_for(lambda: guest not in stage.processes() and len(stage.holders()) == 1)
+        stage.wait_for(lambda: evictable not in stage.processes() and len(stage.holders()) == 1)
         agent.hooks("c1")  # alone, and then it knows who is there
         agent.hooks("c2")
         (pid,) = stage.holders()
@@ -180,7 +187,7 @@ def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> 
     stage.wait_for(lambda: pid not in stage.processes())
     stage.end()
     assert stage.calls() == ["c0", "c1", "c2"]
-    assert stage.handed_over() == 0  # by the guest, that is
+    assert stage.handed_over() == 0  # by the evictable, that is
 
 
 @pytest.mark.torture

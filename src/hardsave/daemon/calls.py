@@ -8,7 +8,7 @@ that is decided in `daemon.attribution`.
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from hardsave.objects import depth
 from hardsave.timeline.diff import FileDiff
 
 HOOK_TURN_SECONDS = 1.0  # that a save of a burst waits for the hook of the call that is running
+_LOOK_SECONDS = 0.02
 _LAST_BYTES = 256 * 1024  # of a transcript that is read for the first time
 _MANY_PATHS = 500  # changes of which the moment is looked up
 _GRAIN_SECONDS = 0.02  # by which the kernel's file times lag behind the clock
@@ -40,7 +41,7 @@ class CallLog:
         self._calls = Calls()
         self._offsets: dict[str, int] = {}
         self._sources: dict[str, tuple[Agent, str]] = {}  # by session: its transcript
-        self._hook_done = threading.Event()
+        self._hooks_done = 0
         self.has_hooks = False  # whether one has called on the timeline of the run
 
     def source(self, agent: Agent, session: str, transcript: str) -> None:
@@ -72,17 +73,26 @@ class CallLog:
 
     def hook_done(self) -> None:
         """A hook has saved: a burst that has waited for it may look what is left."""
-        self._hook_done.set()
+        with self._lock:
+            self._hooks_done += 1
 
-    def give_way(self) -> None:
+    def give_way(
+        self,
+        is_ending: Callable[[], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         """Wait a moment for the hook of a call that is running: its checkpoint then has all that
-        the call has changed, instead of a part of it."""
+        the call has changed, instead of a part of it. No lock or event is waited for: the handler
+        of a signal that interrupts this could not release it."""
+        done, end = self._hooks_done, clock() + HOOK_TURN_SECONDS
         if not self.has_hooks:
             return
-        self._hook_done.clear()
         self.read()
         if self._calls.is_running():
-            self._hook_done.wait(HOOK_TURN_SECONDS)
+            while self._hooks_done == done and clock() < end and not is_ending():
+                sleep(_LOOK_SECONDS)
 
     def read(self) -> None:
         """What transcripts have by now. One that cannot be read tells nothing."""
@@ -123,9 +133,14 @@ class CallLog:
             found = self._calls.during(after - _SKEW_SECONDS, now)
         return attribution.attributed(changes, found)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an agent whose calls are told."""
+        return bool(self._sources) or self.has_hooks
+
     def about_burst(self, files: FileDiff, after: float) -> About:
         """What a checkpoint of a burst says; nothing if no calls are known here."""
-        if not self._sources and not self.has_hooks:
+        if not self.is_known:
             return NOTHING
         verdicts = self.verdicts(files, after, time.time())
         text = attribution.described(verdicts, is_known=bool(self._offsets))

@@ -12,6 +12,7 @@ from hardsave.agents.events import Event
 from hardsave.daemon import processes, protocol, running_agents, save
 from hardsave.daemon.attribution import NOTHING, About
 from hardsave.daemon.calls import CallLog, head_moment
+from hardsave.daemon.election import Address
 from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.save import Afterwards, Outcome
 from hardsave.daemon.server import Request
@@ -19,63 +20,85 @@ from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.vault import projects
 
+OTHER_INSTALLATION = "another installation of hardsave"
 _SURROUNDINGS = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")  # where a user's own things lie
 
 
 class HookHandler:
-    """Does what hooks ask for: those of its agent, which were told of it, and those that save the
-    same workspace."""
+    """Does what hooks ask for: those of the agent of a run, which were told of this daemon, and
+    those that save the same workspace and have found it by themselves."""
 
     def __init__(
         self,
         vault: hardsave.Vault,
-        store: str,
-        workspace: str,
-        socket: str | None = None,
-        *,
-        calls: CallLog | None = None,
+        address: Address,
+        lifecycle: Lifecycle,
+        calls: CallLog,
         timeline: str | None = None,
     ) -> None:
         self._vault = vault
-        self._store = store
-        self._workspace = os.path.realpath(workspace)
-        self._socket = socket  # that its agent is told of
-        self._calls = calls or CallLog(self._workspace)
+        self._address = address
+        self._workspace = os.path.realpath(address.workspace)
+        self._lifecycle = lifecycle
+        self._calls = calls
         self._timeline = timeline  # of its run
         self._code = SameFiles((protocol.__file__,), by_time=True)
+        self.has_seen_an_end = False
 
     def objection(self, request: Request) -> str | None:
         """Why the hook has to save by itself."""
-        if not self._is_told(request):
-            return objection(request, self._store, self._workspace, self._code)
-        # A hook that was told of another store saves there; so does an agent in another project.
+        if unfit := self._lifecycle.why_unfit():
+            self._lifecycle.nudge()
+            return unfit
+        if self._is_told(request):
+            return self._objection_to_own(request)
+        if foreign := objection(request, self._address.url, self._workspace, self._code):
+            if foreign == OTHER_INSTALLATION:
+                self.outdated()
+            return foreign
+        spec = save.agent_of(request.words)
+        agent = processes.agent_of(request.caller, spec.program)
+        if agent is None and not self._lifecycle.has_run:
+            return "the agent that has called is unknown"
+        if agent is not None:
+            self._lifecycle.asked(agent, events.parse(request.data).session)
+        return None
+
+    def _objection_to_own(self, request: Request) -> str | None:
+        """A hook that was told of another store saves there; an agent in another project, too."""
         is_here = request.directory.is_relative_to(self._workspace)
         told = (request.environment, request.directory) if is_here else _told(request)
-        wanted = projects.store_url(*told)
-        return None if wanted == self._store else f"this is the daemon of {self._store}"
+        store = self._address.url
+        return None if projects.store_url(*told) == store else f"this is the daemon of {store}"
+
+    def outdated(self) -> None:
+        """A hook of another version has called. It saves by itself, and leaves a daemon of its own
+        version in this one's place, unless there is a run to save for."""
+        if not self._lifecycle.has_run:
+            self._lifecycle.end("a hook of another installation has called")
 
     def save(self, request: Request) -> bytes | None:
         """A hook that was not told of this daemon shall try itself what could not be saved here:
-        it would have opened a store that was damaged or replaced."""
+        it opens a store that was damaged or replaced anew, and is alone with it."""
         said = b""
 
         def afterwards(done: Outcome) -> None:
             nonlocal said
             said = done.warning
-            self.afterwards(done)
+            if done.event.status == "ended" and done.is_saved:
+                self.has_seen_an_end = True
+                self._lifecycle.sessions.end(done.event.session)
 
         if self._work(request, afterwards):
             return None
         if not self._is_told(request) and not save.is_there(self._vault, request.id):
+            self._lifecycle.failed()
             raise Unavailable("a call was not saved here; its hook saves by itself")
         return said
 
-    def afterwards(self, done: Outcome) -> None:
-        """What follows a call."""
-
     def _is_told(self, request: Request) -> bool:
         told = request.environment.get(protocol.SOCKET_VARIABLE)
-        return told is not None and told == self._socket
+        return self._lifecycle.has_run and told == self._address.socket
 
     def _work(self, request: Request, afterwards: Afterwards) -> bool:
         try:
@@ -113,42 +136,6 @@ class HookHandler:
             return NOTHING
 
 
-class EvictableHandler(HookHandler):
-    """Does what hooks ask for, and counts their agents and sessions."""
-
-    def __init__(
-        self, vault: hardsave.Vault, store: str, workspace: str, lifecycle: Lifecycle
-    ) -> None:
-        super().__init__(vault, store, workspace)
-        self._lifecycle = lifecycle
-        self.has_seen_an_end = False
-
-    def objection(self, request: Request) -> str | None:
-        if unfit := self._lifecycle.why_unfit():
-            self._lifecycle.nudge()
-            return unfit
-        if foreign := super().objection(request):
-            return foreign
-        agent = processes.agent_of(request.caller, save.agent_of(request.words).program)
-        if agent is None:
-            return "the agent that has called is unknown"
-        self._lifecycle.asked(agent, events.parse(request.data).session)
-        return None
-
-    def save(self, request: Request) -> bytes | None:
-        """A daemon that could not save ends, so that the hook can be alone with the store."""
-        try:
-            return super().save(request)
-        except Unavailable:
-            self._lifecycle.failed()
-            raise
-
-    def afterwards(self, done: Outcome) -> None:
-        if done.event.status == "ended" and done.is_saved:
-            self.has_seen_an_end = True
-            self._lifecycle.sessions.end(done.event.session)
-
-
 def _told(request: Request) -> tuple[Mapping[str, str], Path]:
     """What decides where a hook saves that was called elsewhere."""
     environment, directory = request.environment, request.directory
@@ -166,7 +153,7 @@ def objection(request: Request, store: str, workspace: str, code: SameFiles) -> 
     """Why a hook that has found the daemon by itself has to save by itself: it would not have
     saved the same, in the same way and in the same place, as the daemon would."""
     if request.code != protocol.__file__ or not code.are_the_same():
-        return "another installation of hardsave"
+        return OTHER_INSTALLATION
     if any(request.environment.get(name) != os.environ.get(name) for name in _SURROUNDINGS):
         return "other surroundings"
     if not processes.sees_the_same_files(request.caller):

@@ -17,17 +17,17 @@ from hardsave.daemon.attribution import NOTHING, About
 from hardsave.daemon.calls import CallLog, head_moment
 from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.processes import Running
-from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, Unavailable
+from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.stores.processes import started
 from hardsave.stores.sqlite.footing import Gone
 from hardsave.tuples import NamedTuple
+from hardsave.workspace.watch import Watch
 
 QUIET_SECONDS = 0.15  # without a change: a burst has settled
 BURST_SECONDS = 2.0  # a burst that does not end is saved all the same
 _LISTEN_SECONDS = 0.5  # between two looks at what was said
 _ATTEMPTS = 20
 _NAMED = 20  # of the processes that are left
-_LOOK_SECONDS = 0.1
 NOT_SAID = "conversation"  # the key under which a checkpoint says why it has none
 _LONGEST_REASON = 500  # characters
 _LONGEST_COMMAND = 8000  # characters that a checkpoint tells, which has room for 64 KiB in all
@@ -186,10 +186,8 @@ class Recorder:
         self._conversation = conversation
         self._missed = missed
         self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
-        self._left: Sequence[Running] = ()
+        self.left: Sequence[Running] = ()  # that go on when the daemon ends
         self._has_worked = False  # whether files have changed since the agent was started
-        self._is_ending = False  # no event: two signals could wait for each other in it
-        self._wake: Callable[[], None] | None = None
         self.saves = 0
         self.failed_saves = 0
 
@@ -197,72 +195,62 @@ class Recorder:
         """Go on with the same ones of a store that was opened anew."""
         self._line, self._workspace = line, workspace
         self._same = SameFiles(self._files)
-        self._has_lost_store = False
+        self.has_lost_store = False
 
-    def stay(self, is_ready: Callable[[], None] = lambda: None) -> bool:
-        """Save now, after each burst of changes, and at the end. If not even the first save can
-        be made, there is nothing to stay for: its error is raised.
-
-        Whether it stayed to the end: if not, the store was lost and has to be opened anew.
-        """
+    def begin(self) -> None:
+        """Save now. If not even the first save can be made, there is nothing to stay for: its
+        error is raised."""
         self._snapshot("running")
-        with self._workspace.watch() as eyes:
-            self._wake = eyes.wake
-            self._save_changes("running")  # from here on nothing is missed
-            is_ready()
-            while not self._is_ending and not self._has_lost_store:
-                if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
-                    self._calls.give_way()
-                    self._save_changes("running", is_burst=True)
-                if self._is_more_said():
-                    self._save("running")
-        if self._is_ending:
-            self._save("ended")
-        if self._has_lost_store:
-            return False
-        self._missed.ended(self._conversation.why_unsaved(has_worked=self._has_worked))
-        return True
 
-    def is_told_to_end(self, *, within_seconds: float) -> bool:
-        """Waits so long, if it is not."""
-        end = time.monotonic() + within_seconds
-        while not self._is_ending and time.monotonic() < end:
-            time.sleep(_LOOK_SECONDS)
-        return self._is_ending
+    def wait_and_save(self, eyes: Watch, is_ending: Callable[[], bool]) -> None:
+        """Wait for a burst of changes, or for something that was said, and save it."""
+        if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
+            self._calls.give_way(is_ending)
+            self.save_changes(is_burst=True)
+        if not is_ending() and self._is_more_said():
+            self._save("running")
+
+    def end(self) -> None:
+        """Save for the last time."""
+        self._save("ended", self._made_by() if self._calls.is_known else NOTHING)
+        if not self.has_lost_store:
+            self._missed.ended(self._conversation.why_unsaved(has_worked=self._has_worked))
 
     @property
     def _patience(self) -> float | None:
         """How long to wait for files, until the transcript is looked at."""
         return None if self._conversation is NO_CONVERSATION else _LISTEN_SECONDS
 
-    def end(self, left: Sequence[Running] = ()) -> None:
-        """To be called from any thread, or a signal's handler. `left` goes on without us."""
-        self._left = left
-        self._is_ending = True
-        self._calls.hook_done()
-        if self._wake is not None:
-            with suppress(Misuse):  # it waits no more, and may be at its last save
-                self._wake()
-
-    def _save_changes(self, status: str, *, is_burst: bool = False) -> None:
+    def save_changes(self, *, is_burst: bool = False) -> None:
         """Only what differs from what this timeline has is worth a checkpoint: others save the
         same workspace on theirs, and a rewind moves its head with the files."""
         try:
             head = self._line.head
             if head is None or head.snapshot is None:
-                self._save(status)
+                self._save("running")
                 return
             files = self._workspace.status(head.id).files
             if any(files):
                 self._has_worked = self._has_worked or is_burst
-                self._save(status, self._calls.about_burst(files, head_moment(head)))
+                self._save("running", self._calls.about_burst(files, head_moment(head)))
         except HardsaveError as error:
             self._failed(error)
 
-    def _is_more_said(self) -> bool:
-        """Not at the end: the last save has it all."""
+    def _made_by(self) -> About:
+        """Of what has changed since the head."""
         try:
-            return not self._is_ending and self._conversation.is_due()
+            head = self._line.head
+            if head is not None and head.snapshot is not None:
+                files = self._workspace.status(head.id).files
+                if any(files):
+                    return self._calls.about_burst(files, head_moment(head))
+        except HardsaveError:
+            _log.warning("which calls have made a change cannot be told", exc_info=True)
+        return NOTHING
+
+    def _is_more_said(self) -> bool:
+        try:
+            return self._conversation.is_due()
         except Exception:  # noqa: BLE001 # ours; files are saved all the same
             _log.exception("nothing more of the conversation is saved")
             self._conversation = NO_CONVERSATION
@@ -278,10 +266,10 @@ class Recorder:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
         saved = self._put(
             status=status,
-            description=told(self._left) if status == "ended" else made_by.description,
+            description=told(self.left) or made_by.description,
             metadata={
                 **self._about,
-                **_listed(self._left),
+                **_listed(self.left),
                 **made_by.metadata,
                 **self._missed.about(),
             },
@@ -314,7 +302,7 @@ class Recorder:
         """The next burst is another chance. The agent knows nothing of it."""
         self.failed_saves += 1
         is_other = isinstance(error, (Corrupt, Gone)) or not self._same.are_the_same()
-        self._has_lost_store = is_other
+        self.has_lost_store = is_other
         _log.exception("the workspace could not be saved")
         self._missed.failed(str(error))
 

@@ -169,7 +169,7 @@ class Stage:
         found = []
         for folder in Path("/proc").iterdir():
             with suppress(OSError):
-                if folder.name.isdigit() and b"hardsave-hooks" in (folder / "comm").read_bytes():
+                if folder.name.isdigit() and b"hardsave-daemon" in (folder / "comm").read_bytes():
                     told = (folder / "environ").read_bytes().split(b"\0")
                     if os.fsencode(f"XDG_DATA_HOME={self.environment['XDG_DATA_HOME']}") in told:
                         found.append(int(folder.name))

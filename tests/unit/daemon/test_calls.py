@@ -187,18 +187,37 @@ def test_a_transcript_that_is_none_tells_nothing(told: Told, tmp_path: Path) -> 
     assert not told.log.is_shared(None, 0, time.time())
 
 
-def test_a_burst_waits_for_the_hook_of_a_running_call_alone(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(told.log._hook_done, "wait", waited.append)
+def test_a_burst_waits_for_the_hook_of_a_running_call_alone(told: Told) -> None:
+    now, slept = [0.0], [0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        slept[0] += 1
+
+    def give_way(*, is_ending: bool = False) -> int:
+        slept[0] = 0
+        told.log.give_way(lambda: is_ending, clock=lambda: now[0], sleep=sleep)
+        return slept[0]
+
     told.call("one", time.time())
     told.log.source(CLAUDE_CODE, "s", str(told.transcript))
-    told.log.give_way()
-    assert waited == []  # no hook calls here
+    assert give_way() == 0  # no hook calls here
     told.log.has_hooks = True
-    told.log.give_way()
-    assert waited == [1.0]
+    assert give_way() == pytest.approx(50, abs=2)  # and then a part of the call is saved
+    assert give_way(is_ending=True) == 0
     told.result("one", time.time())
-    told.log.give_way()
-    assert waited == [1.0]
+    assert give_way() == 0
+
+
+def test_a_burst_goes_on_as_soon_as_a_hook_has_saved(told: Told) -> None:
+    told.call("one", time.time())
+    told.log.source(CLAUDE_CODE, "s", str(told.transcript))
+    told.log.has_hooks = True
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        told.log.hook_done()
+
+    told.log.give_way(lambda: False, sleep=sleep)
+    assert len(slept) == 1

@@ -2,9 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ def looks(vault: hardsave.Vault, name: str, work: Path) -> int:
     """A daemon looks as it does after a burst; how many checkpoints its timeline has then."""
     line = vault.timeline(name)
     misses = MissedSaves(work.parent / "notes")
-    Recorder(line, vault.workspace(work), ["agent"], misses)._save_changes("running")
+    Recorder(line, vault.workspace(work), ["agent"], misses).save_changes()
     return len(line)
 
 
@@ -78,16 +77,16 @@ def test_what_could_not_be_saved_is_noted_until_a_checkpoint_tells_it(
     line = vault.timeline("a")
     daemon = Recorder(line, vault.workspace(work), ["agent"], MissedSaves(place))
     (work / "f").write_text("one")
-    daemon._save_changes("running")
+    daemon.save_changes()
     assert spool.missed(place) == []  # somebody is at work
     work.rename(tmp_path / "away")
-    daemon._save_changes("running")
-    daemon._save_changes("running")
+    daemon.save_changes()
+    daemon.save_changes()
     (note,) = spool.missed(place)
     assert spool.count([note]) == 2
     (tmp_path / "away").rename(work)
     (work / "f").write_text("two")
-    daemon._save_changes("running")
+    daemon.save_changes()
     assert spool.missed(place) == []
     head = line.head
     assert head is not None
@@ -172,24 +171,6 @@ def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -
     misses.saved("chk_1")
     misses.ended()
     assert (tmp_path / "file").read_text() == "in the way"
-
-
-def test_who_is_told_twice_to_end_saves_for_the_last_time_all_the_same(
-    vault: hardsave.Vault, tmp_path: Path
-) -> None:
-    """As by the end of its agent, and right then by a signal."""
-
-    class Impatient(MissedSaves):
-        def about(self) -> Mapping[str, Any]:
-            daemon.end()
-            return super().about()
-
-    place = vault.workspace(tmp_path / "work")
-    daemon = Recorder(vault.timeline("a"), place, ["x"], Impatient(tmp_path / "notes"))
-    assert daemon.stay()
-    assert [each.status for each in vault.timeline("a").checkpoints()] == ["ended", "running"]
-    assert daemon.failed_saves == 0
-    assert list((tmp_path / "notes").iterdir()) == []  # nobody is missed
 
 
 # A purge, and a daemon that goes on

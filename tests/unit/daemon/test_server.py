@@ -27,11 +27,15 @@ class Handler:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.why: str | None = None
+        self.is_outdated = False
         self.says: bytes | None = None
         self.before: Callable[[], object] = lambda: None
 
     def objection(self, request: Request) -> str | None:
         return self.why
+
+    def outdated(self) -> None:
+        self.is_outdated = True
 
     def save(self, request: Request) -> bytes | None:
         self.before()
@@ -41,7 +45,7 @@ class Handler:
 
 @pytest.fixture
 def handler(monkeypatch: pytest.MonkeyPatch) -> Handler:
-    """Behind whoever answers here, however slow the machine is."""
+    """Behind the server of a test, however slow the machine is."""
     monkeypatch.setattr(client, "TAKEN_SECONDS", 60.0)
     monkeypatch.setattr(server, "_REQUEST_SECONDS", 60.0)
     return Handler()
@@ -49,7 +53,7 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> Handler:
 
 @pytest.fixture
 def path(tmp_path: Path, handler: Handler) -> Iterator[Path]:
-    path = Path(election.new_socket_path(str(tmp_path / "store.db-run-")))
+    path = Path(election.new_socket_path(str(tmp_path / "store.db")))
     here = Server(path, handler)
     yield path
     here.close()
@@ -150,8 +154,10 @@ def test_garbage_is_not_answered_and_harms_nobody(
 
 def test_another_protocol_is_refused(path: Path, handler: Handler) -> None:
     message = protocol.request(ID, 7, [], b"{}").replace(OURS, b"hardsave 1", 1)
+    assert not handler.is_outdated
     assert said(path, message) == b"no another protocol than %d\n" % protocol.PROTOCOL
     assert handler.requests == []
+    assert handler.is_outdated
 
 
 def test_a_client_that_never_finishes_is_not_waited_for(
@@ -247,7 +253,7 @@ def test_one_that_never_answers_is_waited_for_half_a_second(tmp_path: Path) -> N
 def test_a_path_that_is_too_long_for_a_socket_is_reached(tmp_path: Path, handler: Handler) -> None:
     folder = tmp_path / ("deep" * 30) / ("down" * 30)
     folder.mkdir(parents=True)
-    path = Path(election.new_socket_path(str(folder / "store.db-run-")))
+    path = Path(election.new_socket_path(str(folder / "store.db")))
     here = Server(path, handler)
     try:
         assert asked(path) == b""
@@ -306,7 +312,8 @@ def test_what_another_user_serves_is_not_relied_on() -> None:
 
 def test_sockets_of_residents_that_are_gone_are_removed(tmp_path: Path, handler: Handler) -> None:
     beside = tmp_path / "store.db-run-"
-    stale, alive, other = (Path(election.new_socket_path(str(beside))) for _ in range(3))
+    store = str(tmp_path / "store.db")
+    stale, alive, other = (Path(election.new_socket_path(store)) for _ in range(3))
     other = other.with_name("store.db-run-log")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(stale))
@@ -340,7 +347,7 @@ def test_where_nobody_can_be_heard_any_more_nobody_waits(
         raise OSError(errno.EMFILE, "too many open files")
 
     monkeypatch.setattr(socket.socket, "accept", fails)
-    path = Path(election.new_socket_path(str(tmp_path / "store.db-run-")))
+    path = Path(election.new_socket_path(str(tmp_path / "store.db")))
     here = Server(path, handler)
     while path.exists():
         time.sleep(0.01)

@@ -58,7 +58,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         command=list(cmd),
         ready=-1,
         log=f"{path}-run.log",
-        socket=election.new_socket_path(str(prefix)),
+        socket=election.new_socket_path(str(path.absolute())),
     )
     daemon = launch.start(task)
     where = words.shown(str(directory))
