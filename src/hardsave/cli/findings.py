@@ -113,14 +113,15 @@ def hooks(
     events: list[str],
     wanted: Collection[str] = (),
     off: str = "",
-    idle: Sequence[str] = (),
+    untrusted: Sequence[str] = (),
+    how_to_trust: str = "",
     gone: Sequence[str] = (),
     without_us: Sequence[str] = (),
     init: str = "hardsave init",
 ) -> Finding:
-    """Whether the hooks of an agent, started as `program`, call us, at all that is wanted; which of
-    them it leaves out, by what all of them; what is gone, and which Python does not find us. `init`
-    is what to type to have them renewed where they stand."""
+    """Whether the hooks of an agent, started as `program`, call us, at all that is wanted; which
+    file switches them off, which are not trusted; what is gone, and which Python does not find us.
+    `init` is what to type to have them renewed where they stand."""
     if not is_found:
         return Finding(agent, "ok", "was not found here")
     if not events:
@@ -134,10 +135,9 @@ def hooks(
     if off:
         message = f"leaves all hooks out: {off}"
         return Finding(agent, "warning", message, without_hooks(program))
-    if idle:
-        message = f"leaves our hooks out: {', '.join(idle)}: not trusted as they are, or off"
-        remedy = f"start {program}, choose 'Trust all and continue', or see /hooks there"
-        return Finding(agent, "warning", message, remedy)
+    if untrusted:
+        message = f"leaves our hooks out: {', '.join(untrusted)}: not trusted as they are, or off"
+        return Finding(agent, "warning", message, how_to_trust)
     message = f"calls us at {', '.join(dict.fromkeys(events))}"
     if missing := [event for event in wanted if event not in events]:
         return Finding(agent, "warning", f"{message}, not at {', '.join(missing)}", init)
@@ -145,5 +145,5 @@ def hooks(
 
 
 def without_hooks(program: str) -> str:
-    """What to do about a file that keeps an agent from running any; it may be somebody else's."""
+    """What to do about a file that keeps an agent from running any; it may be another user's."""
     return f"take that out of there, or start it by 'hardsave run -- {program}', which needs none"

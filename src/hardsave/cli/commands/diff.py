@@ -138,7 +138,7 @@ def _lines(
 
 
 def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
-    from hardsave.agents import conversations
+    from hardsave.agents.state import is_record
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:
@@ -150,7 +150,7 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
         ("+", after, found.added),
     ):
         for path in paths:
-            if conversations.is_record(side.state, path[0] if path else None):
+            if is_record(side.state, path[0] if path else None):
                 continue
             if _is_message(path):
                 yield from draw.message(messages.read(side.read(*path)), sign=sign)

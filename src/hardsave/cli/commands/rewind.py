@@ -19,7 +19,7 @@ from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
-    from hardsave.agents.resumption import Resumption
+    from hardsave.agents.conversation import Resumption
     from hardsave.vault.restoring import FileChanges
 
 
@@ -179,12 +179,12 @@ def _conversation(session: Session, done: Rewind, way: Way) -> "Resumption | Non
     """
     if way.what == "files" or way.paths is not None or way.into is not None:
         return None
-    from hardsave.agents import conversations
+    from hardsave.agents import conversation
 
     target = done.target
     before = session.vault.timeline(target.timeline).ancestors(target.id)
     earlier = (each.metadata for each in before)
-    return conversations.resume(
+    return conversation.resume(
         target.state, target.metadata, os.environ, done.timeline, earlier, target.created_at
     )
 

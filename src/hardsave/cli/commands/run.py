@@ -130,16 +130,15 @@ def _company(beside: Path, directory: Path) -> Iterator[str]:
 
 def _advice(program: str, directory: Path) -> Iterator[str]:
     """The conversation of an agent that we know is saved by its hooks, if they call us."""
-    from hardsave.agents import install
-    from hardsave.agents import spec as agents
+    from hardsave.agents import install, registry
 
-    agent = agents.typed(program)
+    agent = registry.typed(program)
     if agent is None:
         return
     try:
         why = install.why_silent(agent, os.environ, directory)
         some = install.settings_file(agent, os.environ, None)
-        if not why and some is not None and install.idle(agent, some):
+        if not why and some is not None and agent.untrusted_hooks(some):
             yield f"{agent.title} leaves some of our hooks out; see 'hardsave doctor'"
     except HardsaveError as error:  # settings that we cannot read are no reason not to start
         why = str(error)

@@ -96,9 +96,9 @@ def _where(done: Operation) -> list[str]:
 
 def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
     """The rewind has named a conversation that was cut; the whole one is still there."""
-    from hardsave.agents import conversations
+    from hardsave.agents import conversation
 
-    found = None if head is None else conversations.whole(head.state, os.environ)
+    found = None if head is None else conversation.whole(head.state, os.environ)
     if found is not None and found.command is not None:
         there = session.settings.place.there(found.directory, found.command)
         session.out.to_type("the whole conversation goes on with", there)
