@@ -67,13 +67,13 @@ def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding
     To let checkpoints go is to write down that they are gone: on a full disk that helps nobody.
     """
     message = f"{words.size(free)} free"
-    remedy = "make room, or let old checkpoints go: hardsave retain, then hardsave gc"
+    remedy = "make room, or let old checkpoints go: hardsave store retain, then hardsave store gc"
     if free < NEEDED_BYTES:
         listed = ", ".join(f"{path} ({words.size(size)})" for path, size in spare)
         ours = f", or delete what nobody needs: {listed}" if listed else ""
         remedy = (
-            f"make room with other files first{ours}; only then hardsave retain and hardsave gc "
-            "can do their work, which needs some itself"
+            f"make room with other files first{ours}; only then hardsave store retain and "
+            "hardsave store gc can do their work, which needs some itself"
         )
     if free < TOO_LITTLE_BYTES:
         return Finding(what, "failure", message, remedy)

@@ -9,7 +9,7 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli import changes, data, messages, present, words
 from hardsave.cli.arguments import REF, one_of
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.diff import StatePath
@@ -30,6 +30,7 @@ VALUE = 60  # characters of a value that has changed
         hardsave diff main:3 main:7 --stat
         hardsave diff plan-ready @ --files
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("old", metavar="[A]", type=REF, required=False)
 @click.argument("new", metavar="[B]", type=REF, default="@")

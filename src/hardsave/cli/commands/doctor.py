@@ -55,8 +55,8 @@ def _looked(what: str, look: "Look", session: Session) -> Finding:
         return look(what, session)
     except HardsaveError as error:
         said, remedy = in_our_words(str(error)), "do as it says, then look again"
-        if isinstance(error, Corrupt) and "hardsave repair" not in said:
-            remedy = "hardsave verify, then hardsave repair if that says the same"
+        if isinstance(error, Corrupt) and "hardsave store repair" not in said:
+            remedy = "hardsave store verify, then hardsave store repair if that says the same"
         return Finding(what, "failure", said, remedy)
     except OSError as error:
         return Finding(what, "failure", str(error), "see whether the disk and its rights are well")
@@ -110,7 +110,9 @@ def _newest(what: str, session: Session) -> Finding:
     if checked.ok:
         message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")
-    return Finding(what, "failure", checked.faults[0], "hardsave verify, then hardsave repair")
+    return Finding(
+        what, "failure", checked.faults[0], "hardsave store verify, then hardsave store repair"
+    )
 
 
 def _backup(what: str, session: Session) -> Finding:

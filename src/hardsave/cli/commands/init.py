@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         hardsave init --project --yes
         hardsave init --undo
     """,
+    takes=("--json", "-C"),
 )
 @click.option("--undo", is_flag=True, help="Remove our hooks, and nothing else.")
 @click.option("--project", is_flag=True, help="Only for this project: .claude/settings.local.json")

@@ -11,7 +11,7 @@ import click
 from hardsave import Checkpoint, Rewind, Timeline, config
 from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF, one_of
-from hardsave.cli.command import YES, command
+from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.facts import Known
 from hardsave.cli.plans import Way
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         hardsave rewind --status passed --before 2h
         hardsave rewind plan-ready --tasks
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF, required=False)
 @click.option("--state", is_flag=True, help="Only the state.")
@@ -297,7 +298,7 @@ def _target(
 def _line(session: Session, target: Checkpoint) -> Timeline:
     """The timeline that goes back: the one in question, if it has been there; else the target's."""
     own = session.vault.timeline(target.timeline)
-    if session.settings.timeline is not None:
+    if session.timeline_given is not None:
         return session.line
     try:
         line = session.line

@@ -21,6 +21,7 @@ from hardsave.config.trust import ProjectFile
         hardsave trust
         hardsave trust --undo
     """,
+    takes=("--json", "-C"),
 )
 @click.option("--undo", is_flag=True, help="Trust it no longer.")
 @YES
