@@ -14,4 +14,4 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # To a hook that a test calls, the test is its agent: what it leaves behind would stay until the end
 # of all tests. Those that are about it say so.
-os.environ["HARDSAVE_RESIDENT"] = "off"
+os.environ["HARDSAVE_DAEMON"] = "off"

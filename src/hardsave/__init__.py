@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     __version__: str
 
 # Where each name is at home. It is loaded by whoever asks first: a hook that hands its work to a
-# resident needs none of them, and asyncio takes a while even for those who need much.
+# daemon needs none of them, and asyncio takes a while even for those who need much.
 _HOMES = {
     "hardsave.errors": (
         "Conflict",

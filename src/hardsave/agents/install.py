@@ -15,7 +15,7 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.errors import Conflict, HardsaveError
 from hardsave.tuples import NamedTuple
 
-_LOADS = "import hardsave.daemon.entry"
+_LOADS = "import hardsave.daemon.hook"
 _ANSWER_SECONDS = 10
 
 

@@ -19,13 +19,13 @@ from hardsave.errors import HardsaveError, Misuse
 from hardsave.objects import depth
 from hardsave.tuples import NamedTuple
 
-PROGRAM = "from hardsave.daemon.entry import main; main()"
+PROGRAM = "from hardsave.daemon.hook import main; main()"
 """For `python -c`: `-m` loads a dozen modules more, which takes longer than what they are for."""
 _CALLS_US = re.compile(
-    rf"(^|\s)-c '{re.escape(PROGRAM)}'(\s|$)|(^|\s)-m hardsave\.daemon\.entry(\s|$)"
+    rf"(^|\s)-c '{re.escape(PROGRAM)}'(\s|$)|(^|\s)-m hardsave\.daemon\.hook(\s|$)"
     r"|(^|[/\s\"';&|(])hardsave-hook([\s\"';&|)<>]|$)"
 )
-_CALLS = (["-c", PROGRAM], ["-m", "hardsave.daemon.entry"])
+_CALLS = (["-c", PROGRAM], ["-m", "hardsave.daemon.hook"])
 _AGENT = re.compile("[a-z][a-z0-9-]*")  # the argument that names one
 
 

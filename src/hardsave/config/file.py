@@ -12,13 +12,13 @@
       max_per_timeline: 1000
       max_store_mb: 10240
     hooks:
-      resident: false            # hooks leave no process behind that answers the next ones
+      daemon: false              # hooks leave no process behind that answers the next ones
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
 agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
 or replace anything, or let work run again: `retention.automatic`, which in a project's file can
-only stop removals, and `hooks.resident`. All others count once the user has looked at the file
+only stop removals, and `hooks.daemon`. All others count once the user has looked at the file
 and run `hardsave trust` (see `config.trust`). Until then they are left out, and that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
@@ -109,7 +109,7 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "max_per_timeline": _Key("retain_per_timeline", _number(1, 1_000_000_000)),
         "max_store_mb": _Key("retain_mb", _number(1, 1 << 40)),
     },
-    ("hooks",): {"resident": _Key("hooks_resident", _one_of(True, False), needs_trust=False)},
+    ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False), needs_trust=False)},
     ("server", "checkpoint"): {
         "enabled": _Key("enabled", _one_of(True, False)),
         "checkpoint_file": _Key("checkpoint_file", _file_name),

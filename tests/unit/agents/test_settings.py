@@ -37,7 +37,7 @@ def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    "old", ["/old/bin/hardsave-hook", "python3 -P -m hardsave.daemon.entry", COMMAND]
+    "old", ["/old/bin/hardsave-hook", "python3 -P -m hardsave.daemon.hook", COMMAND]
 )
 def test_installing_twice_installs_once_and_takes_the_new_command(old: str) -> None:
     again = with_hooks(with_hooks("{}", old, CODEX.hooks), COMMAND, HOOKS)

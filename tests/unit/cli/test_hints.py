@@ -10,7 +10,7 @@ import pytest
 
 from hardsave.cli.hints import Place, quoted
 from hardsave.cli.tree import COMMANDS
-from hardsave.daemon import hook
+from hardsave.daemon import save
 from tests.unit.cli.conftest import Ran, Run
 
 AWKWARD = "a $(touch gone) 'b' \"c\""
@@ -184,7 +184,7 @@ def test_an_agent_is_resumed_where_it_was_started(
     said = {"role": "user", "content": "one"}
     path.write_text(json.dumps({**line, "message": said}, separators=(",", ":")) + "\n")
     event = {"session_id": SESSION, "hook_event_name": "Stop", "transcript_path": str(path)}
-    hook.work(json.dumps({**event, "cwd": str(started)}).encode(), os.environ)
+    save.work(json.dumps({**event, "cwd": str(started)}).encode(), os.environ)
     monkeypatch.chdir(started)
     assert "go on with: claude --resume " in run("rewind", "@").err
     monkeypatch.chdir(tmp_path)

@@ -208,24 +208,24 @@ def _missed(what: str, session: Session) -> Finding:
     return Finding(what, "warning", f"{count} missed: {unsaved.sentence(found)}", remedy)
 
 
-def _resident(what: str, session: Session) -> Finding:
-    """Who answers the hooks of this workspace, if anybody does."""
+def _daemon(what: str, session: Session) -> Finding:
+    """The process that answers the hooks of this workspace, if there is one."""
     path = session.store_path
     if path is None:
         return Finding(what, "ok", "none: each hook saves by itself")
-    from hardsave.daemon import leaving, meetings
-    from hardsave.stores.sqlite import seats
+    from hardsave.daemon import election
+    from hardsave.stores.sqlite import daemon_lock
 
-    who = seats.sitter(meetings.seat_of(str(path), str(session.directory)))
-    if who is None and leaving.nobody_buries():
-        count = leaving.MOST_UNBURIED
-        message = f"none: nobody has buried the last {count}; hooks save by themselves"
+    found = daemon_lock.holder(election.lock_path(str(path), str(session.directory)))
+    if found is None and election.are_too_many_zombies():
+        count = election.MOST_ZOMBIES
+        message = f"none: the last {count} are zombies; hooks save by themselves"
         remedy = "start the container with a process 1 that waits for others, as docker run --init"
         return Finding(what, "warning", message, remedy)
-    if who is None:
+    if found is None:
         return Finding(what, "ok", "none now: the next hook saves by itself")
-    kind = "left behind by a hook" if who.is_guest else "of 'hardsave run'"
-    return Finding(what, "ok", f"process {who.pid}, {kind}, answers the hooks here")
+    kind = "left behind by a hook" if found.is_evictable else "of 'hardsave run'"
+    return Finding(what, "ok", f"process {found.pid}, {kind}, answers the hooks here")
 
 
 def _hooks(agent: "AgentSpec") -> "Look":
@@ -280,7 +280,7 @@ def _looks() -> dict[str, Look]:
         "watching": _watches,
         **{agent.title: _hooks(agent) for agent in registry.every()},
         "missed saves": _missed,
-        "resident": _resident,
+        "daemon": _daemon,
     }
 
 

@@ -139,14 +139,14 @@ def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: boo
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
     """Agents, and what those of `hardsave run` have left behind, do not notice a rewind."""
-    from hardsave.daemon import company, handover, survivors
+    from hardsave.daemon import processes, protocol, running_agents
 
-    waiting = survivors.ancestors()
-    found = company.at_work(Path(files.workspace), waiting)
+    waiting = processes.ancestors()
+    found = running_agents.at_work(Path(files.workspace), waiting)
     if (path := session.store_path) is not None:
-        beside = f"{path.absolute()}{handover.BESIDE}"
-        found += survivors.find(handover.VARIABLE, beside, is_beginning=True)
-    left = survivors.outermost(each for each in found if each.pid not in waiting)
+        prefix = f"{path.absolute()}{protocol.SOCKET_INFIX}"
+        found += processes.with_variable(protocol.SOCKET_VARIABLE, prefix, is_prefix=True)
+    left = processes.outermost(each for each in found if each.pid not in waiting)
     if left:
         named = ", ".join(map(str, left[:5]))
         yield f"still running, and may write meanwhile: {words.shown(named)}"
