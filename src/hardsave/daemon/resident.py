@@ -256,7 +256,7 @@ class Resident:
                     )
         except Exception:  # noqa: BLE001 # if it is about the files, they say so by themselves
             _log.warning("the conversation could not be saved", exc_info=True)
-        return self._line.snapshot(self._workspace, **how)
+        return self._line.save_files(self._workspace, **how)
 
     def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""

@@ -58,7 +58,7 @@ class Workspace:
         record = self._last()
         return None if record is None else self._context.checkpoint(record)
 
-    def snapshot(
+    def save_files(
         self,
         *,
         timeline: str | None = None,
@@ -72,7 +72,7 @@ class Workspace:
 
         Without a `timeline` on the one that last saved here; the first time on `main`.
         """
-        return self._line(timeline).snapshot(
+        return self._line(timeline).save_files(
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
 
@@ -95,7 +95,7 @@ class Workspace:
 
             with workspace.watch() as eyes:
                 while eyes.wait():
-                    line.snapshot(workspace)
+                    line.save_files(workspace)
 
         As long as it lasts, every capture of this vault looks only at what may have changed;
         whenever that cannot be told, at everything. `eyes.wait()` returns after each burst of

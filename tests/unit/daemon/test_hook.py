@@ -174,7 +174,7 @@ def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcr
 def test_another_writer_in_between_costs_nothing(project: Path, transcript: Path) -> None:
     hook.work(told(transcript), os.environ)
     with hardsave.open() as vault:
-        vault.timeline(SESSION).snapshot(project)  # as a resident does
+        vault.timeline(SESSION).save_files(project)  # as a resident does
     with transcript.open("a") as file:
         file.write(said("assistant", "hi") + "\n")
     hook.work(told(transcript), os.environ)

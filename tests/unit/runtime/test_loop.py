@@ -691,7 +691,7 @@ def test_somebody_who_saves_only_files_does_not(tmp_path: Path) -> None:
 
         @agent.tool_plain
         def help() -> str:
-            line(vault).snapshot(tmp_path / "files")
+            line(vault).save_files(tmp_path / "files")
             return "helped"
 
         assert loop.run_sync(agent, "hi", line=line(vault)).save_failures == 0

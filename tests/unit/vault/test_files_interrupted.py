@@ -279,7 +279,7 @@ def test_after_a_power_loss_devices_may_have_other_numbers(
     assert written is not None
     journal.write(path, written._replace(device=written.device + 1))
     with hardsave.open(url) as vault:  # in the same boot it is another directory
-        assert isinstance(refusal(vault.timeline("main").snapshot, work), Misuse)
+        assert isinstance(refusal(vault.timeline("main").save_files, work), Misuse)
     journal.write(path, written._replace(device=written.device + 1, boot=b"earlier"))
     with hardsave.open(url) as vault:
         assert vault.timeline("main").load() == {"turn": 1}
@@ -300,7 +300,7 @@ def test_another_directory_is_another_one_after_a_power_loss_too(
     work.with_name("copy").rename(work)
     before = picture(work)
     with hardsave.open(url) as vault:
-        assert isinstance(refusal(vault.timeline("main").snapshot, work), Misuse)
+        assert isinstance(refusal(vault.timeline("main").save_files, work), Misuse)
     assert picture(work) == before
 
 
@@ -351,7 +351,7 @@ def test_a_journal_of_a_vault_that_is_not_understood_stops_nobody_from_opening_t
     before = picture(work)
     with hardsave.open(url) as vault:
         assert vault.timeline("main").load() == {"turn": 1}
-        error = refusal(vault.timeline("main").snapshot, work)
+        error = refusal(vault.timeline("main").save_files, work)
     assert isinstance(error, Unavailable)
     assert "another hardsave" in str(error)
     assert (picture(work), journals(work)) == (before, [path])
@@ -366,7 +366,7 @@ def test_a_journal_of_a_later_version_is_left_to_it(
     path.write_bytes(data[:4] + b"\x7f" + data[5:])
     before = picture(work)
     with hardsave.open(url) as vault:
-        assert "newer hardsave" in str(refusal(vault.timeline("main").snapshot, work))
+        assert "newer hardsave" in str(refusal(vault.timeline("main").save_files, work))
     assert (picture(work), journals(work)) == (before, [path])
 
 
@@ -379,7 +379,7 @@ def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> Non
         put(work, "a.txt", "two")
         damaged = vault.workspace(work).place.journal
         damaged.write_bytes(b"not ours any more")
-        for call in (lambda: line.snapshot(work), lambda: line.rewind(one.id, workspace=work)):
+        for call in (lambda: line.save_files(work), lambda: line.rewind(one.id, workspace=work)):
             error = refusal(call)
             assert isinstance(error, Corrupt)
             assert "Remove the journal, then rewind again" in str(error)
@@ -392,7 +392,7 @@ def test_a_journal_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> No
     with Desk(tmp_path / "work").vault as vault:
         workspace = vault.workspace(tmp_path / "work")
         workspace.place.journal.mkdir()
-        assert isinstance(refusal(workspace.snapshot), Unavailable)
+        assert isinstance(refusal(workspace.save_files), Unavailable)
 
 
 def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(

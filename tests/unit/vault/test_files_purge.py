@@ -146,7 +146,7 @@ def test_a_snapshot_does_not_bring_back_a_state_that_was_purged(desk: Desk) -> N
     desk.line.save({"word": "open sesame"}, workspace=desk.work)
     desk.vault.purge(text="sesame")
     desk.write(a_txt="two")
-    saved = desk.line.snapshot(desk.work)
+    saved = desk.line.save_files(desk.work)
     assert saved.state["word"] == "open [purged]"
     assert desk.vault.verify().faults == ()
 

@@ -254,7 +254,7 @@ def test_a_file_that_appears_after_the_present_was_saved_is_kept(
 
 
 def test_an_unwritten_workspace_needs_no_git(desk: Desk, tmp_path: Path) -> None:
-    assert desk.vault.workspace(desk.work).snapshot().git is None
+    assert desk.vault.workspace(desk.work).save_files().git is None
 
 
 def test_a_rewind_over_checkpoints_without_files_moves_the_state(desk: Desk) -> None:
@@ -483,7 +483,7 @@ def test_no_mode_is_changed_under_a_name_outside_of_the_workspace(
             with pytest.raises(KeyboardInterrupt):
                 vault.timeline("main").rewind("main:1", what="files")
             monkeypatch.undo()
-            vault.timeline("main").snapshot(work)  # which recovers
+            vault.timeline("main").save_files(work)  # which recovers
         else:
             vault.timeline("main").rewind("main:1", what="files")
         assert oct((work / "tool").stat().st_mode) == "0o100755"

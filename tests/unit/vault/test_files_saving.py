@@ -48,7 +48,7 @@ def test_a_snapshot_on_what_the_handle_saved_asks_for_no_head(
     for question in ("timeline", "checkpoint"):
         monkeypatch.setattr(store, question, lambda *_: pytest.fail("it knows the head"))
     desk.write(a_txt="one")
-    saved = desk.line.snapshot(desk.work)
+    saved = desk.line.save_files(desk.work)
     assert (saved.seq, saved.state["turn"]) == (2, 1)
 
 
@@ -57,7 +57,7 @@ def test_a_snapshot_goes_on_top_of_what_another_handle_saved(desk: Desk, store: 
     other = desk.vault.timeline("main")
     between = other.save({"turn": 2})
     desk.write(a_txt="one")
-    saved = desk.line.snapshot(desk.work)
+    saved = desk.line.save_files(desk.work)
     assert (saved.seq, saved.state["turn"], saved.parent) == (3, 2, between.id)
 
 
@@ -68,10 +68,10 @@ def test_a_snapshot_without_a_status_has_that_of_what_it_stands_on(
     desk.save(1)
     desk.vault.timeline("main").save({"turn": 2}, status="ended")
     desk.write(a_txt="one")
-    assert desk.line.snapshot(desk.work, status=None).status == "ended"
-    assert desk.vault.timeline("new").snapshot(desk.work, status=None).status == "running"
+    assert desk.line.save_files(desk.work, status=None).status == "ended"
+    assert desk.vault.timeline("new").save_files(desk.work, status=None).status == "running"
     with pytest.raises(Misuse, match="status"):
-        desk.line.snapshot(desk.work, status="")
+        desk.line.save_files(desk.work, status="")
 
 
 def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
@@ -89,7 +89,7 @@ def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
 def test_files_are_saved_on_no_timeline_that_could_not_be_named(desk: Desk, name: Any) -> None:
     desk.write(a_txt="one")
     with pytest.raises(Misuse, match="a timeline's name"):
-        desk.vault.workspace(desk.work).snapshot(timeline=name)
+        desk.vault.workspace(desk.work).save_files(timeline=name)
     assert list(desk.vault.timelines()) == []
 
 
@@ -104,7 +104,7 @@ def test_one_pattern_alone_is_not_taken_for_its_letters(desk: Desk, what: str, g
 def test_files_of_no_workspace_cannot_be_saved(desk: Desk) -> None:
     nowhere: Any = None
     with pytest.raises(Misuse, match="workspace is the directory"):
-        desk.line.snapshot(nowhere)
+        desk.line.save_files(nowhere)
 
 
 def test_a_conflicting_save_writes_no_files_either(desk: Desk) -> None:
@@ -231,7 +231,7 @@ def test_append_and_snapshot_take_files_along(desk: Desk) -> None:
     desk.write(a_txt="two")
     second = desk.line.append({"messages": ["again"]}, workspace=desk.work)
     desk.write(a_txt="three")
-    third = desk.line.snapshot(desk.work, name="by hand")
+    third = desk.line.save_files(desk.work, name="by hand")
     assert third.read() == {"messages": ["hello", "again"]}
     assert third.kind == "manual"
     assert [c.snapshot.read("a.txt") for c in (second, third) if c.snapshot] == [b"two", b"three"]
@@ -240,7 +240,7 @@ def test_append_and_snapshot_take_files_along(desk: Desk) -> None:
 
 def test_a_snapshot_needs_no_state(desk: Desk) -> None:
     desk.write(a_txt="one")
-    taken = desk.vault.workspace(desk.work).snapshot()
+    taken = desk.vault.workspace(desk.work).save_files()
     assert (taken.timeline, taken.read()) == ("main", None)
     assert names(taken) == ["a.txt"]
 
@@ -305,16 +305,16 @@ def test_include_asks_for_a_directory_with_all_that_is_in_it(desk: Desk, asked: 
 def test_caps_leave_out_and_say_so(desk: Desk) -> None:
     desk.write(small="x", large="x" * 1_000)
     workspace = desk.vault.workspace(desk.work, max_file_bytes=100)
-    saved = workspace.snapshot()
+    saved = workspace.save_files()
     assert names(saved) == ["small"]
     assert "cap" in dict(saved.not_captured)["large"]
-    again = desk.vault.workspace(desk.work).snapshot()
+    again = desk.vault.workspace(desk.work).save_files()
     assert names(again) == ["large", "small"]
 
 
 def test_a_cap_on_the_whole_leaves_out_and_says_so(desk: Desk) -> None:
     desk.write(one="x" * 60, two="x" * 60)
-    saved = desk.vault.workspace(desk.work, max_total_bytes=100).snapshot()
+    saved = desk.vault.workspace(desk.work, max_total_bytes=100).save_files()
     assert len(names(saved)) == 1
     assert ["cap" in why for _, why in saved.not_captured] == [True]
 
@@ -439,7 +439,7 @@ def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(
 
     monkeypatch.setattr(os, "scandir", failing)
     monkeypatch.setattr(os, "listdir", failing)
-    error = refusal(desk.vault.workspace(desk.work).snapshot, timeline="other")
+    error = refusal(desk.vault.workspace(desk.work).save_files, timeline="other")
     monkeypatch.undo()
     assert "Input/output" in str(error)
     assert [line.name for line in desk.vault.timelines()] == ["main"]
@@ -469,7 +469,7 @@ def test_a_workspace_that_goes_under_a_capture_is_an_error_never_an_empty_snapsh
         return real(*given)
 
     monkeypatch.setattr(where, name, go)
-    error = refusal(desk.vault.workspace(desk.work).snapshot)
+    error = refusal(desk.vault.workspace(desk.work).save_files)
     assert isinstance(error, Unavailable)
     assert "while it was being captured" in str(error)
     assert list(desk.vault.timelines()) == []
@@ -491,13 +491,13 @@ def write(text):
 write("first")
 with hardsave.open(f"sqlite:///{sys.argv[1]}/s.db") as vault:
     line = vault.timeline("main")
-    line.snapshot(work)
+    line.save_files(work)
     used = len(os.listdir("/proc/self/fd"))
     for spare in range(16):
         write(spare)
         resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, 4096))
         try:
-            saved = line.snapshot(work)
+            saved = line.save_files(work)
         except hardsave.Unavailable as error:
             assert "oo many open files" in str(error), error
             print("refused", end=" ")

@@ -301,7 +301,7 @@ class CheckpointManager:
         """What the block left is saved first, or nobody could tell it from other sessions' work."""
         with self._lock:
             why = f"{type(error).__name__}: {error}"[:500]
-            self._line.snapshot(self._workspace, status="failed", description=why)
+            self._line.save_files(self._workspace, status="failed", description=why)
             return self._rollback(id, git=False, scope="mine")
 
     # What others of the skill's family call
