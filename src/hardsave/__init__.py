@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.task import Task
     from hardsave.timeline.policy import Policy, Thin
     from hardsave.vault.checkpoint import Checkpoint, Page
-    from hardsave.vault.files import Snapshot
+    from hardsave.vault.files import Files
     from hardsave.vault.line import Timeline
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
@@ -68,7 +68,7 @@ _HOMES = {
     "hardsave.tasks.task": ("Task",),
     "hardsave.timeline.policy": ("Policy", "Thin"),
     "hardsave.vault.checkpoint": ("Checkpoint", "Page"),
-    "hardsave.vault.files": ("Snapshot",),
+    "hardsave.vault.files": ("Files",),
     "hardsave.vault.line": ("Timeline",),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.rewind": ("Rewind",),
@@ -88,6 +88,7 @@ __all__ = [
     "Collected",
     "Conflict",
     "Corrupt",
+    "Files",
     "HardsaveError",
     "LeaseLost",
     "Misuse",
@@ -100,7 +101,6 @@ __all__ = [
     "Retry",
     "Rewind",
     "Rule",
-    "Snapshot",
     "Stats",
     "StepUnknown",
     "StepsChanged",

@@ -128,7 +128,7 @@ def save_often(folder: str, name: str, count: int) -> list[str]:
         for turn in range(1, count + 1):
             (work / name / "file").write_text(f"{name} {turn}")
             saved = line.save({"turn": turn}, workspace=work)
-            files = saved.snapshot
+            files = saved.files
             assert files is not None
             if files.read(f"{name}/file") != f"{name} {turn}".encode():
                 found.append(f"{name} {turn} was saved otherwise")

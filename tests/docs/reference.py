@@ -65,7 +65,7 @@ PARTS = (
         "Files",
         (
             ("vault/workspace", "Workspace"),
-            ("vault/files", "Snapshot"),
+            ("vault/files", "Files"),
             ("vault/files", "File"),
             ("vault/files", "LeftOut"),
             ("vault/files", "GitState"),

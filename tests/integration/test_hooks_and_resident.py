@@ -127,8 +127,8 @@ def test_a_resident_saves_for_a_hook_files_and_conversation(beside: Beside) -> N
     with hardsave.open(f"sqlite:///{beside.store}") as vault:
         head = vault.timeline("t").head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("f") == b"one"
+        assert head.files is not None
+        assert head.files.read("f") == b"one"
         assert head.read("lines") == beside.transcript.read_bytes().splitlines()
     assert beside.notes() == []
     assert os.stat(beside.socket).st_mode & 0o777 == 0o600

@@ -81,9 +81,9 @@ class Stage:
             (line,) = vault.timelines()
             found = []
             for checkpoint in reversed(line.checkpoints()):
-                files = checkpoint.snapshot
+                files = checkpoint.files
                 assert files is not None
-                names = [file.path for file in files.files() if file.kind == "file"]
+                names = [file.path for file in files.list() if file.kind == "file"]
                 found.append({name: files.read(name) for name in names})
             return found
 
@@ -344,8 +344,8 @@ def test_each_of_two_agents_has_every_burst_on_its_own_timeline(stage: Stage) ->
     def both_have_it() -> bool:
         with hardsave.open(f"sqlite:///{stage.store}") as vault:
             heads = [vault.timeline(name).head for name in ("a", "b")]
-            files = [None if head is None else head.snapshot for head in heads]
-            return all(each is not None and [*each.files()] for each in files)
+            files = [None if head is None else head.files for head in heads]
+            return all(each is not None and [*each.list()] for each in files)
 
     stage.wait_for(both_have_it)
     (stage.work.parent / "end").touch()

@@ -35,7 +35,7 @@ def checkpoints(stage: Stage) -> list[dict[str, Any]]:
                 "status": each.status,
                 "description": each.description,
                 "metadata": dict(each.metadata),
-                "files": [] if each.snapshot is None else [*each.snapshot.files()],
+                "files": [] if each.files is None else [*each.files.list()],
             }
             for line in vault.timelines()
             for each in line.checkpoints()
@@ -59,7 +59,7 @@ def test_the_first_hook_leaves_a_resident_that_answers_the_next_until_the_agent_
     assert stage.links() == []
     assert list(stage.store.parent.glob("*.sock")) == []
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        found = [each.snapshot for each in vault.timeline("claude-s").checkpoints()]
+        found = [each.files for each in vault.timeline("claude-s").checkpoints()]
         assert [files.read("f") for files in found if files is not None][::-1] == [
             b"one",
             b"1",

@@ -46,8 +46,8 @@ def test_a_workspace_that_was_replaced_is_another(stage: Stage) -> None:
     stage.wait_for(lambda: pid not in stage.processes())
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
         head = vault.timeline("claude-t").get()
-        assert head.snapshot is not None
-        assert [each.path for each in head.snapshot.files()] == ["new"]
+        assert head.files is not None
+        assert [each.path for each in head.files.list()] == ["new"]
     stage.end()
 
 

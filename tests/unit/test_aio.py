@@ -27,7 +27,7 @@ PAIRS = [
 ]
 # What differs on purpose; the module's docstring says why.
 ONLY_SYNC = {
-    "Checkpoint": {"state", "record", "snapshot", "git", "not_captured"},
+    "Checkpoint": {"state", "record", "files", "git", "not_captured"},
     "Workspace": {"place"},
 }
 ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}, "Workspace": {"sync"}}

@@ -27,7 +27,7 @@ NAMES = [
     "Retry",
     "Rewind",
     "Rule",
-    "Snapshot",
+    "Files",
     "Stats",
     "StepUnknown",
     "StepsChanged",

@@ -104,11 +104,11 @@ def _last(items: Any) -> str:
 def _files(
     parent: Checkpoint | None, one: Checkpoint
 ) -> tuple[dict[str, int] | None, tuple[str, ...]]:
-    files = one.snapshot
+    files = one.files
     if files is None:
         return None, ()
-    before = None if parent is None else parent.snapshot
+    before = None if parent is None else parent.files
     if before is None:
-        return {"": sum(1 for each in files.files() if each.kind != "directory")}, ()
+        return {"": sum(1 for each in files.list() if each.kind != "directory")}, ()
     found = changes.signed(difference(before, files))
     return changes.counts(found), tuple(path for _, path in found[:NAMED])

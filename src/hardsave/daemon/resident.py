@@ -210,7 +210,7 @@ class Resident:
 
     def _is_news(self) -> bool:
         head = self._line.head
-        if head is None or head.snapshot is None:
+        if head is None or head.files is None:
             return True
         return any(self._workspace.status(head.id).files)
 

@@ -126,7 +126,7 @@ def bisect(
                 high = at
     good, bad = context.checkpoint(path[low]), context.checkpoint(path[high])
     between = tuple(context.checkpoint(path[at]) for at in range(low + 1, high))
-    return Bisected(bad, good, between, tuple(tries), difference(good.snapshot, bad.snapshot))
+    return Bisected(bad, good, between, tuple(tries), difference(good.files, bad.files))
 
 
 def verdict(code: int) -> Verdict:

@@ -11,7 +11,7 @@ from hardsave.timeline.refs import to_text
 from hardsave.vault.objects import Objects
 
 if TYPE_CHECKING:
-    from hardsave.vault.files import GitState, LeftOut, Snapshot
+    from hardsave.vault.files import Files, GitState, LeftOut
 
 
 class Checkpoint:
@@ -77,24 +77,24 @@ class Checkpoint:
         return view(self._objects.reader_of(self._record), self._record.root)
 
     @property
-    def snapshot(self) -> "Snapshot | None":
+    def files(self) -> "Files | None":
         """The captured files, lazily; None if it was saved without."""
         address, workspace = self._record.snapshot, self._record.workspace
         if address is None or workspace is None:
             return None
-        from hardsave.vault.files import Snapshot  # few programs look at files
+        from hardsave.vault.files import Files  # few programs look at files
 
-        return Snapshot(address, workspace, self._objects.fetch_of(self._record))
+        return Files(address, workspace, self._objects.fetch_of(self._record))
 
     @property
     def git(self) -> "GitState | None":
         """Where the repository stood; None without files, or without a repository."""
-        return None if (files := self.snapshot) is None else files.git
+        return None if (files := self.files) is None else files.git
 
     @property
     def not_captured(self) -> "tuple[LeftOut, ...]":
         """Paths of the workspace that are not in it, each with its reason."""
-        return () if (files := self.snapshot) is None else files.not_captured
+        return () if (files := self.files) is None else files.not_captured
 
     @property
     def task(self) -> str | None:

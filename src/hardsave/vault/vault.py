@@ -206,7 +206,7 @@ class Vault:
             return found
         from hardsave.vault.files import difference
 
-        one, two = (self._context.checkpoint(each).snapshot for each in (before, after))
+        one, two = (self._context.checkpoint(each).files for each in (before, after))
         return replace(found, files=difference(one, two))
 
     def export_file(

@@ -15,7 +15,7 @@ from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
-from hardsave.vault.files import GitState, LeftOut, Snapshot, difference, git_state
+from hardsave.vault.files import Files, GitState, LeftOut, difference, git_state
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import Rewind
@@ -87,8 +87,8 @@ class Workspace:
             taken = files.take()
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
-            now = Snapshot(taken.address, taken.workspace, fetch, taken.objects)
-            return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
+            now = Files(taken.address, taken.workspace, fetch, taken.objects)
+            return Status(last, difference(last.files, now), now.not_captured, now.git)
 
     def watch(self) -> AbstractContextManager[Watch]:
         """Keep an eye on the directory, for a process that stays.

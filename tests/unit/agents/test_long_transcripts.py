@@ -100,8 +100,8 @@ def test_a_line_that_is_too_long_costs_no_files(project: Path, transcript: Path)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"one\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"one\n"
 
 
 # Reading

@@ -68,8 +68,8 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
         assert head.read("transcript")["pending"] == "t1"
         assert head.read("transcript")["offset"] == transcript.stat().st_size
         assert head.metadata["tool_use_id"] == "t1"
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"one\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"one\n"
     assert list(place(project).iterdir()) == []
 
 
@@ -248,8 +248,8 @@ def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("new.txt") == b"precious"
+        assert head.files is not None
+        assert head.files.read("new.txt") == b"precious"
         assert [each["content"] for each in head.state["messages"]] == ["hello"]
 
 
@@ -626,8 +626,8 @@ def test_a_directory_that_is_none_is_where_the_hook_was_called(
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.workspace == str(project)
+        assert head.files is not None
+        assert head.files.workspace == str(project)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "/half/\ud800.jsonl"])
@@ -639,7 +639,7 @@ def test_files_are_saved_where_the_transcript_has_no_path(project: Path, path: s
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
+        assert head.files is not None
     (note,) = spool.missed(place(project))
     assert "only files were saved" in note.about["why"]
 
@@ -779,5 +779,5 @@ def test_a_directory_that_json_cannot_name_is_where_the_hook_was_called(
     with hardsave.open() as vault:
         head = vault.timeline("codex-s-1").head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("b.txt") == b"two\n"
+        assert head.files is not None
+        assert head.files.read("b.txt") == b"two\n"

@@ -92,7 +92,7 @@ def test_what_was_said_is_saved_with_the_files(stage: Stage) -> None:
     assert stage.said() == ["one", "two"]
     head = stage.line.head
     assert head is not None
-    assert head.snapshot is not None
+    assert head.files is not None
     assert head.metadata == {"agent": "claude-code", "session": ONE}
     told = dict(head.state["transcript"])
     data = (stage.place / f"{ONE}.jsonl").read_bytes()

@@ -248,8 +248,8 @@ def test_what_an_agent_says_is_saved_with_its_files(vault: hardsave.Vault, tmp_p
     assert head is not None
     assert head.state == {"messages": ["hello"]}
     assert head.metadata["session"] == "s"
-    assert head.snapshot is not None
-    assert head.snapshot.read("f") == b"one"
+    assert head.files is not None
+    assert head.files.read("f") == b"one"
 
 
 def test_a_conversation_that_cannot_be_had_costs_no_files(

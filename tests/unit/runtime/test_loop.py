@@ -265,7 +265,7 @@ def test_a_workspace_that_is_removed_costs_no_conversation(tmp_path: Path) -> No
         workspace = vault.workspace(tmp_path / "files")
         done = loop.run_sync(agent, "hi", line=line(vault), workspace=workspace)
         assert (done.output, done.save_failures) == ("done", 0)
-        assert _described(vault, "before remove").snapshot is not None
+        assert _described(vault, "before remove").files is not None
         assert _described(vault, "completed").status == "completed"
 
 

@@ -93,8 +93,8 @@ def test_gc_beside_a_first_capture_takes_nothing_of_it(
     real = store.commit
     monkeypatch.setattr(store, "commit", lambda batch: (desk.vault.gc(), real(batch))[1])
     saved = desk.line.save({}, workspace=desk.work)
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("a.txt") == b"one"
+    assert saved.files is not None
+    assert saved.files.read("a.txt") == b"one"
 
 
 def test_verify_finds_a_damaged_and_a_missing_content(desk: Desk, store: Watched) -> None:
@@ -127,8 +127,8 @@ def test_an_export_restores_to_the_byte_elsewhere(desk: Desk, tmp_path: Path) ->
         vault.import_file(tmp_path / "export")
         assert vault.verify().faults == ()
         saved = vault.get(first)
-        assert saved.snapshot is not None
-        assert saved.snapshot.read(os_name) == b"odd name"
+        assert saved.files is not None
+        assert saved.files.read(os_name) == b"odd name"
         assert [each.path for each in saved.not_captured] == [".env"]
         fork = vault.workspace(tmp_path).fork(first, tmp_path / "elsewhere", name="elsewhere")
         assert picture(fork.workspace.path) == then
@@ -161,7 +161,7 @@ def test_a_store_that_was_repaired_still_has_its_files(tmp_path: Path) -> None:
     with hardsave.open(url) as vault:
         vault.repair()
         again = vault.get(saved.id)
-        assert again.snapshot is not None
-        assert again.snapshot.read("a.txt") == b"one"
-        assert again.snapshot.workspace == str(work)
+        assert again.files is not None
+        assert again.files.read("a.txt") == b"one"
+        assert again.files.workspace == str(work)
         assert vault.workspace(work).last == again

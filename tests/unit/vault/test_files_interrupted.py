@@ -207,8 +207,8 @@ def test_threads_that_save_and_rewind_one_workspace_take_turns(desk: Desk) -> No
             for turn in range(8):
                 put(desk.work, f"{name}/file", str(turn))
                 saved = line.save({"turn": turn}, workspace=desk.work)
-                assert saved.snapshot is not None
-                assert saved.snapshot.read(f"{name}/file") == str(turn).encode()
+                assert saved.files is not None
+                assert saved.files.read(f"{name}/file") == str(turn).encode()
         except BaseException as error:
             errors.append(error)
             raise
@@ -237,8 +237,8 @@ def test_a_store_in_the_workspace_behind_a_symlink_is_not_captured(tmp_path: Pat
         line = vault.timeline("main")
         for turn in range(2):
             saved = line.save({"turn": turn}, workspace=work)
-            assert saved.snapshot is not None
-            assert [file.path for file in saved.snapshot.files()] == ["a.txt", "inside"]
+            assert saved.files is not None
+            assert [file.path for file in saved.files.list()] == ["a.txt", "inside"]
         put(work, "a.txt", "two")
         line.rewind("main:1")
         assert (work / "a.txt").read_text() == "one"

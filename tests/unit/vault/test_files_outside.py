@@ -144,7 +144,7 @@ def test_rules_that_say_nothing_cost_nothing(repository: Repository, store: Watc
     put(repository.root, ".git/info/exclude", "# a comment\n\n")
     desk = Desk(repository.root, store)
     desk.write(a="one")
-    saved = desk.vault.get(desk.save(1)).snapshot
+    saved = desk.vault.get(desk.save(1)).files
     assert saved is not None
     assert saved._read().around is None
     desk.vault.close()

@@ -79,12 +79,10 @@ def test_texts_of_files_are_in_no_file_of_the_store(path: Path, tmp_path: Path) 
         assert found(path.parent, SECRETS) == set()
         assert vault.verify().faults == ()
         again = vault.get(first.id)
-        assert again.snapshot is not None
-        assert again.snapshot.read("plain.txt") == b"a line\n[purged]\n"
-        assert again.snapshot.read("dir-[purged]/file") == b"x"
-        assert (
-            len(again.snapshot.read("large")) == 428 * 1024 - 28 * 1024 + 300_000 - 300 * 1024 or 1
-        )
+        assert again.files is not None
+        assert again.files.read("plain.txt") == b"a line\n[purged]\n"
+        assert again.files.read("dir-[purged]/file") == b"x"
+        assert len(again.files.read("large")) == 428 * 1024 - 28 * 1024 + 300_000 - 300 * 1024 or 1
         assert again.git is not None
         assert again.git.branch == "[purged]"
         assert [each.path for each in again.not_captured] == ["fifo-[purged]"]
@@ -121,8 +119,8 @@ def test_a_purged_checkpoint_or_timeline_takes_its_files_along(
         assert vault.verify().faults == ()
         saved = vault.timeline("other").head
         assert saved is not None
-        assert saved.snapshot is not None
-        assert saved.snapshot.read("kept.txt") == b"this text stays in the store"
+        assert saved.files is not None
+        assert saved.files.read("kept.txt") == b"this text stays in the store"
 
 
 def test_a_workspace_can_be_saved_on_after_a_purge(desk: Desk) -> None:

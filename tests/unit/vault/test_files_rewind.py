@@ -163,8 +163,8 @@ def test_the_present_is_saved_only_if_it_is_not_saved_already(desk: Desk) -> Non
     done = desk.line.rewind(two)
     assert done.before is not None
     assert (done.before.seq, len(desk.line)) == (3, 3)
-    assert done.before.snapshot is not None
-    assert done.before.snapshot.read("a.txt") == b"three"
+    assert done.before.files is not None
+    assert done.before.files.read("a.txt") == b"three"
     assert done.before.read() == {"turn": 1}
 
 
@@ -379,8 +379,8 @@ def test_a_workspace_in_a_subdirectory_of_a_repository_leaves_the_rest_alone(
     saved = desk.vault.get(one)
     assert saved.git is not None
     assert saved.git.branch == "main"
-    assert saved.snapshot is not None
-    assert "x.tmp" not in saved.snapshot
+    assert saved.files is not None
+    assert "x.tmp" not in saved.files
     left = {path: seen for path, seen in picture(repository).items() if b"work" not in path}
     assert left == outside
     desk.vault.close()

@@ -25,8 +25,8 @@ from tests.unit.vault.stage import Watched
 
 
 def names(checkpoint: hardsave.Checkpoint) -> list[str]:
-    assert checkpoint.snapshot is not None
-    return [file.path for file in checkpoint.snapshot.files()]
+    assert checkpoint.files is not None
+    return [file.path for file in checkpoint.files.list()]
 
 
 def test_state_and_files_are_one_commit(desk: Desk, store: Watched) -> None:
@@ -35,9 +35,9 @@ def test_state_and_files_are_one_commit(desk: Desk, store: Watched) -> None:
     assert len(store.batches) == 1
     assert saved.state["turn"] == 1
     assert names(saved) == ["a.txt", "sub", "sub/b.txt"]
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("sub/b.txt") == b"two"
-    assert saved.snapshot.workspace == str(desk.work)
+    assert saved.files is not None
+    assert saved.files.read("sub/b.txt") == b"two"
+    assert saved.files.workspace == str(desk.work)
     assert saved.not_captured == ()
 
 
@@ -234,8 +234,8 @@ def test_append_and_snapshot_take_files_along(desk: Desk) -> None:
     third = desk.line.save_files(desk.work, name="by hand")
     assert third.read() == {"messages": ["hello", "again"]}
     assert third.kind == "manual"
-    assert [c.snapshot.read("a.txt") for c in (second, third) if c.snapshot] == [b"two", b"three"]
-    assert desk.line.append({"messages": ["without"]}).snapshot is None
+    assert [c.files.read("a.txt") for c in (second, third) if c.files] == [b"two", b"three"]
+    assert desk.line.append({"messages": ["without"]}).files is None
 
 
 def test_a_snapshot_needs_no_state(desk: Desk) -> None:
@@ -260,8 +260,8 @@ def test_what_the_cache_speaks_of_may_be_collected(desk: Desk) -> None:
     desk.save(1)
     desk.vault.purge(timeline="main")
     saved = desk.vault.timeline("other").save({}, workspace=desk.work)
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("a.txt") == b"one"
+    assert saved.files is not None
+    assert saved.files.read("a.txt") == b"one"
     assert desk.vault.verify().faults == ()
 
 
@@ -503,7 +503,7 @@ with hardsave.open(f"sqlite:///{sys.argv[1]}/s.db") as vault:
             print("refused", end=" ")
         else:
             assert not saved.not_captured, saved.not_captured[:3]
-            assert len(list(saved.snapshot.files())) == 49, list(saved.snapshot.files())
+            assert len(list(saved.files.list())) == 49, list(saved.files.list())
             print("saved", end=" ")
         resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 """
@@ -530,5 +530,5 @@ def test_a_capture_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         patched.setattr(threading.Thread, "start", refused)
         with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
             saved = vault.timeline("main").save({}, workspace=tmp_path / "work")
-            assert saved.snapshot is not None
-            assert saved.snapshot.read("file") == b"content"
+            assert saved.files is not None
+            assert saved.files.read("file") == b"content"

@@ -90,7 +90,7 @@ def test_whoever_holds_on_to_what_is_gone_is_told_so_and_not_of_damage(
         line = other.timeline("main")
         line.save({"messages": [*messages(40), "a secret text"]}, workspace=workspace)
         held = vault.get("main:1")
-        snapshot = held.snapshot
+        snapshot = held.files
         assert snapshot is not None
         line.save({})
         if how == "purged":

@@ -53,8 +53,8 @@ def test_files_are_taken_under_that_id(vault: hardsave.Vault, tmp_path: Path) ->
     vault.timeline("a", once=ID).save_files(work)
     (work / "f").write_text("two")
     again = vault.timeline("a", once=ID).save_files(work)
-    assert again.snapshot is not None
-    assert again.snapshot.read("f") == b"one"
+    assert again.files is not None
+    assert again.files.read("f") == b"one"
     assert len(vault.timeline("a")) == 1
 
 

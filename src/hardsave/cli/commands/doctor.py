@@ -171,8 +171,8 @@ def _watches(what: str, session: Session) -> Finding:
     except FileNotFoundError:
         return Finding(what, "ok", "this system has no such limit")
     last = session.workspace.last
-    files = None if last is None else last.snapshot
-    inner = [] if files is None else [f.path for f in files.files() if f.kind == "directory"]
+    files = None if last is None else last.files
+    inner = [] if files is None else [f.path for f in files.list() if f.kind == "directory"]
     folders = [session.directory, *(session.directory / each for each in inner)]
     return findings.watches(what, len(folders), limit, probe.unwatched(folders))
 

@@ -165,14 +165,14 @@ class CheckpointManager:
 
     def _copies(self, saved: hardsave.Checkpoint) -> dict[str, bytes]:
         """The feature list and the progress file, as the checkpoint has them."""
-        files = saved.snapshot
+        files = saved.files
         if files is None:
             return {}
         found = [
             file
             for name in (self._features, self._progress)
             if name in files
-            for file in files.files(name)
+            for file in files.list(name)
         ]
         return {
             Path(file.path).name: files.read(file.path) for file in found if file.kind == "file"
