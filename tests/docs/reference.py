@@ -37,7 +37,7 @@ Timelines, operations and ancestors come by `async for`; `await line.count()` st
 files through `checkpoint.sync`. Handlers of events, and handlers and steps of tasks
 (`hardsave.aio.Attempt`), may be coroutine functions.
 """
-_INSIDE = {"record", "place", "address", "captured", "lost", "suspects", "scalar", "keys"}
+_INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
 class Part(NamedTuple):

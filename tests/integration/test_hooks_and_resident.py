@@ -96,7 +96,7 @@ class Beside(Stage):
     @contextmanager
     def nobody_captures(self) -> Iterator[None]:
         url = f"sqlite:///{self.store}"
-        with hardsave.open(url) as vault, vault.workspace(self.work).place.locked():
+        with hardsave.open(url) as vault, vault.workspace(self.work)._place.locked():
             yield
 
     def resident(self) -> int:

@@ -273,7 +273,7 @@ def test_killed_in_the_middle_it_leaves_the_save_to_the_hook(stage: Stage) -> No
     agent.hooks("c0")
     pid = stage.resident()
     url = f"sqlite:///{stage.store}"
-    with hardsave.open(url) as vault, vault.workspace(stage.work).place.locked():
+    with hardsave.open(url) as vault, vault.workspace(stage.work)._place.locked():
         hook = subprocess.Popen(
             shlex.split(HOOK), stdin=subprocess.PIPE, cwd=stage.work, env=stage.environment
         )

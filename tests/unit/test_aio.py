@@ -27,8 +27,7 @@ PAIRS = [
 ]
 # What differs on purpose; the module's docstring says why.
 ONLY_SYNC = {
-    "Checkpoint": {"state", "record", "files", "git", "not_captured"},
-    "Workspace": {"place"},
+    "Checkpoint": {"state", "files", "git", "not_captured"},
 }
 ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}, "Workspace": {"sync"}}
 

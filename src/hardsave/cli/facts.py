@@ -7,6 +7,7 @@ from hardsave import Checkpoint, Vault
 from hardsave.cli import changes, messages, words
 from hardsave.errors import NotFound
 from hardsave.tuples import NamedTuple
+from hardsave.vault.checkpoint import record_of
 from hardsave.vault.files import difference
 
 _CARRIED = 1_000  # checkpoints in a row that have added files alone
@@ -52,7 +53,7 @@ class Known:
         found = one
         for _ in range(_CARRIED):
             parent = self.parent(found)
-            if parent is None or parent.record.root != one.record.root:
+            if parent is None or record_of(parent).root != record_of(one).root:
                 break
             found = parent
         return found
@@ -60,7 +61,7 @@ class Known:
     def carried(self, one: Checkpoint) -> Checkpoint | None:
         """The same, if there is a conversation and files are newer than that."""
         speaker = self.speaker(one)
-        is_same = one.record.snapshot in (None, speaker.record.snapshot)
+        is_same = record_of(one).snapshot in (None, record_of(speaker).snapshot)
         return None if is_same or messages.of(one.state) is None else speaker
 
     def facts(self, one: Checkpoint) -> Facts:

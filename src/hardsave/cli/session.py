@@ -143,13 +143,15 @@ class Session:
 
     @cached_property
     def standing(self) -> list[Standing]:
+        from hardsave.vault.checkpoint import record_of  # loaded with the vault
+
         found = []
         for line in self.vault.timelines():
             newest, head = line.checkpoints(limit=1), line.head
             if head is not None and newest:
                 files = newest[0].files
                 where = None if files is None else self.moved(files.workspace)
-                found.append(Standing(line.name, head.status, newest[0].record.number, where))
+                found.append(Standing(line.name, head.status, record_of(newest[0]).number, where))
         return found
 
     def moved(self, workspace: str) -> str:

@@ -118,11 +118,6 @@ class Checkpoint:
                 raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
         return plain(value)
 
-    @property
-    def record(self) -> CheckpointRecord:
-        """The row behind it."""
-        return self._record
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Checkpoint) and self._record.id == other._record.id
 
@@ -132,6 +127,11 @@ class Checkpoint:
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         return f"<checkpoint {self.id} {self.timeline}:{self.seq}{name}>"
+
+
+def record_of(checkpoint: Checkpoint) -> CheckpointRecord:
+    """The row behind a checkpoint, for code of this package."""
+    return checkpoint._record
 
 
 Ref = Checkpoint | str

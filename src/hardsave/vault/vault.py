@@ -29,7 +29,7 @@ from hardsave.vault.arguments import (
     several,
     whole_id,
 )
-from hardsave.vault.checkpoint import Checkpoint, Ref, named
+from hardsave.vault.checkpoint import Checkpoint, Ref, named, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
@@ -403,7 +403,7 @@ class Vault:
             raise NotFound(
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"
             )
-        return given.record
+        return record_of(given)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

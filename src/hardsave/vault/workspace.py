@@ -49,10 +49,6 @@ class Workspace:
         return self._place.path
 
     @property
-    def place(self) -> Place:
-        return self._place
-
-    @property
     def last(self) -> Checkpoint | None:
         """The newest checkpoint with files of this workspace, on any timeline."""
         record = self._last()

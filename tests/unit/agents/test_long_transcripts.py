@@ -57,7 +57,7 @@ def test_pieces_are_one_checkpoint_and_the_same_as_the_whole(
         assert one is not None
         assert other is not None
         assert other.parent is None
-        assert one.record.root == other.record.root
+        assert one._record.root == other._record.root
         assert vault.verify().ok
         assert vault.gc().left == ()  # nothing is held back any more
     grow(transcript, 100, 400)

@@ -49,7 +49,7 @@ def test_an_append_and_a_save_of_the_same_state_are_the_same(vault: Vault) -> No
     for n in range(40):
         one.append({"messages": messages(3, start=3 * n), "turn": n})
         two.save({"messages": messages(3 * n + 3), "turn": n})
-        assert one.get().record.root == two.get().record.root
+        assert one.get()._record.root == two.get()._record.root
 
 
 def test_appends_and_saves_alternate(line: Timeline, vault: Vault) -> None:

@@ -377,7 +377,7 @@ def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> Non
         put(work, "a.txt", "one")
         one = line.save({"turn": 1}, workspace=work)
         put(work, "a.txt", "two")
-        damaged = vault.workspace(work).place.journal
+        damaged = vault.workspace(work)._place.journal
         damaged.write_bytes(b"not ours any more")
         for call in (lambda: line.save_files(work), lambda: line.rewind(one.id, workspace=work)):
             error = refusal(call)
@@ -391,7 +391,7 @@ def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> Non
 def test_a_journal_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
     with Desk(tmp_path / "work").vault as vault:
         workspace = vault.workspace(tmp_path / "work")
-        workspace.place.journal.mkdir()
+        workspace._place.journal.mkdir()
         assert isinstance(refusal(workspace.save_files), Unavailable)
 
 
@@ -400,7 +400,7 @@ def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
 ) -> None:
     """As when one thread saves while another starts a pool of processes."""
     with hardsave.open(url) as vault, hardsave.open(url) as other:
-        with vault.workspace(work).place.locked():
+        with vault.workspace(work)._place.locked():
             reads, writes = os.pipe()
             child = os.fork()
             if not child:  # pragma: no cover # it ends when its parent has looked
@@ -408,7 +408,7 @@ def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
                 os.read(reads, 1)
                 os._exit(0)
             os.close(reads)
-        is_busy = other.workspace(work).place.is_busy()
+        is_busy = other.workspace(work)._place.is_busy()
         os.close(writes)
         os.waitpid(child, 0)
     assert not is_busy

@@ -165,8 +165,8 @@ def test_a_damaged_capture_from_before_does_not_stop_the_next_save(tmp_path: Pat
         saved = vault.timeline("main").save({}, workspace=work)
         place = vault._context.places.at(work)
         place.last = None  # as in a process that has just begun
-        assert saved.record.snapshot is not None
-        store.objects[saved.record.snapshot] = b"rubbish"
+        assert saved._record.snapshot is not None
+        store.objects[saved._record.snapshot] = b"rubbish"
         put(work, "b.txt", "two")
         again = vault.timeline("main").save({}, workspace=work)
         assert again.files is not None

@@ -22,7 +22,7 @@ MIB = 1024 * 1024
 
 def drop(vault: Vault, *checkpoints: hardsave.Checkpoint) -> None:
     event = LogRecord(0, os.urandom(12), None, "drop", 0, b"\x80")
-    changes = Changes(drop=[checkpoint.record.id for checkpoint in checkpoints])
+    changes = Changes(drop=[checkpoint._record.id for checkpoint in checkpoints])
     vault._context.store.commit(Batch(vault.user, event, changes=changes))
 
 

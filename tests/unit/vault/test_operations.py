@@ -371,7 +371,7 @@ def test_a_name_that_was_given_up_can_be_forked_to_again(line: Timeline, vault: 
 
 def test_undo_that_relies_on_a_dropped_checkpoint_says_so(line: Timeline, vault: Vault) -> None:
     line.rewind("@~1")
-    head = line.get("main:5").record.id
+    head = line.get("main:5")._record.id
     vault._context.store.commit(Batch(None, an_entry("drop"), changes=Changes(drop=[head])))
     with pytest.raises(NotFound, match="cannot be taken back any more"):
         line.undo()

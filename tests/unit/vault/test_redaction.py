@@ -167,7 +167,7 @@ def test_a_redacted_state_saved_again_has_the_same_address() -> None:
         state = {"messages": [*messages(300), f"x {TOKEN}", *messages(300)], "keys": {TOKEN: 1}}
         first = line.save(state)
         again = vault.timeline("again").save(line.load())
-        assert first.record.root == again.record.root
+        assert first._record.root == again._record.root
 
 
 @pytest.mark.parametrize("count", [3, 40, 900])

@@ -67,7 +67,7 @@ def everything(vault: Vault) -> dict[str, Any]:
         seen[line.name] = (
             None if head is None else (head.id, head.read()),
             [each.id for each in line.ancestors()] if head else [],
-            [(each.record._replace(number=0, hidden=0), each.read()) for each in rows],
+            [(each._record._replace(number=0, hidden=0), each.read()) for each in rows],
         )
     return seen
 
@@ -394,7 +394,7 @@ def test_a_checkpoint_that_was_dropped_here_comes_back_to_its_place(
     source, target = new(), new()
     fill(source, "main", 3)
     carried(source, target, file)
-    dropped = target.get("main:1").record
+    dropped = target.get("main:1")._record
     changes = Changes(drop=[dropped.id])
     target._context.store.commit(Batch(None, an_entry("gone"), changes=changes))
     assert len(target.timeline("main")) == 2
@@ -492,7 +492,7 @@ def test_a_checkpoint_that_comes_back_does_so_once(file: Path) -> None:
     target = Vault(store, clock=Clock())
     fill(source, "main", 3)
     carried(source, target, file)
-    changes = Changes(drop=[target.get("main:1").record.id])
+    changes = Changes(drop=[target.get("main:1")._record.id])
     store.commit(Batch(None, an_entry("gone"), changes=changes))
     store.meanwhile.append(lambda: (target.import_file(file), None)[1])
     assert target.import_file(file).checkpoints == 0

@@ -313,7 +313,7 @@ def test_names_are_never_paths(vault: Vault, file: Path, tmp_path: Path) -> None
 
 def known(vault: Vault, number: int) -> dict[str, Any]:
     """What a forgery says of a checkpoint that is here."""
-    record = vault.get(f"mine:{number}").record
+    record = vault.get(f"mine:{number}")._record
     return {"id": record.id, "timeline": "mine", "seq": record.seq, "parent": record.parent}
 
 

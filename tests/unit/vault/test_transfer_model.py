@@ -59,7 +59,7 @@ class Life:
         self.vault.timeline(self.draw.choice(NAMES)).delete()
 
     def drop(self) -> None:
-        found = self.vault.get(f"{self.draw.choice(NAMES)}:{self.draw.randint(1, 6)}").record
+        found = self.vault.get(f"{self.draw.choice(NAMES)}:{self.draw.randint(1, 6)}")._record
         batch = Batch(None, an_entry("gone"), changes=Changes(drop=[found.id]))
         self.vault._context.store.commit(batch)
 

@@ -14,6 +14,7 @@ from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.vault.checkpoint import record_of
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _newest(what: str, session: Session) -> Finding:
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     if not newest:
         return Finding(what, "ok", "none yet")
-    last = max(newest, key=lambda each: each.record.number)
+    last = max(newest, key=lambda each: record_of(each).number)
     checked = session.vault.verify(last.id)
     if checked.ok:
         message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
@@ -119,7 +120,7 @@ def _backup(what: str, session: Session) -> Finding:
 
     copied = backup.peek(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
-    last = max((each.record.number for each in newest), default=0)
+    last = max((record_of(each).number for each in newest), default=0)
     own = Path(backup.path_of(str(path)))
     return findings.backup(
         what,
