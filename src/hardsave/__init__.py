@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.saving import ANY_HEAD
+    from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.undo import Operation
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
@@ -73,6 +74,7 @@ _HOMES = {
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.saving": ("ANY_HEAD",),
+    "hardsave.vault.store": ("Retention", "VaultStore"),
     "hardsave.vault.undo": ("Operation",),
     "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
@@ -98,6 +100,7 @@ __all__ = [
     "Policy",
     "Redaction",
     "Report",
+    "Retention",
     "Retry",
     "Rewind",
     "Rule",
@@ -110,6 +113,7 @@ __all__ = [
     "Unavailable",
     "Unstorable",
     "Vault",
+    "VaultStore",
     "Verification",
     "Workspace",
     "aio",

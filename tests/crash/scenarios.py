@@ -156,7 +156,7 @@ class Session:
         self.store.collect(envelope.refs, exact=exact)
 
     def compact(self) -> None:
-        self.vault.compact()
+        self.vault.store.compact()
 
     def export(self) -> None:
         done = self.vault.export_file(self.folder / EXPORT)

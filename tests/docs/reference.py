@@ -50,6 +50,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("Opening a store", (("vault/opening", "open_vault"), ("vault/opening", "repair_store"))),
     Part("Vault", (("vault/vault", "Vault"),)),
+    Part("Upkeep of the store", (("vault/store", "VaultStore"), ("vault/store", "Retention"))),
     Part("Timeline", (("vault/line", "Timeline"),)),
     Part(
         "Checkpoint",

@@ -66,7 +66,7 @@ def test_the_first_hook_leaves_a_resident_that_answers_the_next_until_the_agent_
             b"2",
             b"3",
         ]
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 @pytest.mark.parametrize("module", ["hook", "entry"])
@@ -147,7 +147,7 @@ def test_who_ends_it_leaves_a_clean_store_and_hooks_that_go_on(
     assert stage.notes() == []
     assert stage.links() == []
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_of_many_hooks_at_once_one_leaves_a_resident(stage: Stage) -> None:

@@ -78,7 +78,7 @@ def reside(post: Post, seat: Seat, listening: int, agent: Process, session: str)
             log(__name__).info("%d calls; it ends, because %s", standby.calls, why)
             seat.close()
             if desk.has_seen_an_end:
-                vault.upkeep()
+                vault.store.upkeep()
     except Exception:  # noqa: BLE001 # nobody else will hear of it
         log(__name__).exception("the resident of hooks in %s gives up", post.workspace)
 

@@ -364,7 +364,7 @@ def _heard(task: Task, open_talk: OpenTalk) -> Talk:
 def _keep_up(vault: hardsave.Vault) -> None:
     """Once a day, now that nobody waits for us."""
     try:
-        if done := vault.upkeep():
+        if done := vault.store.upkeep():
             _log.info("%s", done.retained)
     except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
         _log.warning("the store could not be kept up", exc_info=True)

@@ -58,8 +58,8 @@ def test_pieces_are_one_checkpoint_and_the_same_as_the_whole(
         assert other is not None
         assert other.parent is None
         assert one._record.root == other._record.root
-        assert vault.verify().ok
-        assert vault.gc().left == ()  # nothing is held back any more
+        assert vault.store.verify().ok
+        assert vault.store.gc().left == ()  # nothing is held back any more
     grow(transcript, 100, 400)
     assert hook.work(told(transcript), os.environ)
     count, state = loaded()

@@ -600,11 +600,11 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
 ) -> None:
     happened: list[str] = []
 
-    def upkeep(vault: hardsave.Vault) -> None:
+    def upkeep(store: hardsave.VaultStore) -> None:
         happened.append(f"kept up after {name}")
         raise hardsave.Unavailable("the disk is full")  # no fault of the hook's
 
-    monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
+    monkeypatch.setattr(hardsave.VaultStore, "upkeep", upkeep)
     for name in ("PostToolUse", "Stop", "SessionEnd"):
         data, at = told(transcript, name), time.time_ns()
 

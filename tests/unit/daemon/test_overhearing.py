@@ -284,7 +284,7 @@ def test_what_was_purged_does_not_come_back_while_the_agent_talks_on(
     stage.write(ONE, "sesame")
     resident._save("running")
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as other:
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
     stage.write(ONE, "two")
     resident._save("running")
     assert resident.failed_saves == 0

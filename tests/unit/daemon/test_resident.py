@@ -205,7 +205,7 @@ def test_what_was_purged_does_not_come_back_from_the_memory_of_a_resident(
     resident = Resident(line, vault.workspace(work), ["x", "--k=sesame"], misses)
     resident._save("running")
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as other:
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
     resident._save("running")
     resident._save("ended")
     told = [dict(each.metadata) for each in line.checkpoints()][::-1]

@@ -642,7 +642,9 @@ def test_a_save_that_fails_never_stops_the_agent(
         agent.tool_plain(_tool("pay", [], "paid"))
         outcome = loop.run_sync(agent, "hi", line=line(vault))
         assert outcome.output == "done"
-        assert outcome.save_failures == len(told) == len(refused) == vault.stats().save_failures
+        assert (
+            outcome.save_failures == len(told) == len(refused) == vault.store.stats().save_failures
+        )
         assert "the disk is full" in caplog.text
         if 6 not in refused:  # the last save makes up for those before it
             assert line(vault).load()["messages"] == forms.plain(outcome.messages)

@@ -108,10 +108,10 @@ def test_what_decides_about_it_is_not_forgotten_before_it_is_settled(
 
     def retain(vault: hardsave.Vault) -> None:
         policy = hardsave.Policy(undo_window=timedelta(0))
-        assert vault.apply(vault.plan_retention(policy)).forgotten
+        assert vault.retention.apply(vault.retention.plan(policy)).forgotten
 
     def purge(vault: hardsave.Vault) -> None:
-        vault.purge(text=str(work))
+        vault.store.purge(text=str(work))
 
     for shorten in (retain, purge):
         with hardsave.open(url) as vault:
@@ -225,7 +225,7 @@ def test_threads_that_save_and_rewind_one_workspace_take_turns(desk: Desk) -> No
         thread.join()
     assert errors == []
     assert [desk.read(f"{name}/file") for name in ("ada", "bob")] == ["7", "7"]
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_a_store_in_the_workspace_behind_a_symlink_is_not_captured(tmp_path: Path) -> None:

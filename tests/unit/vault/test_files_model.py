@@ -323,7 +323,7 @@ def session(folder: Path, seed: int, steps: int) -> None:
     try:
         for _ in range(steps):
             play.step()
-        assert play.vault.verify().faults == ()
+        assert play.vault.store.verify().faults == ()
     finally:
         play.vault.close()
 

@@ -216,11 +216,11 @@ def test_saving_again_and_again_filled_the_disk(tmp_path: Path) -> None:
     with hardsave.open(f"sqlite:///{tmp_path}/store/store.db") as vault:
         line = vault.timeline("main")
         line.save({"turn": 0}, workspace=work)
-        objects = vault.stats().objects
+        objects = vault.store.stats().objects
         for turn in range(1, 40):
             put(work, "d0/file-0", os.urandom(2_000))
             line.save({"turn": turn}, workspace=work)
-        grown = vault.stats().objects - objects
+        grown = vault.store.stats().objects - objects
     assert grown <= 39 * 6  # a content, two directories, a snapshot, a capture, a state
 
 

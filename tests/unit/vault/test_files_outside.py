@@ -55,7 +55,7 @@ def test_what_was_ignored_from_outside_stays_when_that_is_over(
     assert (desk.read("a"), desk.read("notes")) == ("one", "of mine")
     desk.line.undo()
     assert (desk.read("a"), desk.read("notes")) == ("two", "of mine")
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
     desk.vault.close()
 
 

@@ -353,7 +353,7 @@ def test_a_handle_can_go_on_saving_after_a_rewind(desk: Desk) -> None:
     desk.write(a_txt="three")
     third = desk.line.save({"turn": 3}, workspace=desk.work)
     assert third.parent == one
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_a_workspace_in_a_subdirectory_of_a_repository_leaves_the_rest_alone(

@@ -125,14 +125,14 @@ def test_what_is_large_is_stored_ahead_and_shows_only_with_its_checkpoint(
     store.before_commit = Unavailable("no")
     with pytest.raises(Unavailable):
         desk.save(1)
-    assert desk.vault.stats().checkpoints == 0
+    assert desk.vault.store.stats().checkpoints == 0
     assert not store._tenant(None).pins
-    assert desk.vault.gc().objects > 0
+    assert desk.vault.store.gc().objects > 0
     assert store.objects == {}
     saved = desk.line.save({"turn": 2}, workspace=desk.work)
     assert len(names(saved)) == 50
     assert not store._tenant(None).pins
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_what_cannot_be_stored_ahead_fails_the_save(
@@ -157,7 +157,7 @@ def test_what_cannot_be_stored_ahead_fails_the_save(
     assert not store._tenant(None).pins
     assert desk.line.head is None
     assert len(names(desk.line.save({"turn": 2}, workspace=desk.work))) == 50
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_nothing_is_stored_behind_the_back_of_a_save_that_was_interrupted(
@@ -258,11 +258,11 @@ def test_an_unchanged_workspace_is_not_read_again(desk: Desk, store: Watched) ->
 def test_what_the_cache_speaks_of_may_be_collected(desk: Desk) -> None:
     desk.write(a_txt="one", b_txt="two")
     desk.save(1)
-    desk.vault.purge(timeline="main")
+    desk.vault.store.purge(timeline="main")
     saved = desk.vault.timeline("other").save({}, workspace=desk.work)
     assert saved.files is not None
     assert saved.files.read("a.txt") == b"one"
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_secrets_fifos_and_sockets_are_left_out_and_listed(desk: Desk) -> None:
@@ -331,7 +331,7 @@ def test_the_stores_own_files_are_never_captured(tmp_path: Path) -> None:
         assert (tmp_path / "a.txt").read_text() == "one"
         line.undo()
         assert line.load() == {"turn": 2}
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_files_that_are_called_like_the_store_are_captured(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_what_one_vault_has_seen_another_builds_on(tmp_path: Path) -> None:
         with hardsave.open(url) as vault:
             line = vault.timeline("main")
             line.save({"turn": turn}, workspace=tmp_path / "work")
-            assert vault.verify().faults == ()
+            assert vault.store.verify().faults == ()
     with hardsave.open(url) as vault:
         put(tmp_path, "work/a.txt", "two")
         assert vault.workspace(tmp_path / "work").status().files.changed == ("a.txt",)

@@ -93,7 +93,7 @@ def test_with_redaction_no_secret_is_anywhere_on_disk(tmp_path: Path) -> None:
         act(vault)
         assert len(vault.search("redacted", limit=500)) > 60
         assert secrets_scanner.found(tmp_path, planted()) == set()  # while the WAL is there
-        assert vault.verify().ok
+        assert vault.store.verify().ok
     assert secrets_scanner.found(tmp_path, planted()) == set()
 
 

@@ -101,8 +101,8 @@ MOVES: dict[str, Callable[[Vault, Timeline, Path], object]] = {
     "redo": lambda vault, line, there: vault.redo(),
     "clear": lambda vault, line, there: line.clear(),
     "delete": lambda vault, line, there: line.delete(),
-    "purge": lambda vault, line, there: vault.purge(timeline=line.name),
-    "retain": lambda vault, line, there: vault.apply(vault.plan_retention(LAST)),
+    "purge": lambda vault, line, there: vault.store.purge(timeline=line.name),
+    "retain": lambda vault, line, there: vault.retention.apply(vault.retention.plan(LAST)),
     "import": lambda vault, line, there: vault.import_file(there),
 }
 TAKEN: dict[str, Callable[[Vault, hardsave.Attempt], object]] = {

@@ -73,7 +73,7 @@ def _probe(what: str, session: Session) -> Finding:
 
 
 def _store(what: str, session: Session) -> Finding:
-    session.vault.stats()
+    session.vault.store.stats()
     path = session.store_path
     if path is None:
         return Finding(
@@ -105,7 +105,7 @@ def _newest(what: str, session: Session) -> Finding:
     if not newest:
         return Finding(what, "ok", "none yet")
     last = max(newest, key=lambda each: record_of(each).number)
-    checked = session.vault.verify(last.id)
+    checked = session.vault.store.verify(last.id)
     if checked.ok:
         message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")

@@ -180,16 +180,16 @@ class CheckpointManager:
 
     def _check(self, saved: hardsave.Checkpoint) -> None:
         """What cannot be restored is no checkpoint."""
-        found = self._vault.verify(saved.id)
+        found = self._vault.store.verify(saved.id)
         if not found.ok:
             raise Corrupt(f"checkpoint {saved.id} is damaged: {found.faults[0]}")
 
     def _let_go(self) -> None:
         """Of automatic ones the last 5 stay, of sessions the last 3, and what a guard needs."""
         policy = hardsave.Policy(timelines={TIMELINE}, per_kind=dict(KEPT))
-        plan = self._vault.plan_retention(policy)
+        plan = self._vault.retention.plan(policy)
         drops = [each for each in plan.drops if to_text(each.row.id) not in self._guarding]
-        self._vault.apply(replace(plan, drops=tuple(drops)))
+        self._vault.retention.apply(replace(plan, drops=tuple(drops)))
         self._tidy(self._records())
 
     # Looking
