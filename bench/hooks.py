@@ -148,7 +148,7 @@ def hook(setting: Setting) -> list[Row]:
     return [
         _row(f"a hook alone, {label}", [found[WARM:] for found in alone], 130),
         _row(f"hooks of a session as installed, {label}", installed, 45),
-        _row(f"a hook with the resident of a run, {label}", [f[WARM:] for f in served], 45),
+        _row(f"a hook with the daemon of a run, {label}", [f[WARM:] for f in served], 45),
     ]
 
 

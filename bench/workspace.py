@@ -143,7 +143,7 @@ def _again(ours: Ours, shadow: Shadow, tree: Tree, label: str, limits: Any) -> l
             change()
             new.append(ours.in_new_process())
         shadow.snapshot()
-        rows.append(_share(f"{said}, {label}, resident", mine, theirs, resident))
+        rows.append(_share(f"{said}, {label}, long-lived process", mine, theirs, resident))
         rows.append(_share(f"{said}, {label}, new process", min(new), theirs, fresh))
     return rows
 

@@ -1,4 +1,4 @@
-"""The README's picture: its first screen, typed on a real terminal, drawn as it looked.
+"""The README's picture: commands typed on a real terminal, drawn as it looked.
 
 `python -m tests.docs.picture` draws it anew, in a folder of its own.
 """
@@ -21,10 +21,11 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from tests.docs.pages import DOCS, README, blocks
+from tests.docs.pages import DOCS, blocks
 from tests.docs.test_howto import typed
 
 PICTURE = DOCS / "pictures" / "rewind.svg"
+AS_TEXT = DOCS / "pictures" / "rewind.md"
 COLUMNS = 76
 
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # nothing is fetched to show it
@@ -44,7 +45,7 @@ _THEME = TerminalTheme(
 
 
 def on_terminal(command: str, folder: Path) -> str:
-    """What a command prints to somebody who looks at it, colours and all."""
+    """What a command prints on a terminal, colours and all."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
@@ -68,13 +69,13 @@ def on_terminal(command: str, folder: Path) -> str:
 
 
 def screen() -> Text:
-    """The first screen, with what each of its commands printed this time."""
+    """The commands, with what each of them printed this time."""
     shown = Text()
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home).resolve() / "project"
         folder.mkdir()
-        (folder.parent / "agent.sh").write_text(typed(blocks(README, "console")[0])[0].printed)
-        for command, _ in typed(blocks(README, "console")[0]):
+        (folder.parent / "agent.sh").write_text(typed(blocks(AS_TEXT, "console")[0])[0].printed)
+        for command, _ in typed(blocks(AS_TEXT, "console")[0]):
             shown.append("$ ", style="bold green").append(f"{command}\n", style="bold")
             printed = on_terminal(command, folder).replace(str(folder), "/home/you/project")
             shown.append_text(Text.from_ansi(printed.rstrip("\n"))).append("\n" if printed else "")

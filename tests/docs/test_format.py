@@ -37,7 +37,7 @@ PAGE = DOCS / "format.md"
 
 @dataclasses.dataclass
 class Plan:
-    """Nobody registers it: it comes back as its fields."""
+    """It is not registered: it comes back as its fields."""
 
     goal: str
     steps: list[str]

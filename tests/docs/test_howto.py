@@ -28,7 +28,7 @@ def typed(console: str) -> list[Typed]:
 def ran(command: str, folder: Path) -> str:
     """Both streams, as a terminal shows them."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    home = folder.parent  # of this page alone, whatever the reader has
+    home = folder.parent  # of this page alone, not the user's
     environment = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
     environment["XDG_DATA_HOME"] = str(home / "data")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the README shows happens: its Python runs, its commands exist, its output is real."""
+"""What README.md and the pages behind it show happens: programs run, commands exist."""
 
 import os
 import re
@@ -8,12 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-from tests.docs.pages import README, ROOT, blocks
-from tests.docs.picture import PICTURE, words_of
+from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, blocks
+from tests.docs.picture import AS_TEXT, PICTURE, words_of
 from tests.docs.test_howto import ran, typed
 from tests.docs.test_howto import shape as lines
 
 PROGRAMS = blocks(README, "python")
+MORE = blocks(DOCS / "howto" / "python.md", "python")
 
 
 def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -39,8 +40,10 @@ def make_commands(text: str) -> set[str]:
 
 
 def test_every_program_runs_and_prints_what_it_says(tmp_path: Path) -> None:
-    """One after the other in one folder, as somebody tries them who reads from top to bottom."""
-    for program in PROGRAMS:
+    """One after the other in one folder, as a reader tries them from top to bottom."""
+    assert len(PROGRAMS) == 1
+    assert len(MORE) == 5
+    for program in (*PROGRAMS, *MORE):
         ended = run(program, tmp_path)
         if "SIGKILL" in program:
             assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -53,13 +56,13 @@ def test_every_program_runs_and_prints_what_it_says(tmp_path: Path) -> None:
 def test_the_program_that_crashes_goes_on_where_it_was(tmp_path: Path) -> None:
     (program,) = [program for program in PROGRAMS if "SIGKILL" in program]
     printed = run(program, tmp_path).stdout + run(program, tmp_path).stdout
-    assert printed in blocks(README, "text")
+    assert [printed] == blocks(README, "text")
 
 
 def test_what_the_terminal_shows_is_what_it_shows(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    (console,) = blocks(README, "console")
+    (console,) = blocks(AS_TEXT, "console")
     (shown, script), *steps = typed(console)
     assert shown == "cat ../agent.sh"
     (tmp_path / "agent.sh").write_text(_patient(script))
@@ -72,7 +75,7 @@ def test_what_the_terminal_shows_is_what_it_shows(tmp_path: Path) -> None:
 
 def test_the_picture_says_what_the_text_says(tmp_path: Path) -> None:
     said = words_of(PICTURE.read_text())
-    (console,) = blocks(README, "console")
+    (console,) = blocks(AS_TEXT, "console")
     assert _bare(said, tmp_path) == _bare(console, tmp_path)
 
 
@@ -81,7 +84,7 @@ def _bare(text: str, folder: Path) -> list[str]:
     return [line.replace(" ", "") for line in lines(text, folder)]
 
 
-# To whoever saves what the agent does: on a slow machine he may see half of it, and save that.
+# Signals to the daemon: on a slow machine it may see half of a change, and save that.
 BESIDE = """
 at=$(grep -ls "$HARDSAVE_SOCKET" /proc/[0-9]*/cmdline | xargs grep -ls daemon.run_main)
 beside() { kill -s $1 $(echo $at | tr -dc 0-9); }
@@ -108,15 +111,17 @@ def _wait_for_the_end(tmp_path: Path) -> None:
 
 
 def test_every_make_command_exists() -> None:
-    named = make_commands(README.read_text())
-    assert {"run", "test"} <= named
+    pages = (README, CONTRIBUTING, DOCS / "promises.md")
+    named = set[str]().union(*(make_commands(page.read_text()) for page in pages))
+    assert {"run", "test"} <= make_commands(README.read_text())
     assert named <= targets((ROOT / "Makefile").read_text())
 
 
 def test_what_the_demo_prints_is_what_it_prints() -> None:
     command = [str(Path(sys.executable).with_name("hardsave")), "demo", "crash"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert any(shape(printed) == shape(shown) for shown in blocks(README, "text"))
+    (shown,) = blocks(DOCS / "promises.md", "text")
+    assert shape(printed) == shape(shown)
 
 
 def shape(printed: str) -> list[str]:

@@ -36,6 +36,9 @@ PACKAGE_HOSTS = tuple(
 HOST = re.compile("|".join(re.escape(host) for host in PACKAGE_HOSTS), re.IGNORECASE)
 PLAIN_NAME = re.compile(r"[\w./+-]+", re.ASCII)
 PICTURES = {".png"}
+# Stores as earlier versions wrote them are kept packed, and the repository stays light.
+FIXTURES = re.compile(r"tests/fixtures/schema\d+/[a-z-]+\.tar\.xz")
+MOST_FIXTURE_BYTES = 3 << 20
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root)/")
 
 # In the standard library of a newer Python than the oldest that we support.
@@ -103,8 +106,11 @@ def test_the_search_for_hosts_and_paths_can_find_some() -> None:
 
 def is_stray(path: Path) -> bool:
     """Whether a file can be nothing that somebody wrote: what a program left behind, say."""
-    if not PLAIN_NAME.fullmatch(str(path.relative_to(ROOT))):
+    name = str(path.relative_to(ROOT))
+    if not PLAIN_NAME.fullmatch(name):
         return True
+    if FIXTURES.fullmatch(name):
+        return False
     try:
         path.read_bytes().decode()
     except UnicodeDecodeError:
@@ -116,6 +122,12 @@ def test_no_file_is_there_by_mistake() -> None:
     assert [path for path in files_of_the_project() if is_stray(path)] == []
 
 
+def test_the_fixtures_are_small() -> None:
+    fixtures = (ROOT / "tests/fixtures").rglob("*")
+    sizes = [path.stat().st_size for path in fixtures if path.suffix in {".xz", ".json"}]
+    assert 0 < sum(sizes) < MOST_FIXTURE_BYTES
+
+
 @pytest.mark.parametrize(
     ("name", "data", "stray"),
     [
@@ -124,12 +136,15 @@ def test_no_file_is_there_by_mistake() -> None:
         ("store.db", b"SQLite format 3\0\xff", True),
         ("<Vault object at 0x7f>-lock", b"", True),
         ("picture.svg", b"<svg/>", False),
+        ("tests/fixtures/schema6/many.tar.xz", b"\xfd7zXZ\0", False),
+        ("tests/many.tar.xz", b"\xfd7zXZ\0", True),
     ],
 )
 def test_what_is_there_by_mistake_is_noticed(
     name: str, data: bytes, stray: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_bytes(data)
     assert is_stray(tmp_path / name) is stray
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hardsave
 from hardsave.agents import install
-from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
 from hardsave.stores.sqlite import seats
 
@@ -21,7 +21,7 @@ HOOK = install.command(CLAUDE_CODE)
 # machine somebody may be there who does not come to say so.
 PATIENT = HOOK.replace(
     "-c 'from",
-    f"-c 'from hardsave.runtime import handover; handover.TAKING_SECONDS = {LIMIT}; from",
+    f"-c 'from hardsave.daemon import handover; handover.TAKING_SECONDS = {LIMIT}; from",
 )
 assert PATIENT != HOOK
 OBEDIENT = PATIENT.replace(" -E ", " ")  # as it is where only PYTHONPATH leads to us

@@ -15,7 +15,7 @@ import pytest
 
 import hardsave
 from hardsave.agents import install
-from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
 from tests.integration.hooked import HOOK, PATIENT
 from tests.integration.test_run import LIMIT, Stage, stage

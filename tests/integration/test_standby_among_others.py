@@ -81,7 +81,11 @@ def test_rewind_gc_and_purge_are_not_kept_out(stage: Stage) -> None:
     assert (stage.work / "f").read_text() == "a secret word"
     agent.hooks("c2")
     assert stage.cli("undo", "--timeline", "claude-s").returncode == 0
-    for words in (["gc"], ["purge", "--text", "a secret word", "--yes"], ["doctor"]):
+    for words in (
+        ["store", "gc"],
+        ["store", "purge", "--text", "a secret word", "--yes"],
+        ["doctor"],
+    ):
         done = stage.cli(*words)
         assert done.returncode == 0, done
     agent.hooks("c3")
@@ -101,7 +105,7 @@ def test_what_is_purged_is_gone_from_its_memory_too(stage: Stage) -> None:
     (stage.work / "f").write_text("two")
     agent.hooks("c1")
     private.unlink()
-    done = stage.cli("purge", "--text", "private-name", "--yes")
+    done = stage.cli("store", "purge", "--text", "private-name", "--yes")
     assert done.returncode == 0, done
     stage.end()
     for path in stage.store.parent.iterdir():

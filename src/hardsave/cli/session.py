@@ -28,12 +28,13 @@ _PERHAPS = "; undo may bring it back"  # what the library says, which does not k
 
 
 class Settings(NamedTuple):
-    """What every command can be told."""
+    """What a command was told."""
 
     store: str | None = None
-    timeline: str | None = None
+    timeline: str | None = None  # as it was typed: a name, or the beginning of one
     as_json: bool = False
     place: Place = Place()
+    timeline_of_run: str | None = None  # HARDSAVE_TIMELINE, by its whole name
 
 
 class Session:
@@ -47,6 +48,10 @@ class Session:
         self.now = clock()
         self.creates = False
         self.only_looks = False
+        self.makes_timelines = False
+        """Whether a timeline that is named may be a new one: then only its whole name counts."""
+        self.undoes = False
+        """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
 
     def __enter__(self) -> "Session":
@@ -202,9 +207,35 @@ class Session:
         return self.vault.workspace(self.directory)
 
     @cached_property
+    def timeline_given(self) -> str | None:
+        """The timeline that was typed or, for a run, is in the environment; else None."""
+        typed = self.settings.timeline
+        return self.settings.timeline_of_run if typed is None else self.whole_name(typed)
+
+    def whole_name(self, typed: str) -> str:
+        """The timeline of which this is the name, or the beginning of it and of no other."""
+        if self.makes_timelines:
+            return typed
+        names = [line.name for line in self.vault.timelines()]
+        found = choice.named(typed, names)
+        if found is not None:
+            return found
+        if self.undoes and next(self.vault.operations(typed), None) is not None:
+            return typed  # it was deleted, and an undo brings it back
+        why = self.deleted(typed) or "'hardsave timelines' lists them"
+        raise NotFound(self.saved_above or f"there is no timeline {typed!r}; {why}")
+
+    @property
+    def line_typed(self) -> hardsave.Timeline:
+        """The timeline that was typed, for what is never done to the usual one."""
+        if self.settings.timeline is None:
+            raise Misuse("say which with --timeline; 'hardsave timelines' lists them")
+        return self.vault.timeline(self.whole_name(self.settings.timeline))
+
+    @cached_property
     def line(self) -> hardsave.Timeline:
         """The timeline that this command is about."""
-        given = self.settings.timeline
+        given = self.timeline_given
         name = choice.timeline(given, self.standing, self.directory, looks=self.only_looks)
         others = [] if given else choice.unfinished(self.standing, self.directory)
         if len(others) > 1:
@@ -223,7 +254,7 @@ class Session:
     def naming(self) -> list[str]:
         """What to type behind a command for it to be about the timeline that this one looks at:
         where several might be meant, those that change something ask."""
-        given = self.settings.timeline
+        given = self.timeline_given
         name = choice.timeline(given, self.standing, self.directory, looks=True)
         return [] if self.is_chosen(name) else ["--timeline", name]
 
@@ -232,8 +263,10 @@ class Session:
         meant = refs.parse(ref)
         if self.saved_above:
             raise NotFound(self.saved_above)
-        named = meant.timeline if isinstance(meant, refs.Numbered) else ""
-        by_itself = bool(named) or isinstance(meant, refs.Whole)
+        if isinstance(meant, refs.Numbered) and meant.timeline:
+            ref = f"{self.whole_name(meant.timeline)}:{meant.seq}"
+            meant = refs.parse(ref)
+        by_itself = isinstance(meant, refs.Whole | refs.Numbered) and not ref.startswith(":")
         try:
             return self.vault.get(ref) if by_itself else self.line.get(ref)
         except NotFound as error:

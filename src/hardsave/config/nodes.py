@@ -17,7 +17,7 @@ def composed(data: bytes | str, name: str) -> "yaml.Node | None":
 
     try:
         return yaml.compose(data, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # also of "\\UFFFFFFFF"
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"
         raise Misuse(f"{name}{line}: this is not YAML: {error}") from error

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from hardsave.agents import registry
 from hardsave.daemon import handover, hook, orphans
 from hardsave.daemon.handover import here
 from hardsave.daemon.hook import Outcome
@@ -37,7 +38,7 @@ def work(
     """
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(LIMIT_SECONDS)
-    agent, called = hook.agent_of(words), hook.Called(Path(here()), at, id, origin[0])
+    agent, called = registry.of_hook(words), hook.Called(Path(here()), at, id, origin[0])
     caller: Process | None = None
 
     def at_once() -> None:

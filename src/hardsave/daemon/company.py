@@ -4,7 +4,8 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from hardsave.agents.spec import AGENTS, is_called
+from hardsave.agents import registry
+from hardsave.agents.spec import is_called
 from hardsave.daemon import survivors
 from hardsave.daemon.survivors import Survivor
 from hardsave.daemon.whose import Company
@@ -31,11 +32,11 @@ def at_work(directory: Path, waiting: Collection[int] = ()) -> list[Survivor]:
 
     `waiting` are those who do nothing until we are done: what they have started before may.
     """
-    programs = [agent.program for agent in AGENTS]
+    programs = [agent.program for agent in registry.every()]
     agents = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
     tools = (
         tool.pid
-        for agent in AGENTS
+        for agent in registry.every()
         for tool in survivors.find(agent.session_variable, "", is_beginning=True)
         if not _is_beside_us(tool.pid)
     )

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import hardsave
-from hardsave.agents import events
+from hardsave.agents import registry
 from hardsave.daemon import handover, hook, nesting, parentage
 from hardsave.daemon.hook import Outcome
 from hardsave.daemon.reception import Request
@@ -67,7 +67,7 @@ class HookDesk:
         return hook.work(
             request.data,
             request.environment,
-            hook.agent_of(request.words),
+            registry.of_hook(request.words),
             hook.Called(request.directory, request.at, request.id, request.caller),
             lambda *_: nullcontext(self._vault),
             afterwards=afterwards,
@@ -79,11 +79,12 @@ def _told(request: Request) -> tuple[Mapping[str, str], Path]:
     environment, directory = request.environment, request.directory
     if not nesting.is_inner(environment, request.caller):
         return environment, directory
+    agent = registry.of_hook(request.words)
     try:
-        event = events.parse(request.data)
+        event = agent.event(request.data)
     except ValueError:
         return environment, directory
-    project = hook.project_of(hook.agent_of(request.words), event, environment, directory)
+    project = hook.project_of(agent, event, environment, directory)
     return nesting.own(environment, request.caller, project), project
 
 
@@ -96,11 +97,11 @@ def objection(request: Request, store: str, workspace: str, code: Ground) -> str
         return "other surroundings"
     if not parentage.sees_the_same_files(request.caller):
         return "another container"
+    agent = registry.of_hook(request.words)
     try:
-        event = events.parse(request.data)
+        event = agent.event(request.data)
     except ValueError:
         return "not the words of a hook"
-    agent = hook.agent_of(request.words)
     project = hook.project_of(agent, event, request.environment, request.directory)
     if os.fspath(project) != workspace:
         return f"this is the resident of {workspace}"

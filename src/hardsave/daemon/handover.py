@@ -39,8 +39,8 @@ TAKING_SECONDS = 0.5
 BUDGET_SECONDS = 10.0  # of a hook in all
 _LONGEST_ANSWER = 4096
 _LONGEST_PATH = 100  # of a socket's path, in bytes: 104 on some systems, 108 on Linux
-_OWN_VARIABLES = ("HARDSAVE_", "CLAUDE_", "CODEX_", "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "HOME=")
-_WHERE = ("HARDSAVE_STORE", "CLAUDE_PROJECT_DIR")  # what tells a hook where to save
+_OURS, _HOMES = "HARDSAVE_", ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME")
+_PROJECT = "_PROJECT_DIR"  # how the variables end by which agents tell hooks their project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all of this
@@ -70,9 +70,8 @@ def request(id: str, at: int, words: "list[str]", data: bytes) -> bytes:
     fields.append(b"code=" + os.fsencode(__file__))
     fields += [b"word=" + os.fsencode(word) for word in words]
     for key, value in os.environ.items():
-        pair = f"{key}={value}"
-        if pair.startswith(_OWN_VARIABLES):
-            fields.append(b"env=" + os.fsencode(pair))
+        if key in _HOMES or key.startswith(_OURS) or key.endswith(_PROJECT):
+            fields.append(b"env=" + os.fsencode(f"{key}={value}"))
     body = b"\0".join([*fields, b"", data])
     return b"%s %d %d\n%s" % (GREETING, PROTOCOL, len(body), body)
 
@@ -90,7 +89,8 @@ def meeting(environment: "Mapping[str, str]", directory: str) -> str | None:
         if home[:1] != "/":
             return None
         data = f"{home}/.local/share"
-    named = (directory, *(environment.get(name, "") for name in _WHERE))
+    projects = sorted(name for name in environment if name.endswith(_PROJECT))
+    named = directory, *(environment.get(name, "") for name in ("HARDSAVE_STORE", *projects))
     number = 0xCBF29CE484222325  # FNV-1a
     for byte in os.fsencode("\0".join(named)):
         number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF

@@ -7,18 +7,17 @@ thread, on the vault that it has open.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import hardsave
 from hardsave import config
-from hardsave.agents import events, lines, sessions, telling
-from hardsave.agents import spec as agents
+from hardsave.agents import events, registry, sessions, state
 from hardsave.agents.events import Event
-from hardsave.agents.spec import CLAUDE_CODE, Agent
-from hardsave.agents.telling import Source, Unreadable
+from hardsave.agents.spec import AgentSpec
+from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.daemon import nesting, spool
 from hardsave.daemon.handover import BUDGET_SECONDS, here, new_id
@@ -61,11 +60,6 @@ class Called(NamedTuple):
         return cls(Path(here()), time.time_ns(), new_id())
 
 
-def agent_of(words: Sequence[str]) -> Agent:
-    """Whose hook it is: the first word after the program's name says so."""
-    return agents.named(next(iter(words), None)) or CLAUDE_CODE
-
-
 @contextmanager
 def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault]:
     """The one that a project's hooks save in, opened for this. Only for a process that does nothing
@@ -84,7 +78,7 @@ def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault
 def work(
     data: bytes,
     environment: Mapping[str, str],
-    agent: Agent = CLAUDE_CODE,
+    agent: AgentSpec | None = None,
     called: Called | None = None,
     opened: Opened = own_vault,
     *,
@@ -96,9 +90,9 @@ def work(
     `at_once` is called when a checkpoint is there and its note gone, before the vault is closed:
     that feeds the backup, for which nobody has to wait.
     """
-    called = called or Called.now()
+    called, agent = called or Called.now(), agent or registry.of_hook(())
     try:
-        event = events.parse(data)
+        event = agent.event(data)
     except ValueError as error:
         place = spool.place_of(environment, config.project_root(called.directory))
         _ended(_begun(place, called, {}), f"not the words of a hook: {error}")
@@ -153,7 +147,9 @@ def _lateness(called: Called) -> str | None:
     return f"saved {late:.0f} s late: its files may be of a later moment"
 
 
-def project_of(agent: Agent, event: Event, environment: Mapping[str, str], directory: Path) -> Path:
+def project_of(
+    agent: AgentSpec, event: Event, environment: Mapping[str, str], directory: Path
+) -> Path:
     """Where a hook saves, which was called in a directory. That one counts if the one that it was
     told is not there: JSON has no way to say a name that is not UTF-8."""
     told = environment.get(agent.project_variable) if agent.project_variable else None
@@ -190,7 +186,7 @@ def tried(job: Callable[[], None]) -> str | None:
 
 def save(
     vault: hardsave.Vault,
-    agent: Agent,
+    agent: AgentSpec,
     event: Event,
     project: Path,
     place: Path,
@@ -218,7 +214,7 @@ def save(
     return True
 
 
-def _is_unanswered(agent: Agent, event: Event) -> bool:
+def _is_unanswered(agent: AgentSpec, event: Event) -> bool:
     """Whether a session ends in which the model has said nothing: one that was looked at and left,
     or that could not be resumed. A timeline of its own for that would be the newest here, and
     `log`, `rewind` and `undo` would be about it instead of the session before."""
@@ -274,14 +270,14 @@ def is_there(vault: hardsave.Vault, id: str) -> bool:
         return False
 
 
-def _timeline(agent: Agent, event: Event, environment: Mapping[str, str]) -> str:
+def _timeline(agent: AgentSpec, event: Event, environment: Mapping[str, str]) -> str:
     """The one that was named; of the session that this one goes on from; or its own."""
     told = environment.get("HARDSAVE_TIMELINE") or sessions.timeline(environment, event.session)
     return told or events.timeline(agent.program, event.session)
 
 
 def _put(
-    line: hardsave.Timeline, agent: Agent, event: Event, project: Path, about: dict[str, Any]
+    line: hardsave.Timeline, agent: AgentSpec, event: Event, project: Path, about: dict[str, Any]
 ) -> hardsave.Checkpoint:
     """Add what is new of the transcript to what the head has; all of it if that is another's."""
     how: dict[str, Any] = {
@@ -290,7 +286,7 @@ def _put(
         "metadata": about,
         "workspace": project,
     }
-    known = telling.known(line.head, event.session)
+    known = state.mark_in(line.head, event.session)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:
         return line.save_files(**how)  # the conversation stays as the last hook has left it
@@ -304,16 +300,16 @@ def _put(
 
 def _told(
     line: hardsave.Timeline,
-    agent: Agent,
+    agent: AgentSpec,
     event: Event,
     known: Mark | None,
     how: dict[str, Any],
 ) -> hardsave.Checkpoint:
     assert event.transcript is not None
-    with telling.reading():
+    with state.reading():
         _await(agent, event, known or EMPTY)
     source = Source(agent, event.session, event.transcript, _moment(event))
-    return line.save(telling.told(source, known), **how)
+    return line.save(state.parts(source, known), **how)
 
 
 def _moment(event: Event) -> dict[str, Any]:
@@ -325,7 +321,7 @@ def _moment(event: Event) -> dict[str, Any]:
 
 
 def _await(
-    agent: Agent,
+    agent: AgentSpec,
     event: Event,
     known: Mark,
     *,
@@ -338,9 +334,9 @@ def _await(
         sleep(_LOOK_SECONDS)
 
 
-def _has(agent: Agent, event: Event, known: Mark) -> bool:
+def _has(agent: AgentSpec, event: Event, known: Mark) -> bool:
     """Whether an answer stands at the end, behind what is known: it may have been given before."""
     assert event.transcript is not None
     length = _LAST_BYTES + 8 * len(event.answer)  # an escape takes six bytes
     last = tail(Path(event.transcript), known.offset, length)
-    return lines.has_said(agent.lines.messages(last), event.answer)
+    return state.has_said(agent.lines.messages(last), event.answer)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import hardsave
 from hardsave import config
-from hardsave.agents import events
-from hardsave.daemon import handover, hook, meetings, parentage, reception
+from hardsave.agents import registry
+from hardsave.daemon import handover, meetings, parentage, reception
 from hardsave.daemon.desk import HookDesk
 from hardsave.daemon.hook import Outcome
 from hardsave.daemon.meetings import Post
@@ -36,10 +36,11 @@ class StandbyDesk(HookDesk):
             return unfit
         if foreign := super().objection(request):
             return foreign
-        agent = parentage.agent_of(request.caller, hook.agent_of(request.words).program)
+        spec = registry.of_hook(request.words)
+        agent = parentage.agent_of(request.caller, spec.program)
         if agent is None:
             return "nobody knows who has called"
-        self._standby.asked(agent, events.parse(request.data).session)
+        self._standby.asked(agent, spec.event(request.data).session)
         return None
 
     def save(self, request: Request) -> bytes | None:

@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from hardsave import config
-from hardsave.agents.spec import AGENTS, is_called
+from hardsave.agents import registry
+from hardsave.agents.spec import is_called
 from hardsave.stores import processes
 from hardsave.stores.registry import sqlite_path
 from hardsave.tuples import NamedTuple
@@ -85,4 +86,5 @@ def agents_among(commands: Iterable[Sequence[str]]) -> int:
 
 
 def _program(words: Sequence[str]) -> str | None:
-    return next((agent.program for agent in AGENTS if is_called(words, agent.program)), None)
+    programs = (agent.program for agent in registry.every())
+    return next((each for each in programs if is_called(words, each)), None)

@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave.agents import install, sessions, telling
-from hardsave.agents import spec as agents
-from hardsave.agents.lines import Unknown
-from hardsave.agents.rewinding import HOMES
-from hardsave.agents.spec import Agent
-from hardsave.agents.telling import Source
+from hardsave.agents import install, registry, sessions, state
+from hardsave.agents.spec import AgentSpec, Unknown
+from hardsave.agents.state import Source
 from hardsave.agents.transcripts import beginning_lines, tail
 from hardsave.daemon import company, whose
 from hardsave.daemon.resident import SILENCE, Said, Talk
@@ -42,7 +39,7 @@ class Overheard:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: AgentSpec,
         folder: Path,
         directory: str,
         *,
@@ -105,7 +102,7 @@ class Overheard:
         if session is None or not self._paths[session].exists():
             return Said(None, self._reason())
         source = Source(self._agent, session, str(self._paths[session]), {"pending": None})
-        found = telling.told(source, telling.known(head, session))
+        found = state.parts(source, state.mark_in(head, session))
         self._judged = self._size = self._sizes[session]
         self._saved_at = self._clock()
         return Said(self._noted(found), {"agent": self._agent.name, "session": session})
@@ -180,10 +177,11 @@ class Overheard:
     def _places(self) -> dict[str, Path]:
         """The transcripts that may be of this directory; and the agent's own, wherever it is by
         now."""
-        home = HOMES[self._agent.name]
-        found = dict(home.transcripts(self._folder, self._directory))
-        own = self._choice.session
-        return found if own is None else {own: home.by_now(self._paths[own], self._folder), **found}
+        agent, own = self._agent, self._choice.session
+        found = dict(agent.transcripts(self._folder, self._directory))
+        if own is None:
+            return found
+        return {own: agent.moved_to(self._paths[own], self._folder), **found}
 
     def _is_here(self, session: str, path: Path) -> bool:
         """Whether a transcript says that it is of this directory; not yet, if it says nothing."""
@@ -209,7 +207,7 @@ def of_a_run(
     environment: Mapping[str, str], command: Sequence[str], workspace: Path, pid: int
 ) -> Talk:
     """Of the agent that is about to be started here, if we know it and its hooks do not call us."""
-    agent = agents.typed(command[0]) if command else None
+    agent = registry.typed(command[0]) if command else None
     if agent is None or not install.is_silent(agent, environment, workspace):
         return SILENCE
     directory = os.path.realpath(os.getcwd())

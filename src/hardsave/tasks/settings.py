@@ -1,6 +1,5 @@
 """How tasks are run where nothing else is said: what the configuration files say about them."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +33,7 @@ PROFILES: Mapping[str, TaskSettings] = {
 
 def of_project(root: Path, environment: Mapping[str, str]) -> TaskSettings:
     """The settings in force for the project at `root`: the user's, and over them its own."""
-    return combined(config.files(environment, root, sys.platform))
+    return combined(config.readable(environment, root))
 
 
 def combined(files: Iterable[Found]) -> TaskSettings:

@@ -30,7 +30,7 @@ def test_state_and_files_go_back_and_come_again(run: Run, session_1: Path) -> No
     assert files(session_1) == late
     run("redo")
     assert files(session_1) == {"a.txt": "one\ntwo\n"}
-    kinds = [each["kind"] for each in run("ops", "--json").data]
+    kinds = [each["kind"] for each in run("undo", "--list", "--json").data]
     assert kinds == ["redo", "undo", "rewind"]
 
 
@@ -44,7 +44,7 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing(run: Run, session_1: 
     data = run("rewind", "@~2", "--dry-run", "--json").data
     assert data["dry_run"] is True
     assert data["files"]["removed"] == ["b.txt"]
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
 
 
 def test_only_the_state_leaves_files_alone(run: Run, session_1: Path) -> None:
@@ -69,7 +69,7 @@ def test_of_two_options_that_exclude_each_other_none_is_taken(
     assert ran.code == 2
     assert all(option in ran.err for option in both)
     assert files(session_1) == before
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
 
 
 def test_an_empty_directory_is_something_to_do(run: Run, project: Path) -> None:
@@ -148,7 +148,7 @@ def test_where_it_is_all_there_already_nothing_is_done(run: Run, session_1: Path
     ran = run("rewind", "@", "--yes")
     assert ran.code == 0
     assert "nothing to do" in ran.err
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
 
 
 def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(
@@ -214,7 +214,7 @@ def test_undo_and_redo_say_what_became_of_files(run: Run, session_1: Path) -> No
 
 
 def test_undo_of_a_deleted_timeline_needs_its_name_or_any(run: Run, session_1: Path) -> None:
-    ran = run("delete", "--whole", "session-1")
+    ran = run("timelines", "delete", "--timeline", "session-1")
     assert "hardsave undo --timeline session-1" in ran.err
     assert run("log", "--all", "--json").data == []
     assert run("undo", "--any-timeline").code == 0

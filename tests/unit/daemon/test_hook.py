@@ -18,7 +18,8 @@ import pytest
 import hardsave
 from hardsave import config
 from hardsave.agents import events, install
-from hardsave.agents.spec import CLAUDE_CODE, CODEX
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon import alone, child, entry, handover, hook, orphans, reserve, spool, warning
 from hardsave.errors import Unavailable
 from hardsave.stores import processes

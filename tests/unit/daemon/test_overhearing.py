@@ -9,8 +9,10 @@ import pytest
 
 import hardsave
 from hardsave.agents import install, sessions
-from hardsave.agents.conversations import resume
-from hardsave.agents.spec import CLAUDE_CODE, CODEX, Agent
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.conversation import resume
+from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import overhearing
 from hardsave.daemon.missing import NoMisses
 from hardsave.daemon.overhearing import Overheard
@@ -37,7 +39,7 @@ class Stage:
             "XDG_DATA_HOME": str(project.parent / "data"),
         }
 
-    def listen(self, agent: Agent = CLAUDE_CODE, folder: Path | None = None) -> Overheard:
+    def listen(self, agent: AgentSpec = CLAUDE_CODE, folder: Path | None = None) -> Overheard:
         return Overheard(
             agent,
             folder or self.folder,

@@ -264,6 +264,21 @@ def test_an_agent_cannot_make_its_past_go_away(
     assert seqs(vault) == [5]
 
 
+def test_a_comment_in_a_trusted_file_lets_nothing_go(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    (project / "hardsave.yaml").write_text("retention:\n  max_age_days: 1000\n")
+    found = trust.look(project)
+    assert found is not None
+    trust.trust(found, os.environ, sys.platform)
+    vault = opened()
+    saved_long_ago(vault, clock)
+    with (project / "hardsave.yaml").open("a") as written:
+        written.write("# of an agent\n")
+    assert vault.store.upkeep() is None
+    assert len(seqs(vault)) == 5
+
+
 def test_a_project_cannot_switch_on_what_its_user_has_switched_off(
     opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
 ) -> None:

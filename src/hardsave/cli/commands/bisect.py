@@ -7,7 +7,7 @@ import click
 
 from hardsave.cli import content, data, words
 from hardsave.cli.arguments import PROGRAM, REF
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.cli.session import Session
 
@@ -25,6 +25,7 @@ MESSAGES = 4
         hardsave bisect @~20 @ -- pytest -q
         hardsave bisect plan-ready main:40 -- make test
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("good", type=REF)
 @click.argument("bad", type=REF)

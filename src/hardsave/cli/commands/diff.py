@@ -9,7 +9,7 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli import changes, data, messages, present, words
 from hardsave.cli.arguments import REF, one_of
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.diff import StatePath
@@ -30,6 +30,7 @@ VALUE = 60  # characters of a value that has changed
         hardsave diff main:3 main:7 --stat
         hardsave diff plan-ready @ --files
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("old", metavar="[A]", type=REF, required=False)
 @click.argument("new", metavar="[B]", type=REF, default="@")
@@ -138,7 +139,7 @@ def _lines(
 
 
 def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
-    from hardsave.agents import conversations
+    from hardsave.agents.state import is_record
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:
@@ -150,7 +151,7 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
         ("+", after, found.added),
     ):
         for path in paths:
-            if conversations.is_record(side.state, path[0] if path else None):
+            if is_record(side.state, path[0] if path else None):
                 continue
             if _is_message(path):
                 yield from draw.message(messages.read(side.read(*path)), sign=sign)

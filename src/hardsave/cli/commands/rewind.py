@@ -11,7 +11,7 @@ import click
 from hardsave import Checkpoint, Rewind, Timeline, config
 from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF, one_of
-from hardsave.cli.command import YES, command
+from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.facts import Known
 from hardsave.cli.plans import Way
@@ -19,7 +19,7 @@ from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
-    from hardsave.agents.resumption import Resumption
+    from hardsave.agents.conversation import Resumption
     from hardsave.vault.restoring import FileChanges
 
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         hardsave rewind --status passed --before 2h
         hardsave rewind plan-ready --tasks
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF, required=False)
 @click.option("--state", is_flag=True, help="Only the state.")
@@ -179,12 +180,12 @@ def _conversation(session: Session, done: Rewind, way: Way) -> "Resumption | Non
     """
     if way.what == "files" or way.paths is not None or way.into is not None:
         return None
-    from hardsave.agents import conversations
+    from hardsave.agents import conversation
 
     target = done.target
     before = session.vault.timeline(target.timeline).ancestors(target.id)
     earlier = (each.metadata for each in before)
-    return conversations.resume(
+    return conversation.resume(
         target.state, target.metadata, os.environ, done.timeline, earlier, target.created_at
     )
 
@@ -297,7 +298,7 @@ def _target(
 def _line(session: Session, target: Checkpoint) -> Timeline:
     """The timeline that goes back: the one in question, if it has been there; else the target's."""
     own = session.vault.timeline(target.timeline)
-    if session.settings.timeline is not None:
+    if session.timeline_given is not None:
         return session.line
     try:
         line = session.line

@@ -11,7 +11,7 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli import content, data, moments, words
 from hardsave.cli.arguments import REF
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.facts import Known
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
@@ -33,6 +33,7 @@ SHOWN = 10
         hardsave show plan-ready --state
         hardsave show @~2 --file src/parser.py > parser-as-it-was.py
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF)
 @click.option(

@@ -1,4 +1,4 @@
-"""`hardsave stats`."""
+"""`hardsave store stats`."""
 
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 @command(
     "stats",
     examples="""
-        hardsave stats
-        hardsave stats --json
+        hardsave store stats
+        hardsave store stats --json
     """,
 )
 def stats(session: Session) -> None:

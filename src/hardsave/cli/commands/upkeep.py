@@ -1,4 +1,4 @@
-"""`hardsave gc` and `compact`."""
+"""`hardsave store gc` and `compact`."""
 
 from hardsave.cli import words
 from hardsave.cli.command import command
@@ -8,7 +8,7 @@ from hardsave.cli.session import Session
 @command(
     "gc",
     examples="""
-        hardsave gc
+        hardsave store gc
     """,
 )
 def gc(session: Session) -> None:
@@ -29,7 +29,7 @@ def gc(session: Session) -> None:
 @command(
     "compact",
     examples="""
-        hardsave compact
+        hardsave store compact
     """,
 )
 def compact(session: Session) -> None:
