@@ -65,7 +65,7 @@ def compacted(setting: Setting) -> list[Row]:
     path = session.path(turns.SAVE)
     saver = open_saver(session.path(turns.OBJECTS))
     with hardsave.open(url(path)) as vault:
-        vault.compact()
+        vault.store.compact()
         line = vault.timeline("main")
         ours, theirs = in_turns(
             setting.choose(40, 10),
@@ -91,7 +91,7 @@ def _four_times_as_long(setting: Setting) -> Row:
         line = vault.timeline("main")
         for turn in range(1, conversation.turns + 1):
             line.append(conversation.delta(turn))
-        vault.compact()
+        vault.store.compact()
         whole = room(path).whole
     figure = f"disk / payload, {conversation.turns:,} turns, compacted"
     return _size(figure, whole, conversation.size, None)

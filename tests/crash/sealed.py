@@ -31,8 +31,8 @@ def read(disk: Path, elsewhere: Path, *, dies: bool) -> dict[str, Any]:
         found["looked"] = looked(vault, elsewhere)
         found["search"] = tried(lambda: len(vault.search("main")))
         found["save"] = tried(lambda: vault.timeline("main").save({"number": 20}))
-        found["purge"] = tried(lambda: vault.purge(text="nowhere"))
-        found["gc"] = tried(vault.gc)
+        found["purge"] = tried(lambda: vault.store.purge(text="nowhere"))
+        found["gc"] = tried(vault.store.gc)
         with opened(disk) as second:
             found["second"] = tried(lambda: second.timeline("main").load()["number"])
         seal(disk, "rw")
@@ -105,7 +105,7 @@ def written(disk: Path, elsewhere: Path) -> dict[str, Any]:
         with opened(disk) as other:
             other.timeline("main").save({"number": 7})
             busy = tried(lambda: line.load()["number"])
-        ok = tried(lambda: vault.verify().ok)
+        ok = tried(lambda: vault.store.verify().ok)
         return {"before": before, "after": after, "busy": busy, "ok": ok}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def checkpoint(one: "Checkpoint") -> dict[str, Any]:
-    files = one.snapshot
+    files = one.files
     return {
         "id": one.id,
         "ref": f"{one.timeline}:{one.seq}",

@@ -36,7 +36,7 @@ _EXITS: tuple[tuple[type[HardsaveError], Exit], ...] = (
 # What the library tells people who write Python, for people who type commands.
 WORDS = {
     "or name a store elsewhere": "or name a store elsewhere with --store or HARDSAVE_STORE",
-    "; files() lists what is": "; 'hardsave show REF --full' lists what is",
+    "; list() lists what was": "; 'hardsave show REF --full' lists what was",
     "name a file that export_file made": "name a file that 'hardsave store export' made",
     "call hardsave.repair()": "run 'hardsave store repair'",
     "scope='mine'": "--mine",

@@ -108,4 +108,4 @@ def patches(plan: Rewind) -> "Iterator[Text]":
     assert plan.files is not None
     root = Path(plan.files.workspace)
     for path in (*plan.files.created, *plan.files.changed, *plan.files.removed):
-        yield from draw.patch(present.back_to(plan.target.snapshot, root, path.rstrip("/")))
+        yield from draw.patch(present.back_to(plan.target.files, root, path.rstrip("/")))

@@ -7,17 +7,17 @@ import os
 from pathlib import Path
 
 from hardsave.vault import files
-from hardsave.vault.files import Held, Snapshot
+from hardsave.vault.files import Files, Held
 from hardsave.workspace import reading
 from hardsave.workspace.entries import kept_mode
 
 
-def since(then: Snapshot | None, root: Path, path: str) -> str:
+def since(then: Files | None, root: Path, path: str) -> str:
     """How a file has changed since a checkpoint, as lines."""
     return files.compared(path, files.held(then, path), _here(root, path))
 
 
-def back_to(then: Snapshot | None, root: Path, path: str) -> str:
+def back_to(then: Files | None, root: Path, path: str) -> str:
     """What a file would lose and gain, if a checkpoint's came in its place."""
     return files.compared(path, _here(root, path), files.held(then, path))
 

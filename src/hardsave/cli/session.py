@@ -148,13 +148,15 @@ class Session:
 
     @cached_property
     def standing(self) -> list[Standing]:
+        from hardsave.vault.checkpoint import record_of  # loaded with the vault
+
         found = []
         for line in self.vault.timelines():
             newest, head = line.checkpoints(limit=1), line.head
             if head is not None and newest:
-                files = newest[0].snapshot
+                files = newest[0].files
                 where = None if files is None else self.moved(files.workspace)
-                found.append(Standing(line.name, head.status, newest[0].record.number, where))
+                found.append(Standing(line.name, head.status, record_of(newest[0]).number, where))
         return found
 
     def moved(self, workspace: str) -> str:
@@ -188,7 +190,7 @@ class Session:
         last saved in this very directory; it may have been brought here from another one. None:
         the newest checkpoint with files of this directory."""
         head = self.line.head
-        if head is None or head.snapshot is None:
+        if head is None or head.files is None:
             return None
         last = next((each for each in self.standing if each.name == self.line.name), None)
         return head if last is not None and last.workspace == str(self.directory) else None

@@ -140,7 +140,7 @@ def _conversation(task: Task) -> Conversation:
 def _keep_up(vault: hardsave.Vault) -> None:
     """Once a day, now that no agent waits."""
     try:
-        if done := vault.upkeep():
+        if done := vault.store.upkeep():
             _log.info("%s", done.retained)
     except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
         _log.warning("the store could not be kept up", exc_info=True)
@@ -209,7 +209,7 @@ def stay_for_hooks(
             log(__name__).info("%d calls; it ends, because %s", lifecycle.calls, why)
             lock.close()
             if handler.has_seen_an_end:
-                vault.upkeep()
+                vault.store.upkeep()
     except Exception:  # noqa: BLE001 # no other process will hear of it
         log(__name__).exception("the daemon of %s gives up", address.workspace)
 

@@ -190,7 +190,7 @@ class Recorder:
 
         Whether it stayed to the end: if not, the store was lost and has to be opened anew.
         """
-        self._snapshot("running")
+        self._save_files("running")
         with self._workspace.watch() as eyes:
             self._wake = eyes.wake
             self._save_changes("running")  # from here on nothing is missed
@@ -238,7 +238,7 @@ class Recorder:
 
     def _is_news(self) -> bool:
         head = self._line.head
-        if head is None or head.snapshot is None:
+        if head is None or head.files is None:
             return True
         return any(self._workspace.status(head.id).files)
 
@@ -253,11 +253,11 @@ class Recorder:
 
     def _save(self, status: str) -> None:
         try:
-            self._snapshot(status)
+            self._save_files(status)
         except HardsaveError as error:
             self._failed(error)
 
-    def _snapshot(self, status: str) -> None:
+    def _save_files(self, status: str) -> None:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
         saved = self._put(
             status=status,
@@ -286,7 +286,7 @@ class Recorder:
                     )
         except Exception:  # noqa: BLE001 # if it is about the files, they say so by themselves
             _log.warning("the conversation could not be saved", exc_info=True)
-        return self._line.snapshot(self._workspace, **how)
+        return self._line.save_files(self._workspace, **how)
 
     def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""

@@ -292,11 +292,11 @@ def _put(
     known = state.mark_in(line.head, event.session)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:
-        return line.snapshot(**how)  # the conversation stays as the last hook has left it
+        return line.save_files(**how)  # the conversation stays as the last hook has left it
     try:
         return _told(line, agent, event, known, how)
     except (Unreadable, Unstorable) as error:  # not there for us, or longer than may be stored
-        line.snapshot(**how)
+        line.save_files(**how)
         why = f"the transcript cannot be read or stored, so only files were saved: {error}"
         raise Unavailable(why) from error
 

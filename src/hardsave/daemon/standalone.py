@@ -84,7 +84,7 @@ def _keep_up(project: Path) -> None:
         if not save.has_store(os.environ, project):
             return  # nothing was ever saved here
         with save.own_vault(project, os.environ) as vault:
-            vault.upkeep()
+            vault.store.upkeep()
 
     if why := save.tried(upkeep):  # it is tried again when another session ends
         log(__name__).warning("the store of %s could not be kept up: %s", project, why)

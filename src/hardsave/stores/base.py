@@ -168,7 +168,7 @@ class Report(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What a collection (`vault.gc()`) removed."""
+    """What a collection (`vault.store.gc()`) removed."""
 
     objects: int
     object_bytes: int

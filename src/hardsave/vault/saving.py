@@ -24,7 +24,7 @@ from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import whole_id
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.parts import Parts
 from hardsave.vault.pin import Pin
@@ -416,7 +416,7 @@ class Saving:
         head = None if standing is None else standing.head
         wanted = head
         if expect is not ANY_HEAD:
-            wanted = expect.record.id if isinstance(expect, Checkpoint) else whole_id(expect)
+            wanted = record_of(expect).id if isinstance(expect, Checkpoint) else whole_id(expect)
         if wanted is None or head == wanted:
             self._see(standing)
         else:

@@ -229,8 +229,8 @@ def test_a_subagent_saves_files_and_leaves_the_conversation_to_the_session(
         assert head.metadata["subagent"] == "sub"
         assert head.read("transcript")["path"] == str(transcript)
         assert len(head.read("lines")) == len(LINES)
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"by a subagent\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"by a subagent\n"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_who_cannot_undo_what_was_saved_on_is_told_what_takes_it_away(run: Run) 
 @pytest.mark.parametrize(
     ("typed", "then"),
     [
-        (["show", "@", "--file", "none"], "'hardsave show REF --full' lists what is"),
+        (["show", "@", "--file", "none"], "'hardsave show REF --full' lists what was"),
         (["timelines", "delete", "--timeline", "none"], "'hardsave timelines' lists them"),
         (["show", "none:1"], "'hardsave timelines' lists them"),
         (

@@ -121,7 +121,7 @@ def test_show_says_that_files_are_newer_than_what_was_said(run: Run, session_1: 
     for content in ("in the middle", "still"):
         (session_1 / "midst").write_text(content)
         with hardsave.open() as vault:
-            vault.timeline("session-1").snapshot(".")
+            vault.timeline("session-1").save_files(".")
     assert "as in session-1:3; the files are newer" in run("show", "@").out
     assert run("show", "@", "--json").data["state_of"] == said["id"]
     told = "what was said goes back to session-1:3; the files are newer"

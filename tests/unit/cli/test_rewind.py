@@ -107,7 +107,7 @@ def test_a_path_is_never_taken_for_another_of_the_same_name(
     (inner / "a.txt").write_text("within\n")
     monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/named.db")
     with hardsave.open() as vault:
-        saved = vault.timeline("session-1").snapshot(session_1)
+        saved = vault.timeline("session-1").save_files(session_1)
     (session_1 / "a.txt").write_text("mine\n")
     (inner / "a.txt").write_text("broken\n")
     (tmp_path / "link").symlink_to(session_1)

@@ -48,7 +48,7 @@ def test_retain_sees_deleted_timelines_of_its_own_project_too(run: Run, theirs: 
         run("timelines", "delete", "--timeline", name)
     with hardsave.open() as vault:
         policy = hardsave.Policy(undo_window=hardsave.Policy().undo_window * 0)
-        found = vault.plan_retention(policy, own=True)
+        found = vault.retention.plan(policy, own=True)
     assert {choice.row.timeline for choice in found.drops} == {"ours"}
 
 

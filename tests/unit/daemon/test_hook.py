@@ -69,8 +69,8 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
         assert head.read("transcript")["pending"] == "t1"
         assert head.read("transcript")["offset"] == transcript.stat().st_size
         assert head.metadata["tool_use_id"] == "t1"
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"one\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"one\n"
     assert list(place(project).iterdir()) == []
 
 
@@ -175,7 +175,7 @@ def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcr
 def test_another_writer_in_between_costs_nothing(project: Path, transcript: Path) -> None:
     save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
-        vault.timeline(SESSION).snapshot(project)  # as a daemon does
+        vault.timeline(SESSION).save_files(project)  # as a daemon does
     with transcript.open("a") as file:
         file.write(said("assistant", "hi") + "\n")
     save.work(told(transcript), os.environ)
@@ -249,8 +249,8 @@ def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("new.txt") == b"precious"
+        assert head.files is not None
+        assert head.files.read("new.txt") == b"precious"
         assert [each["content"] for each in head.state["messages"]] == ["hello"]
 
 
@@ -601,11 +601,11 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
 ) -> None:
     happened: list[str] = []
 
-    def upkeep(vault: hardsave.Vault) -> None:
+    def upkeep(store: hardsave.VaultStore) -> None:
         happened.append(f"kept up after {name}")
         raise hardsave.Unavailable("the disk is full")  # no fault of the hook's
 
-    monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
+    monkeypatch.setattr(hardsave.VaultStore, "upkeep", upkeep)
     for name in ("PostToolUse", "Stop", "SessionEnd"):
         data, at = told(transcript, name), time.time_ns()
 
@@ -627,8 +627,8 @@ def test_a_directory_that_is_none_is_where_the_hook_was_called(
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.workspace == str(project)
+        assert head.files is not None
+        assert head.files.workspace == str(project)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "/half/\ud800.jsonl"])
@@ -640,7 +640,7 @@ def test_files_are_saved_where_the_transcript_has_no_path(project: Path, path: s
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
+        assert head.files is not None
     (note,) = spool.missed(place(project))
     assert "only files were saved" in note.about["why"]
 
@@ -780,5 +780,5 @@ def test_a_directory_that_json_cannot_name_is_where_the_hook_was_called(
     with hardsave.open() as vault:
         head = vault.timeline("codex-s-1").head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("b.txt") == b"two\n"
+        assert head.files is not None
+        assert head.files.read("b.txt") == b"two\n"

@@ -93,7 +93,7 @@ def test_what_was_said_is_saved_with_the_files(stage: Stage) -> None:
     assert stage.said() == ["one", "two"]
     head = stage.line.head
     assert head is not None
-    assert head.snapshot is not None
+    assert head.files is not None
     assert head.metadata == {"agent": "claude-code", "session": ONE}
     told = dict(head.state["transcript"])
     data = (stage.place / f"{ONE}.jsonl").read_bytes()
@@ -285,7 +285,7 @@ def test_what_was_purged_does_not_come_back_while_the_agent_talks_on(
     stage.write(ONE, "sesame")
     daemon._save("running")
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as other:
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
     stage.write(ONE, "two")
     daemon._save("running")
     assert daemon.failed_saves == 0

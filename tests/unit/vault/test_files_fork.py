@@ -200,7 +200,7 @@ def test_an_empty_directory_that_was_there_stays_after_an_interrupted_fork(
         vault.timeline("main").save({}, workspace=work)
         monkeypatch.setattr(steps.Steps, "take", mock.Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            copying.fill(vault._context, vault.timeline("main").get().record, tmp_path / "mine",
+            copying.fill(vault._context, vault.timeline("main").get()._record, tmp_path / "mine",
                          lambda id, root: None)  # fmt: skip
         monkeypatch.undo()
         assert (tmp_path / "mine/sub").exists()

@@ -55,7 +55,7 @@ def test_what_was_ignored_from_outside_stays_when_that_is_over(
     assert (desk.read("a"), desk.read("notes")) == ("one", "of mine")
     desk.line.undo()
     assert (desk.read("a"), desk.read("notes")) == ("two", "of mine")
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
     desk.vault.close()
 
 
@@ -144,7 +144,7 @@ def test_rules_that_say_nothing_cost_nothing(repository: Repository, store: Watc
     put(repository.root, ".git/info/exclude", "# a comment\n\n")
     desk = Desk(repository.root, store)
     desk.write(a="one")
-    saved = desk.vault.get(desk.save(1)).snapshot
+    saved = desk.vault.get(desk.save(1)).files
     assert saved is not None
     assert saved._read().around is None
     desk.vault.close()

@@ -87,7 +87,7 @@ def _lines(found: "Bisected") -> "Iterator[RenderableType]":
         yield draw.line(("  or ", "quiet"), draw.ref(each), (", which could not be told", "quiet"))
     yield from content.messages_of(found.first_bad, MESSAGES)
     yield Text()
-    yield from content.files_of(found.first_bad, found.last_good.snapshot)
+    yield from content.files_of(found.first_bad, found.last_good.files)
 
 
 COMMANDS = {"bisect": bisect}

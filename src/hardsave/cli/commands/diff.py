@@ -75,7 +75,7 @@ def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
     before = found.last
 
     def patch(path: str) -> str:
-        return present.since(before.snapshot, session.directory, path)
+        return present.since(before.files, session.directory, path)
 
     listed = changes.signed(found.files)
     patches = {"patches": {path: patch(path) for _, path in listed}} if lines else {}
@@ -117,7 +117,7 @@ def _data(before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool) ->
 
 
 def _patch(before: Checkpoint, after: Checkpoint, path: str) -> str:
-    return unified(before.snapshot, after.snapshot, path)
+    return unified(before.files, after.files, path)
 
 
 # For people

@@ -14,6 +14,7 @@ from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.vault.checkpoint import record_of
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _probe(what: str, session: Session) -> Finding:
 
 
 def _store(what: str, session: Session) -> Finding:
-    session.vault.stats()
+    session.vault.store.stats()
     path = session.store_path
     if path is None:
         return Finding(
@@ -105,8 +106,8 @@ def _newest(what: str, session: Session) -> Finding:
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     if not newest:
         return Finding(what, "ok", "none yet")
-    last = max(newest, key=lambda each: each.record.number)
-    checked = session.vault.verify(last.id)
+    last = max(newest, key=lambda each: record_of(each).number)
+    checked = session.vault.store.verify(last.id)
     if checked.ok:
         message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")
@@ -123,7 +124,7 @@ def _backup(what: str, session: Session) -> Finding:
 
     copied = backup.peek(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
-    last = max((each.record.number for each in newest), default=0)
+    last = max((record_of(each).number for each in newest), default=0)
     own = Path(backup.path_of(str(path)))
     return findings.backup(
         what,
@@ -175,8 +176,8 @@ def _watches(what: str, session: Session) -> Finding:
     except FileNotFoundError:
         return Finding(what, "ok", "this system has no such limit")
     last = session.workspace.last
-    files = None if last is None else last.snapshot
-    inner = [] if files is None else [f.path for f in files.files() if f.kind == "directory"]
+    files = None if last is None else last.files
+    inner = [] if files is None else [f.path for f in files.list() if f.kind == "directory"]
     folders = [session.directory, *(session.directory / each for each in inner)]
     return findings.watches(what, len(folders), limit, probe.unwatched(folders))
 

@@ -49,7 +49,7 @@ def purge(
         session.out.say("nothing was done")
         return Exit.FAILED
     with session.out.busy("purging"):
-        done = session.vault.purge(one, timeline=timeline, text=text)
+        done = session.vault.store.purge(one, timeline=timeline, text=text)
     session.out.result(lambda: _data(done), lambda: _lines(done))
     for each in done.left:
         session.out.say(f"still there: {words.shown(each)}")

@@ -49,7 +49,7 @@ def retain(
     if everything and given is not None:
         raise Misuse("say one of --all and --timeline")
     policy = _policy(given, max_age, keep, everything=everything)
-    plan = session.vault.plan_retention(policy, own=given is None and not everything)
+    plan = session.vault.retention.plan(policy, own=given is None and not everything)
     left = _left_alone(session, plan)
     if left:
         count = words.count(len(left), "timeline")
@@ -64,7 +64,7 @@ def retain(
         session.out.say("nothing was done")
         return Exit.FAILED
     with session.out.busy("letting go"):
-        done = session.vault.apply(plan)
+        done = session.vault.retention.apply(plan)
     session.out.result(lambda: _data(plan, done.dropped, left), lambda: [str(done)])
     return None
 

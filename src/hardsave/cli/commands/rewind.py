@@ -233,9 +233,9 @@ def _way(
 
 def _after_a_move(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
     """Files of a project that was moved come back where it is now."""
-    if way.into is not None or way.what == "state" or target.snapshot is None:
+    if way.into is not None or way.what == "state" or target.files is None:
         return way
-    then = target.snapshot.workspace
+    then = target.files.workspace
     now = session.moved(then)
     own = next((each.workspace for each in session.standing if each.name == line.name), now)
     return way._replace(into=now) if then != now == own else way
@@ -251,7 +251,7 @@ def _seen_from_there(session: Session, way: Way, line: Timeline, target: Checkpo
         return way
     own = next((each.workspace for each in session.standing if each.name == line.name), None)
     if own is None:
-        own = str(session.directory) if target.snapshot is None else target.snapshot.workspace
+        own = str(session.directory) if target.files is None else target.files.workspace
     roots = [own] if way.into is None else [os.path.realpath(way.into), own]
     return way._replace(paths=tuple(_inside(roots, path) for path in way.paths))
 

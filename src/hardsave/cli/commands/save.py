@@ -46,7 +46,7 @@ def save(
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
     with session.out.busy("saving"), unsaved.told(session) as missed:
-        saved = session.line.snapshot(
+        saved = session.line.save_files(
             workspace,
             name=name,
             kind="manual",

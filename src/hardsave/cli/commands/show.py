@@ -16,7 +16,7 @@ from hardsave.cli.facts import Known
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
-from hardsave.vault.files import Snapshot, difference
+from hardsave.vault.files import Files, difference
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,7 +78,7 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
     """Byte for byte."""
     if session.out.as_json:
         raise Misuse("a file is bytes, not JSON; leave out --json")
-    files = one.snapshot
+    files = one.files
     if files is None:
         raise NotFound(
             f"checkpoint {one.id} was saved without files; choose one that has a snapshot"
@@ -87,7 +87,7 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
     sys.stdout.buffer.write(_content(session, files, path))
 
 
-def _content(session: Session, files: Snapshot, path: str) -> bytes:
+def _content(session: Session, files: Files, path: str) -> bytes:
     """Of a file that is named as it is seen from here, or else from the root of its workspace."""
     if files.workspace == str(session.directory):
         with suppress(NotFound, Misuse):
@@ -99,13 +99,13 @@ def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any
     known = Known(session.vault)
     parent = known.parent(one)
     total, items = content.last_messages(one, limit)
-    before = None if parent is None else parent.snapshot
+    before = None if parent is None else parent.files
     return {
         **data.checkpoint(one),
         "message_count": total,
         "messages": data.json_ready(items),
         "state_of": known.speaker(one).id,
-        "files": data.files(difference(before, one.snapshot)),
+        "files": data.files(difference(before, one.files)),
     }
 
 
@@ -125,9 +125,9 @@ def _lines(
     yield title.append(f"  {words.shown(one.name)}" if one.name else "", style="name")
     yield from draw.fields(_fields(session, one, parent, known.carried(one)))
     yield from content.messages_of(one, limit, full=full)
-    if one.snapshot is not None:
+    if one.files is not None:
         yield Text()
-        yield from content.files_of(one, None if parent is None else parent.snapshot, full=full)
+        yield from content.files_of(one, None if parent is None else parent.files, full=full)
 
 
 def _fields(
@@ -135,7 +135,7 @@ def _fields(
 ) -> "dict[str, Text | str | None]":
     from hardsave.cli import draw
 
-    files, git = one.snapshot, one.git
+    files, git = one.files, one.git
     metadata = data.json_ready(one.metadata)
     return {
         "saved": f"{moments.ago(one.created_at, session.now)} ({moments.local(one.created_at)})",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 )
 def stats(session: Session) -> None:
     """Show how much is stored, and where."""
-    found = session.vault.stats()
+    found = session.vault.store.stats()
     session.out.result(
         lambda: {"store": session.url, **found._asdict()}, lambda: _lines(session, found)
     )

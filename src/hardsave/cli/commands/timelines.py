@@ -52,8 +52,8 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
                 Text("" if head is None else words.shown(head.status)),
                 Text("" if head is None else moments.ago(head.created_at, session.now), "quiet"),
                 Text("")
-                if head is None or head.snapshot is None
-                else Text(words.shown(head.snapshot.workspace)),
+                if head is None or head.files is None
+                else Text(words.shown(head.files.workspace)),
             )
         )
     return draw.columns(rows)

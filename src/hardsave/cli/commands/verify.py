@@ -27,7 +27,7 @@ def verify(session: Session, ref: str | None) -> Exit | None:
     """
     one = None if ref is None else session.find(ref).id
     with session.out.busy("verifying"):
-        found = session.vault.verify(one)
+        found = session.vault.store.verify(one)
     session.out.result(
         lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [

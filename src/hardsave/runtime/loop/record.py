@@ -24,7 +24,7 @@ from hardsave.runtime.loop import messages as forms
 from hardsave.runtime.loop.conversation import Conversation, Status
 from hardsave.runtime.loop.journal import Noted, State
 from hardsave.tuples import NamedTuple
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.line import Directory, Timeline
 from hardsave.vault.saving import ANY_HEAD
 
@@ -239,7 +239,11 @@ class Record:
             return save()
         except Conflict:
             head = self._line.head
-            if head is None or self.last is None or head.record.root != self.last.record.root:
+            if (
+                head is None
+                or self.last is None
+                or record_of(head).root != record_of(self.last).root
+            ):
                 raise
             return save(expect=ANY_HEAD)  # only files were saved in between
 
