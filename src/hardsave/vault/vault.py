@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects import envelope
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
@@ -20,15 +21,7 @@ from hardsave.stores.base import Collected, Report, Stats, Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
-from hardsave.vault.arguments import (
-    MAX_VALUE_BYTES,
-    Redact,
-    check_asked,
-    check_cap,
-    redaction_of,
-    several,
-    whole_id,
-)
+from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several, whole_id
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -52,7 +45,6 @@ if TYPE_CHECKING:
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
-POLL_SECONDS = 0.05
 Done = TypeVar("Done")
 
 
