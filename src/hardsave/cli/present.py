@@ -6,6 +6,7 @@ What lies there may become anything meanwhile: no link is followed, nothing is a
 import os
 from pathlib import Path
 
+from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.vault import files
 from hardsave.vault.files import Files, Held
 from hardsave.workspace import reading
@@ -25,7 +26,7 @@ def back_to(then: Files | None, root: Path, path: str) -> str:
 def _here(root: Path, path: str) -> Held | None:
     directory = reading.open_directory(root)
     try:
-        found = reading.read_beneath(directory, os.fsencode(path), limit=files.MAX_DIFF_BYTES)
+        found = reading.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
     finally:
         os.close(directory)
     here = root / path

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave.config.places import (
-    PROJECT_FILE,
-    STORE_FILE,
     data_directory,
     file_url,
     folder_of,
@@ -22,6 +20,7 @@ from hardsave.config.places import (
     store_folder,
     user_file,
 )
+from hardsave.defaults import PROJECT_FILE, STORE_FILE
 from hardsave.errors import Misuse, Unavailable
 from hardsave.logs import log
 

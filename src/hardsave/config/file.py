@@ -34,13 +34,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsave.config.nodes import composed
+from hardsave.defaults import MAX_CONFIG_BYTES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import yaml
 
-MAX_BYTES = 32 * 1024  # PyYAML takes a third of a second for so many
 MAX_VALUE = 4096  # characters: the longest path there is
 _NOTHING = "tag:yaml.org,2002:null"
 _CONSTRUCTED = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "str"))
@@ -125,13 +125,13 @@ def content(path: Path) -> bytes | None:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Misuse(f"{path} cannot be read: it is no file")
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Misuse(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise Misuse(f"{path} is longer than {MAX_BYTES // 1024} KiB")
+    if len(data) > MAX_CONFIG_BYTES:
+        raise Misuse(f"{path} is longer than {MAX_CONFIG_BYTES // 1024} KiB")
     return data
 
 

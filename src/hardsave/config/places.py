@@ -11,11 +11,8 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from hardsave.defaults import USER_FILE
 from hardsave.errors import Unavailable
-
-STORE_FILE = "store.db"
-PROJECT_FILE = "hardsave.yaml"
-USER_FILE = "config.yaml"
 
 
 def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:

@@ -14,7 +14,8 @@ from typing import Any
 from blake3 import blake3
 
 from hardsave.config.file import Found, Said, content, read
-from hardsave.config.places import PROJECT_FILE, data_directory, make_folder, project_key
+from hardsave.config.places import data_directory, make_folder, project_key
+from hardsave.defaults import PROJECT_FILE
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
@@ -23,7 +24,7 @@ from hardsave.tasks import (
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
-from hardsave.tasks.lease import LEASE_SECONDS, Lease
+from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import TaskSettings
 from hardsave.tasks.stats import Happening, TaskStats, counted, happening

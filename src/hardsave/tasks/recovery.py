@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from hardsave.defaults import MAX_LEASE_SECONDS
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
@@ -12,7 +13,7 @@ from hardsave.tasks.task import Task
 from hardsave.tasks.tether import Survivors
 from hardsave.tuples import NamedTuple
 
-MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
+MAX_LEASE = MAX_LEASE_SECONDS * 1_000_000  # as stores count
 MOST_SHOWN = 10  # in the text
 MOST_LISTED = 50  # tasks of a kind in a report; the counts are of all
 

@@ -24,13 +24,13 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Literal
 
+from hardsave.defaults import RETENTION_BYTES, RETENTION_DAYS, UNDO_DAYS
 from hardsave.errors import Misuse
 
 Rule = Literal["deleted", "ttl", "age", "kind", "thin", "timeline", "user", "store"]
 
 DAY = timedelta(days=1)
 MICROSECOND = timedelta(microseconds=1)  # what stores count in
-GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Policy:
     """Only these are looked at and counted; None: all."""
     permanent: Collection[str] = frozenset({"manual", "feature"})
     """Kinds that stay until somebody deletes them."""
-    undo_window: timedelta = 30 * DAY
+    undo_window: timedelta = UNDO_DAYS * DAY
     """For how long operations can be undone: what they lead back to stays."""
     ttl: timedelta | None = None
     """Counted from a timeline's latest save: each save renews it."""
@@ -121,4 +121,4 @@ def _check_count(what: str, count: object) -> None:
         raise Misuse(f"{what} is a number from 0 on, not {count!r}")
 
 
-DEFAULT = Policy(max_age=30 * DAY, max_store_bytes=10 * GIB)
+DEFAULT = Policy(max_age=RETENTION_DAYS * DAY, max_store_bytes=RETENTION_BYTES)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.timeline.diff import FileDiff
@@ -15,7 +16,6 @@ from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
 
-MAX_DIFF_BYTES = 4 << 20
 MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Union
 
+from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
     from hardsave.vault.capturing import Taken, Taking
 
-MAX_METADATA_BYTES = 64 * 1024
 RUNNING: Final = "running"  # the status of whatever nobody says more of
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.errors import NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.types import DEFAULT_TYPES, Types
@@ -19,15 +20,7 @@ from hardsave.stores.base import Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
-from hardsave.vault.arguments import (
-    MAX_VALUE_BYTES,
-    Redact,
-    check_asked,
-    check_cap,
-    redaction_of,
-    several,
-    whole_id,
-)
+from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several, whole_id
 from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -46,7 +39,6 @@ if TYPE_CHECKING:
     from hardsave.vault.undo import Operation
     from hardsave.vault.workspace import Workspace
 
-POLL_SECONDS = 0.05
 Done = TypeVar("Done")
 
 

@@ -10,13 +10,13 @@ its rules ignore it was meant to be saved, and comes back if nothing lies in its
 
 from collections.abc import Sequence
 
+from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import content, directory
 from hardsave.workspace.compare import Pair, Ward
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry, last_name, lies_in
-from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.policy import Exempt, Rules
 
 
