@@ -258,17 +258,35 @@ class Session:
         name = choice.timeline(given, self.standing, self.directory, looks=True)
         return [] if self.is_chosen(name) else ["--timeline", name]
 
+    def refuse_timeline(self, *, beside: str) -> None:
+        """Refuse --timeline where something else that was typed leaves no meaning to it."""
+        if self.settings.timeline is not None:
+            raise Misuse(f"--timeline means nothing beside {beside}; leave one of them out")
+
     def find(self, ref: str) -> hardsave.Checkpoint:
-        """A checkpoint. Only refs that are looked up on a timeline need one."""
+        """The checkpoint that a command is about."""
+        return self.find_all(ref)[0]
+
+    def find_all(self, *typed: str) -> list[hardsave.Checkpoint]:
+        """The checkpoints that a command is about; --timeline must be that of one of them, or be
+        needed to look one up."""
+        found = [self.look_up(ref) for ref in typed]
+        if all(map(_stands_alone, typed)) and all(
+            one.timeline != self.timeline_given for one in found
+        ):
+            self.refuse_timeline(beside=" and ".join(map(repr, typed)))
+        return found
+
+    def look_up(self, ref: str) -> hardsave.Checkpoint:
+        """A checkpoint. Only refs that do not stand alone need a timeline."""
         meant = refs.parse(ref)
         if self.saved_above:
             raise NotFound(self.saved_above)
         if isinstance(meant, refs.Numbered) and meant.timeline:
             ref = f"{self.whole_name(meant.timeline)}:{meant.seq}"
             meant = refs.parse(ref)
-        by_itself = isinstance(meant, refs.Whole | refs.Numbered) and not ref.startswith(":")
         try:
-            return self.vault.get(ref) if by_itself else self.line.get(ref)
+            return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
         except NotFound as error:
             hint = self._elsewhere(meant) or self._where_it_went(meant)
             if not hint:
@@ -290,3 +308,11 @@ class Session:
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
         found = [f"{one.timeline}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
+
+
+def _stands_alone(ref: str) -> bool:
+    """Whether a ref means the same on every timeline."""
+    meant = refs.parse(ref)
+    return isinstance(meant, refs.Whole) or (
+        isinstance(meant, refs.Numbered) and meant.timeline != ""
+    )

@@ -46,7 +46,7 @@ def bisect(
     Files that are ignored are not there: let the command make what it needs. What it prints goes
     to stderr.
     """
-    low, high = session.find(good), session.find(bad)
+    low, high = session.find_all(good, bad)
     with stdout_is_stderr():
         found = session.vault.timeline(high.timeline).bisect(
             low.id, high.id, program, timeout=timeout, told=lambda one: _tell(session, one)

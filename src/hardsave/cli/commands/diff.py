@@ -47,10 +47,12 @@ def diff(
     """
     session.only_looks = True
     only = one_of(files=files, state=state)
+    one_of(stat=stat, state=state)
     if old is None:
         _since_the_last(session, lines=not stat, only=only)
     else:
-        _between(session, session.find(old), session.find(new), lines=not stat, only=only)
+        before, after = session.find_all(old, new)
+        _between(session, before, after, lines=not stat, only=only)
 
 
 def _between(

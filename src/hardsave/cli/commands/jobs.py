@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave.cli import data, jobs, messages, words
-from hardsave.cli.arguments import JOB, REF
+from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 
@@ -34,6 +34,7 @@ def _jobs(session: Session) -> "Jobs":
 @click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
 def list_(session: Session, every: bool, in_numbers: bool) -> None:
     """List the jobs that can go on; --all lists every job."""
+    one_of(all=every, health=in_numbers)
     if in_numbers:
         health = _jobs(session).health()._asdict()
         session.out.result(

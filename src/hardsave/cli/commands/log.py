@@ -11,6 +11,7 @@ from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.facts import Facts, Known
 from hardsave.cli.history import Log, Wanted, gather
 from hardsave.cli.session import Session
+from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -31,7 +32,7 @@ LIMIT = 30
     """,
     takes=ON_A_TIMELINE,
 )
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=LIMIT, show_default=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), help="How many.  [default: 30]")
 @click.option("--all", "everything", is_flag=True, help="All timelines.")
 @click.option("--name", help="Only checkpoints of this name.")
 @click.option("--kind", help="Only this kind: automatic, manual, feature, session.")
@@ -41,7 +42,7 @@ LIMIT = 30
 @click.option("--follow", "-f", is_flag=True, help="Show what happens from now on, as it does.")
 def log(
     session: Session,
-    limit: int,
+    limit: int | None,
     everything: bool,
     since: str | None,
     until: str | None,
@@ -55,9 +56,13 @@ def log(
     changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
     session.only_looks = True
+    if everything:
+        session.refuse_timeline(beside="--all")
     if follow:
+        _refuse_beside_follow(n=limit, since=since, until=until, **narrow)
         _follow(session, None if everything else session.timeline_given)
         return
+    limit = limit or LIMIT
     first, last = (moments.moment(t, session.now) if t else None for t in (since, until))
     wanted = Wanted(limit, since=first, until=last, **narrow)
     line = None if everything else session.line
@@ -68,6 +73,14 @@ def log(
     )
     unsaved.say(session)
     _hint(session, found, line, limit)
+
+
+def _refuse_beside_follow(**given: object) -> None:
+    """What is saved from now on is shown as it comes, all of it."""
+    for name, value in given.items():
+        if value is not None:
+            option = f"{'-' if len(name) == 1 else '--'}{name}"
+            raise Misuse(f"{option} means nothing beside --follow; leave one of them out")
 
 
 def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> None:

@@ -42,6 +42,8 @@ def purge(
     """
     if [ref is None, text is None, not whole].count(False) != 1:
         raise Misuse("say what, and only one: a REF, --text TEXT, or --whole --timeline T")
+    if text is not None:
+        session.refuse_timeline(beside="--text, which is about the whole store")
     timeline = session.line_typed.name if whole else None
     what = "the text" if text is not None else f"timeline {timeline!r}" if whole else f"{ref!r}"
     one = None if ref is None else session.find(ref).id

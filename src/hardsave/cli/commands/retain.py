@@ -9,7 +9,6 @@ from hardsave.cli import moments, words
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
-from hardsave.errors import Misuse
 from hardsave.timeline.policy import DEFAULT
 from hardsave.timeline.refs import to_text
 
@@ -45,9 +44,9 @@ def retain(
     Where several projects share a store, it is about the timelines of this one, unless --timeline
     or --all says otherwise. Cannot be undone; 'hardsave store gc' then gives the room back.
     """
-    given = session.timeline_given
-    if everything and given is not None:
-        raise Misuse("say one of --all and --timeline")
+    given = None if everything else session.timeline_given
+    if everything:
+        session.refuse_timeline(beside="--all")
     policy = _policy(given, max_age, keep, everything=everything)
     plan = session.vault.retention.plan(policy, own=given is None and not everything)
     left = _left_alone(session, plan)

@@ -289,7 +289,7 @@ def _target(
     if ref is not None:
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
-        return session.find(ref)
+        return session.look_up(ref)  # --timeline says which timeline goes there
     moment = None if before is None else moments.moment(before, session.now)
     found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
     return found.target

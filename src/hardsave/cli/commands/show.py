@@ -10,7 +10,7 @@ import click
 
 from hardsave import Checkpoint
 from hardsave.cli import content, data, moments, words
-from hardsave.cli.arguments import REF
+from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.facts import Known
 from hardsave.cli.session import Session
@@ -41,9 +41,7 @@ SHOWN = 10
     "--messages",
     "count",
     type=click.IntRange(0),
-    default=SHOWN,
-    show_default=True,
-    help="How many of the last messages.",
+    help="How many of the last messages.  [default: 10]",
 )
 @click.option("--full", is_flag=True, help="All messages, with tool calls, and all paths.")
 @click.option("--state", "whole_state", is_flag=True, help="The state as JSON, and nothing else.")
@@ -55,10 +53,11 @@ SHOWN = 10
     help="The content of one file, and nothing else.",
 )
 def show(
-    session: Session, ref: str, count: int, full: bool, whole_state: bool, path: str | None
+    session: Session, ref: str, count: int | None, full: bool, whole_state: bool, path: str | None
 ) -> None:
     """Show one checkpoint: its messages, its files, its state."""
     session.only_looks = True
+    one_of(messages=count is not None, full=full, state=whole_state, file=path is not None)
     one = session.find(ref)
     if path is not None:
         _write_file(session, one, path)
@@ -66,7 +65,7 @@ def show(
         state = data.json_ready(plain(one.state))
         session.out.result(lambda: state, lambda: [json.dumps(state, indent=2)], paged=True)
     else:
-        limit = None if full else count
+        limit = None if full else SHOWN if count is None else count
         session.out.result(
             lambda: _data(session, one, limit),
             lambda: _lines(session, one, limit, full=full),

@@ -44,6 +44,8 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     operations.
     """
     session.undoes = True
+    if any_timeline:
+        session.refuse_timeline(beside="--any-timeline")
     if listing:
         _list(session, limit or LISTED)
         return
@@ -70,6 +72,8 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
 def redo(session: Session, any_timeline: bool) -> None:
     """Do again what the latest undo took back."""
     session.undoes = True
+    if any_timeline:
+        session.refuse_timeline(beside="--any-timeline")
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("doing it again"):
         done = session.vault.redo() if any_timeline else session.line.redo()

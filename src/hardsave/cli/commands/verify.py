@@ -25,6 +25,8 @@ def verify(session: Session, ref: str | None) -> Exit | None:
     Checks one checkpoint, or the whole store: every object against its hash, every number, every
     parent, the index and the backup. Ends with 5 if something is damaged.
     """
+    if ref is None:
+        session.refuse_timeline(beside="the whole store, which is checked without a REF")
     one = None if ref is None else session.find(ref).id
     with session.out.busy("verifying"):
         found = session.vault.store.verify(one)
