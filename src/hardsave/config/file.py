@@ -17,8 +17,8 @@
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
 agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
-or replace anything, or let work run again: `retention.automatic`, which in a project's file can
-only stop removals, and `hooks.daemon`. All others count once the user has looked at the file
+or replace anything, or let finished work run again: `retention.automatic`, which in a project's
+file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has looked at the file
 and run `hardsave trust` (see `config.trust`). Until then they are left out, and that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
@@ -93,7 +93,7 @@ def _store(value: Any) -> str:
 
 
 PROFILES = ("development", "production", "long-running")
-_ATTEMPTS = _Key("max_attempts", _number(1, 100))  # failed work runs again so often
+_ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
 _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs again when added again
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {"store": _Key("store", _store)},

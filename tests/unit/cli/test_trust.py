@@ -25,17 +25,16 @@ def test_untrusted_it_is_left_out_and_that_is_said(
     project: Path, elsewhere: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), hardsave.open() as vault:
-        assert vault.tasks.add("t").max_attempts == 3
+        assert vault.tasks.add("t").max_attempts == 9
     assert not elsewhere.exists()
     assert "hardsave.yaml:1: store is left out" in caplog.text
-    assert "hardsave.yaml:3: tasks.max_attempts is left out" in caplog.text
     assert "hardsave trust" in caplog.text
 
 
 def test_only_what_removes_and_reruns_nothing_needs_no_trust() -> None:
     free = {key.setting for keys in file.SECTIONS.values() for key in keys.values()}
     free -= {key.setting for ks in file.SECTIONS.values() for key in ks.values() if key.needs_trust}
-    assert free == {"retain_automatically", "hooks_daemon"}
+    assert free == {"retain_automatically", "hooks_daemon", "max_attempts"}
 
 
 def test_trusted_all_of_it_counts_until_it_changes(
