@@ -18,8 +18,9 @@ There are two: the user's own, and `hardsave.yaml` at the root of a project, whi
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
 agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
 or replace anything, or let finished work run again: `retention.automatic`, which in a project's
-file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has looked at the file
-and run `hardsave trust` (see `config.trust`). Until then they are left out, and that is reported.
+file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has
+looked at the file and run `hardsave trust` (see `config.trust`). Until then they are left out, and
+that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
 known, a value that cannot be, or a key that stands there twice is refused with its line: a
