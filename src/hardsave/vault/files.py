@@ -37,7 +37,14 @@ class LeftOut(NamedTuple):
     """A path that was not captured, or is not as it was then, and why."""
 
     path: str
+    """`.` for the workspace itself: a new ignore rule has left out more than half of the files that
+    the last checkpoint had."""
     reason: str
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is about the workspace itself."""
+        return self.path == "."
 
 
 class GitState(NamedTuple):

@@ -26,6 +26,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
+from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Vault:
             new_id=new_id,
             search_index=_search_index(store, user),
             places=Places(store, user),
+            moves=OwnMoves(),
         )
         self._recover()
 
