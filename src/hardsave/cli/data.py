@@ -145,6 +145,8 @@ def file_changes(found: "FileChanges") -> dict[str, Any]:
         "changed": list(found.changed),
         "removed": list(found.removed),
         "kept": [each._asdict() for each in found.kept],
+        "missing": [each._asdict() for each in found.missing],
+        "is_complete": found.is_complete,
         "bytes": found.bytes,
         "git": None if found.git is None else _git_changes(found.git),
     }

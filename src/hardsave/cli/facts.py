@@ -23,6 +23,7 @@ class Facts(NamedTuple):
     files: dict[str, int] | None  # +, ~ and - against the parent; of a first one how many
     paths: tuple[str, ...]  # the first of these; none of a first one
     not_captured: int
+    lost: str  # to an ignore rule, if that is most of the files
 
 
 class Known:
@@ -76,6 +77,7 @@ class Known:
             files=files,
             paths=paths,
             not_captured=len(one.not_captured),
+            lost=next((each.reason for each in one.not_captured if each.is_loss), ""),
         )
 
 

@@ -365,3 +365,20 @@ def test_an_export_to_a_dash_is_not_a_file_of_that_name_by_chance(
     assert (ran.code, "not a stream" in ran.err) == (2, True)
     assert not Path("-").exists()
     assert run("store", "export", "./-").code == 0
+
+
+def test_a_rule_that_hides_most_files_is_said_by_save_status_and_log(
+    run: Run, project: Path
+) -> None:
+    for number in range(9):
+        (project / f"{number}.py").write_text("one\n")
+    run("save")
+    (project / ".gitignore").write_text("*\n")
+    said = "! a new rule in .gitignore:1 ('*') leaves out 10 of 10 files"
+    for command in ("status", "save", "status", "log"):
+        assert said in " ".join(run(command).out.split()), command
+    (project / "0.py").write_text("ruined\n")
+    (project / "1.py").unlink()
+    ran = run("rewind", "main:1", "--yes")
+    assert ran.code == 0, ran
+    assert (project / "0.py").read_text() == (project / "1.py").read_text() == "one\n"

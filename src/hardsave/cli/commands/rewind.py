@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
     from hardsave.vault.restoring import FileChanges
 
+_NAMED = 20  # paths that a message names
+
 
 @command(
     "rewind",
@@ -105,7 +107,7 @@ def rewind(
     _answer(session, done, way, dry_run=False, back=back)
     say_undo(session, line.name)
     told = _tell_way_back(session, back)
-    return _tell_what_failed(session, plan, done) or told
+    return tell_what_failed(session, plan.files, done.files) or told
 
 
 @contextmanager
@@ -134,7 +136,8 @@ def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: boo
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    return _tell_way_back(session, back)
+    told = _tell_way_back(session, back)
+    return told if dry_run else tell_what_failed(session, plan.files, plan.files) or told
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
@@ -202,13 +205,18 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
     return None
 
 
-def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | None:
-    failed = plans.failed(plan.files, done.files)
+def tell_what_failed(
+    session: Session, plan: "FileChanges | None", done: "FileChanges | None"
+) -> Exit | None:
+    """Say which paths are not as they were asked to be: then the command has failed."""
+    failed = plans.failed(plan, done)
     if not failed:
         return None
+    named = ", ".join(words.shown(each.path) for each in failed[:_NAMED])
+    more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
     session.out.say(
-        f"{words.count(len(failed), 'path')} could not be brought back; see to the reasons, then "
-        "repeat"
+        f"{words.count(len(failed), 'path')} could not be brought back: {named}{more}; see to the "
+        "reasons, then repeat"
     )
     return Exit.FAILED
 

@@ -93,6 +93,8 @@ def _lines(
             (f"{words.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
         )
         yield from draw.paths(listed, limit=None if full else draw.LISTED)
+    if last is not None:
+        yield from draw.lost(last.not_captured)  # which its files do not show any more
     yield from draw.not_captured(found.not_captured, limit=None if full else 5)
 
 

@@ -10,6 +10,7 @@ import click
 from hardsave import Checkpoint, Operation
 from hardsave.cli import data, moments, words
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
@@ -36,7 +37,7 @@ ANY = click.option(
 @ANY
 @click.option("--list", "listing", is_flag=True, help="Only list what can be taken back.")
 @click.option("-n", "--limit", type=click.IntRange(1), help="How many to list.  [default: 30]")
-def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> None:
+def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> Exit | None:
     """Take back the latest rewind, fork, deletion or import.
 
     Files come back too, and what they are now is saved first. What was saved since stays
@@ -48,7 +49,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
         session.refuse_timeline(beside="--any-timeline")
     if listing:
         _list(session, limit or LISTED)
-        return
+        return None
     if limit is not None:
         raise Misuse("-n says how many to list; add --list")
     _refuse_where_nothing_was_saved(session)
@@ -58,6 +59,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     session.out.hint("do it again with", "redo", *_where(done))
     if done.about.get("of") in ("rewind", "redo") and done.timeline is not None:
         _tell_conversation(session, session.vault.timeline(done.timeline).head)
+    return _failed(session, done)
 
 
 @command(
@@ -69,7 +71,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     takes=ON_A_TIMELINE,
 )
 @ANY
-def redo(session: Session, any_timeline: bool) -> None:
+def redo(session: Session, any_timeline: bool) -> Exit | None:
     """Do again what the latest undo took back."""
     session.undoes = True
     if any_timeline:
@@ -79,6 +81,7 @@ def redo(session: Session, any_timeline: bool) -> None:
         done = session.vault.redo() if any_timeline else session.line.redo()
     _answer(session, done, "did again what was taken back")
     session.out.hint("take it back with", "undo", *_where(done))
+    return _failed(session, done)
 
 
 def _list(session: Session, limit: int) -> None:
@@ -95,6 +98,14 @@ def _refuse_where_nothing_was_saved(session: Session) -> None:
     """Below a directory that was: what can be taken back is there."""
     if session.saved_above:
         raise NotFound(session.saved_above)
+
+
+def _failed(session: Session, done: Operation) -> Exit | None:
+    if done.files is None or done.files.is_complete:
+        return None
+    from hardsave.cli.commands.rewind import tell_what_failed
+
+    return tell_what_failed(session, done.files, done.files)
 
 
 def _where(done: Operation) -> list[str]:
