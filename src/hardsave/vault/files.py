@@ -86,7 +86,8 @@ class Files:
 
     @property
     def not_captured(self) -> tuple[LeftOut, ...]:
-        """What was left out for any reason but ignore rules."""
+        """What was left out for any reason but ignore rules; and that a new rule has left out most
+        of the files, if it has."""
         return tuple(LeftOut(os.fsdecode(path), why) for path, why in self._read().not_captured)
 
     @property

@@ -19,8 +19,8 @@ def forty(desk: Desk) -> str:
 def held(checkpoint: Checkpoint | None) -> list[str]:
     """The files of a checkpoint."""
     assert checkpoint is not None
-    assert checkpoint.snapshot is not None
-    return sorted(file.path for file in checkpoint.snapshot.files() if file.kind != "directory")
+    assert checkpoint.files is not None
+    return sorted(file.path for file in checkpoint.files.list() if file.kind != "directory")
 
 
 @pytest.mark.parametrize("rules", [".gitignore", ".hardsaveignore", ".git/info/exclude"])

@@ -33,7 +33,7 @@ def failed_rewind(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(error)
 
 
-@pytest.mark.parametrize("how", ["save", "append", "snapshot"])
+@pytest.mark.parametrize("how", ["save", "append", "save_files"])
 def test_a_handle_goes_on_after_a_rewind_that_failed(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -46,10 +46,10 @@ def test_a_handle_goes_on_after_a_rewind_that_failed(
     elif how == "append":
         saved = desk.line.append({"turn": 3})
     else:
-        saved = desk.line.snapshot(desk.work)
+        saved = desk.line.save_files(desk.work)
     assert saved.seq == 4
     assert saved.parent == desk.line.get("main:3").id
-    assert desk.line.load() == {"turn": 2 if how == "snapshot" else 3}
+    assert desk.line.load() == {"turn": 2 if how == "save_files" else 3}
 
 
 def test_a_save_by_another_writer_after_a_rewind_that_failed_is_still_a_conflict(
