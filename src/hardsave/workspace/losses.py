@@ -7,13 +7,13 @@ else shows it: they are ignored. Told from what the last scan saw, so a first ca
 import os
 from collections.abc import Iterator, Mapping
 
+from hardsave.defaults import IGNORE_FILES
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import ignore
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import Cache
 from hardsave.workspace.entries import NotCaptured, joined, last_name, lies_in, parent
 from hardsave.workspace.found import Found, Scan
-from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.reading import read_beneath
 
 WHOLE = b"."
