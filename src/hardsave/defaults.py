@@ -59,3 +59,11 @@ JOB_TURNS = 50
 JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
 CALLBACK_TRIES = 10
 CALLBACK_SECONDS = 30.0  # for one try
+
+# Hooks, and the daemon that answers them
+
+HOOK_BUDGET_SECONDS = 10.0  # that an agent waits for one call of a hook, at most
+HOOK_SECONDS = 15  # that an agent is told to wait for a hook, which returns before
+HOOK_SAVE_SECONDS = 300  # after which the save of a hook that works alone is given up
+DAEMON_IDLE_SECONDS = 1800.0  # without a request, after which a daemon ends that hooks have started
+LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left running are saved

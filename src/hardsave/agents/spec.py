@@ -34,7 +34,6 @@ from hardsave.agents import events
 from hardsave.agents.events import Event
 from hardsave.tuples import NamedTuple
 
-HOOK_SECONDS = 15  # that an agent shall wait for a hook; the hook itself returns after ten
 PROJECT_SUFFIX = "_PROJECT_DIR"
 """What the variable ends with that tells a hook its project: hooks hand these on to the daemon
 without loading any spec."""

@@ -98,7 +98,7 @@ def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Fou
 
 
 def is_trusted(file: ProjectFile, environment: Mapping[str, str], platform: str) -> bool:
-    """Whether somebody has trusted the file as it is now."""
+    """Whether the user has trusted the file as it is now."""
     try:
         known = json.loads(_record(file, environment, platform).read_bytes())
     except (OSError, ValueError):

@@ -12,10 +12,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from hardsave.daemon.processes import ProcessHandle
+from hardsave.defaults import DAEMON_IDLE_SECONDS
 from hardsave.stores.processes import Process, started
 from hardsave.tuples import NamedTuple
 
-IDLE_SECONDS = 1800.0  # without a request, after which a daemon ends that hooks have left behind
 CHECK_SECONDS = 5.0  # between two looks whether store, workspace and code are those that they were
 
 
@@ -52,8 +52,8 @@ def why_end(facts: Facts) -> str:
         return "its agents have ended"
     if not facts.sessions:
         return "the sessions of its agents have ended"
-    if facts.idle_seconds >= IDLE_SECONDS:
-        return f"no hook has asked for anything for {IDLE_SECONDS / 60:.0f} minutes"
+    if facts.idle_seconds >= DAEMON_IDLE_SECONDS:
+        return f"no hook has asked for anything for {DAEMON_IDLE_SECONDS / 60:.0f} minutes"
     return ""
 
 

@@ -29,13 +29,13 @@ from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.processes import ProcessHandle, Running
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, Recorder
 from hardsave.daemon.server import RequestHandler, Server
+from hardsave.defaults import LEFT_RUNNING_SECONDS
 from hardsave.errors import HardsaveError
 from hardsave.logs import log
 from hardsave.stores.processes import Process
 from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite.daemon_lock import DaemonLock
 
-LEFT_RUNNING_SECONDS = 600.0  # then what an agent has left running is a service, and not its work
 _REOPEN_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
 _LONGEST_REOPEN_SECONDS = 60.0
 _LONGEST_REASON = 2000  # bytes, which a pipe takes at once

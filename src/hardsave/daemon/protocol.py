@@ -26,7 +26,6 @@ its whole budget returns: then a note in the spool names the process that works 
 
 import os
 
-HOOK_BUDGET_SECONDS = 10.0  # that an agent waits for one call of a hook, at most
 TAKEN_SECONDS = 0.5  # that a hook waits for the daemon's first answer
 
 SOCKET_VARIABLE = "HARDSAVE_SOCKET"

@@ -21,7 +21,8 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.daemon import running_agents, spool
-from hardsave.daemon.protocol import HOOK_BUDGET_SECONDS, new_id, working_directory
+from hardsave.daemon.protocol import new_id, working_directory
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple

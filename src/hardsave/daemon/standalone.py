@@ -19,12 +19,12 @@ from hardsave import config
 from hardsave.agents import registry
 from hardsave.daemon import protocol, save
 from hardsave.daemon.save import Outcome
+from hardsave.defaults import HOOK_SAVE_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.stores import processes
 from hardsave.stores.processes import Process
 
-LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 MOST_ORPHANS = 32  # one after the other that process 1 has not waited for
 _LAST_ORPHAN = "last-orphan"
 _LARGEST = 64
@@ -44,7 +44,7 @@ def work(
     waiting, and tells it what to print.
     """
     signal.signal(signal.SIGALRM, _give_up)
-    signal.alarm(LIMIT_SECONDS)
+    signal.alarm(HOOK_SAVE_SECONDS)
     agent = registry.of_hook(words)
     called = save.Called(Path(protocol.working_directory()), at, id, origin[0])
     caller: Process | None = None
@@ -74,7 +74,7 @@ def work(
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:
-    raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
+    raise Unavailable(f"not saved within {HOOK_SAVE_SECONDS} s")
 
 
 def _keep_up(project: Path) -> None:

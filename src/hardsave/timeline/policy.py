@@ -12,8 +12,8 @@ Every rule is optional. In the order in which they are asked, with what each one
     store      past the size of this user's part of the store: automatic ones older than a day,
                all but the first, the last, the latest of each name and the latest of each hour
 
-A rule sees what the rules before it have left. Whatever they want, heads stay, and so does
-what can still be undone. Permanent kinds go only after somebody has deleted them, and no
+A rule sees what the rules before it have left. In any case heads stay, and so does
+what can still be undone. Permanent kinds go only after they were deleted, and no
 quota counts them. The age of a checkpoint is counted from when it was stored: one that was
 imported, or saved while the clock was behind, is no older than what was there before it.
 """
@@ -61,7 +61,7 @@ class Policy:
     timelines: Collection[str] | None = None
     """Only these are looked at and counted; None: all."""
     permanent: Collection[str] = frozenset({"manual", "feature"})
-    """Kinds that stay until somebody deletes them."""
+    """Kinds that stay until they are deleted."""
     undo_window: timedelta = UNDO_DAYS * DAY
     """For how long operations can be undone: what they lead back to stays."""
     ttl: timedelta | None = None

@@ -40,7 +40,7 @@ def test_only_what_removes_and_reruns_nothing_needs_no_trust() -> None:
 def test_trusted_all_of_it_counts_until_it_changes(
     project: Path, elsewhere: Path, run: Run
 ) -> None:
-    assert run("trust").code == 2  # nobody is there to ask
+    assert run("trust").code == 2  # there is no terminal to ask at
     shown = run("trust", "--yes")
     assert f"store: {elsewhere}" in shown.err
     assert run("trust", "--yes", "--json").data["trusted"] is True

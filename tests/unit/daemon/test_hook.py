@@ -21,6 +21,7 @@ from hardsave.agents import events, install
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon import client, hook, protocol, save, spool, standalone
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.stores import processes
 from tests.unit.agents.conftest import said
@@ -552,7 +553,7 @@ def test_a_daemon_that_dies_late_leaves_its_hook_no_second_budget(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def takes_its_time(*_: object) -> None:
-        now[0] += protocol.HOOK_BUDGET_SECONDS - 1
+        now[0] += HOOK_BUDGET_SECONDS - 1
 
     now, given = [100.0], []
     monkeypatch.setattr(client, "ask", takes_its_time)
@@ -565,8 +566,8 @@ def test_a_daemon_that_dies_late_leaves_its_hook_no_second_budget(
 
 
 def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -> None:
-    script = "from hardsave.daemon import hook, protocol\n"
-    script += "protocol.HOOK_BUDGET_SECONDS = 0.5\n"
+    script = "from hardsave.daemon import hook\n"
+    script += "hook.HOOK_BUDGET_SECONDS = 0.5\n"
     script += "hook.detached = lambda job, *, seconds: print(hook._read_input(0), seconds)\n"
     script += "hook.take()"
     reads, writes = os.pipe()

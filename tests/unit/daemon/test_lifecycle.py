@@ -10,7 +10,8 @@ import pytest
 
 from hardsave import config
 from hardsave.daemon import election, protocol
-from hardsave.daemon.lifecycle import IDLE_SECONDS, Facts, Lifecycle, SameFiles, Sessions, why_end
+from hardsave.daemon.lifecycle import Facts, Lifecycle, SameFiles, Sessions, why_end
+from hardsave.defaults import DAEMON_IDLE_SECONDS
 from hardsave.stores import processes
 from hardsave.stores.processes import Process, started
 
@@ -19,7 +20,7 @@ STAYING = Facts(agents=1, sessions=1, idle_seconds=0)
 
 def test_it_stays_as_long_as_nothing_speaks_against_it() -> None:
     assert why_end(STAYING) == ""
-    assert why_end(STAYING._replace(idle_seconds=IDLE_SECONDS - 1)) == ""
+    assert why_end(STAYING._replace(idle_seconds=DAEMON_IDLE_SECONDS - 1)) == ""
     assert why_end(STAYING._replace(agents=2, sessions=5)) == ""
 
 
@@ -28,7 +29,7 @@ def test_it_stays_as_long_as_nothing_speaks_against_it() -> None:
     [
         (STAYING._replace(agents=0, sessions=0), "its agents have ended"),
         (STAYING._replace(sessions=0), "the sessions of its agents have ended"),
-        (STAYING._replace(idle_seconds=IDLE_SECONDS), "for 30 minutes"),
+        (STAYING._replace(idle_seconds=DAEMON_IDLE_SECONDS), "for 30 minutes"),
         (STAYING._replace(is_in_place=False), "not the one that it was"),
         (STAYING._replace(is_current=False), "installed anew"),
         (STAYING._replace(is_wanted=False), "switched off"),
@@ -111,7 +112,7 @@ def test_it_waits_for_nobody_longer_than_half_an_hour() -> None:
     own = processes.look(os.getpid())
     assert own is not None
     standby.asked(own, "s")
-    now[0] += IDLE_SECONDS
+    now[0] += DAEMON_IDLE_SECONDS
     assert "for 30 minutes" in standby.stay()
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from hardsave.agents.claude_code import lines
-from hardsave.agents.spec import HOOK_SECONDS, AgentSpec, Lines, Unknown
+from hardsave.agents.spec import AgentSpec, Lines, Unknown
+from hardsave.defaults import HOOK_SECONDS
 
 _LONGEST = 200  # of a folder's name; a longer one ends with a number
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from hardsave.agents.codex import lines
-from hardsave.agents.spec import HOOK_SECONDS, AgentSpec, Lines, Unknown
+from hardsave.agents.spec import AgentSpec, Lines, Unknown
 from hardsave.agents.transcripts import beginning_lines
+from hardsave.defaults import HOOK_SECONDS
 
 _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SESSION = re.compile(f"{_ID}(?:_{_ID})?$")

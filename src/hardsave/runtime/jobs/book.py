@@ -123,7 +123,7 @@ class Jobs:
             metadata={specs.KEY: specs.to_plain(spec, id)},
         )
         if not task.is_new or task.id != str(id):
-            raise Conflict(f"somebody else has just queued job {str(id)!r}; look at it again")
+            raise Conflict(f"another process has just queued job {str(id)!r}; look at it again")
 
     def _check_kept(self, spec: Spec, id: JobId) -> None:
         """Without a secret a prompt is still one; an address, a path or a name leads nowhere."""

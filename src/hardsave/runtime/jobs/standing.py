@@ -29,7 +29,7 @@ _STATES: Mapping[str, State] = {
     "rolled_back": "rolled_back",
 }
 _BUSY: Mapping[State, str] = {
-    "active": "somebody is at work on it",
+    "active": "a worker is at work on it",
     "waiting": "it waits for an answer: approve or deny it",
     "succeeded": "it has succeeded",
 }
