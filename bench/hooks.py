@@ -28,7 +28,7 @@ from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.trees import Tree
 from hardsave.agents import install
-from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.stores.sqlite import daemon_lock
 
 CALLS = 20

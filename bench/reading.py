@@ -14,13 +14,13 @@ from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.store_file import room, url
+from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.stores.base import Batch, Move
 from hardsave.stores.registry import open_store
-from hardsave.vault.arguments import MAX_VALUE_BYTES
 
 TAIL = 20
 WARM = "the same vault and connection for all readings; the first does not count"
@@ -65,7 +65,7 @@ def compacted(setting: Setting) -> list[Row]:
     path = session.path(turns.SAVE)
     saver = open_saver(session.path(turns.OBJECTS))
     with hardsave.open(url(path)) as vault:
-        vault.compact()
+        vault.store.compact()
         line = vault.timeline("main")
         ours, theirs = in_turns(
             setting.choose(40, 10),
@@ -91,7 +91,7 @@ def _four_times_as_long(setting: Setting) -> Row:
         line = vault.timeline("main")
         for turn in range(1, conversation.turns + 1):
             line.append(conversation.delta(turn))
-        vault.compact()
+        vault.store.compact()
         whole = room(path).whole
     figure = f"disk / payload, {conversation.turns:,} turns, compacted"
     return _size(figure, whole, conversation.size, None)

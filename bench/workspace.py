@@ -65,7 +65,7 @@ class Ours:
         self._open()
 
     def snapshot(self) -> str:
-        return self.line.snapshot(self.workspace).id
+        return self.line.save_files(self.workspace).id
 
     def restore(self, ref: str) -> None:
         done = self.line.rewind(ref)
@@ -74,7 +74,7 @@ class Ours:
     def in_new_process(self) -> float:
         """Seconds of a whole process that opens the store, saves and ends."""
         script = "import sys, hardsave\nwith hardsave.open(sys.argv[1]) as v:\n"
-        script += "    v.timeline('bench').snapshot(sys.argv[2])\n"
+        script += "    v.timeline('bench').save_files(sys.argv[2])\n"
         command = [sys.executable, "-I", "-c", script, self.url, str(self._work)]
         with self.closed():
             seconds, done = timed(lambda: subprocess.run(command, check=False, cwd=ROOT))

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from hardsave.tasks.task import Task
     from hardsave.timeline.policy import Policy, Thin
     from hardsave.vault.checkpoint import Checkpoint, Page
-    from hardsave.vault.files import Snapshot
+    from hardsave.vault.files import Files
     from hardsave.vault.line import Timeline
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.saving import ANY_HEAD
+    from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.undo import Operation
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
@@ -68,11 +69,12 @@ _HOMES = {
     "hardsave.tasks.task": ("Task",),
     "hardsave.timeline.policy": ("Policy", "Thin"),
     "hardsave.vault.checkpoint": ("Checkpoint", "Page"),
-    "hardsave.vault.files": ("Snapshot",),
+    "hardsave.vault.files": ("Files",),
     "hardsave.vault.line": ("Timeline",),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.saving": ("ANY_HEAD",),
+    "hardsave.vault.store": ("Retention", "VaultStore"),
     "hardsave.vault.undo": ("Operation",),
     "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
@@ -88,6 +90,7 @@ __all__ = [
     "Collected",
     "Conflict",
     "Corrupt",
+    "Files",
     "HardsaveError",
     "LeaseLost",
     "Misuse",
@@ -97,10 +100,10 @@ __all__ = [
     "Policy",
     "Redaction",
     "Report",
+    "Retention",
     "Retry",
     "Rewind",
     "Rule",
-    "Snapshot",
     "Stats",
     "StepUnknown",
     "StepsChanged",
@@ -110,6 +113,7 @@ __all__ = [
     "Unavailable",
     "Unstorable",
     "Vault",
+    "VaultStore",
     "Verification",
     "Workspace",
     "aio",

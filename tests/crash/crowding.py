@@ -62,8 +62,8 @@ def looked(vault: hardsave.Vault, elsewhere: Path) -> dict[str, Any]:
         "log": tried(lambda: [each.seq for each in line.checkpoints()]),
         "load": tried(lambda: line.load()["number"]),
         "diff": tried(lambda: len(vault.diff("main:1", "main:2").changed)),
-        "verify": tried(lambda: vault.verify().ok),
-        "stats": tried(lambda: vault.stats().checkpoints),
+        "verify": tried(lambda: vault.store.verify().ok),
+        "stats": tried(lambda: vault.store.stats().checkpoints),
         "tasks": tried(lambda: vault.tasks.stats().total),
         "export": tried(lambda: vault.export_file(elsewhere / "export").checkpoints),
     }
@@ -122,7 +122,7 @@ def write_beside(disk: Path, elsewhere: Path) -> dict[str, Any]:
             "before": before,
             "after": tried(lambda: len(vault.timeline("main"))),
             "saved": tried(lambda: vault.timeline("main").save({"number": 9}).seq),
-            "ok": tried(lambda: vault.verify().ok),
+            "ok": tried(lambda: vault.store.verify().ok),
         }
 
 

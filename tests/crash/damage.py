@@ -132,7 +132,7 @@ def _read_all(vault: hardsave.Vault, truth: dict[str, Promise]) -> Reading:
 def _complaints_about_verify(vault: hardsave.Vault, corrupt: int) -> list[str]:
     """It raises nothing, and where reads are `Corrupt` it reports something."""
     try:
-        verification = vault.verify()
+        verification = vault.store.verify()
     except Exception as error:  # noqa: BLE001 # nothing is expected, so anything is a finding
         return [f"verify: {type(error).__name__}: {error}"]
     return ["verify finds nothing"] if corrupt and verification.ok else []

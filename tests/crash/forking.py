@@ -54,6 +54,6 @@ def settle(folder: str) -> dict[str, Any]:
         if not is_forked:
             vault.workspace(work).fork("@", made)
         found["files"] = rewinding.seen(made)
-        found["faults"] = list(vault.verify().faults)
+        found["faults"] = list(vault.store.verify().faults)
     found["journals"] = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
     return found

@@ -52,7 +52,7 @@ def check(folder: str, told: list[str]) -> list[str]:
         with hardsave.open(scenarios.url(folder)) as vault:
             scenarios.take_back(vault)
             faults = compare(vault, expected)
-            faults += vault.verify().faults
+            faults += vault.store.verify().faults
             faults += _half_imports(vault) + _bad_exports(Path(folder), told)
         if any(line.startswith("purging") for line in told):
             faults += purging.faults(scenarios.url(folder), Path(folder), told)
@@ -64,7 +64,7 @@ def check(folder: str, told: list[str]) -> list[str]:
             session.append(timeline) if timeline != "side" else session.save(timeline)
         session.close()
         with hardsave.open(scenarios.url(folder)) as vault:
-            return compare(vault, promises(lines)) + list(vault.verify().faults)
+            return compare(vault, promises(lines)) + list(vault.store.verify().faults)
     except HardsaveError as error:
         return [f"{type(error).__name__}: {error}"]
 

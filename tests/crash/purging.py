@@ -60,7 +60,7 @@ def purge(session: "Session", what: str) -> None:
         mock.patch.object(Copier, "saw", Copier.turn),
         mock.patch.object(copier, "RENEWAL_SECONDS", 0.2),
     ):
-        session.vault.purge(**WAYS[what][0])
+        session.vault.store.purge(**WAYS[what][0])
     session.tell(f"purged {what}")
 
 
@@ -76,7 +76,7 @@ def faults(url: str, folder: Path, told: Iterable[str]) -> list[str]:
         wrong += _repeated(url, what)
     wrong += [f"{text} is there after a second purge" for text in _left(folder, begun)]
     with hardsave.open(url) as vault:
-        return wrong + list(vault.verify().faults)
+        return wrong + list(vault.store.verify().faults)
 
 
 def _left(folder: Path, purged: list[str]) -> set[str]:
@@ -87,7 +87,7 @@ def _left(folder: Path, purged: list[str]) -> set[str]:
 def _repeated(url: str, what: str) -> list[str]:
     try:
         with hardsave.open(url) as vault:
-            vault.purge(**WAYS[what][0])
+            vault.store.purge(**WAYS[what][0])
     except HardsaveError as error:
         return [f"{what} cannot be purged again: {error}"]
     return []

@@ -95,7 +95,7 @@ def settle(folder: str, action: str) -> dict[str, Any]:
         if not is_done:
             _act(line, other)
             found["then"] += [_state(vault), seen(work)]
-        found["faults"] = list(vault.verify().faults)
+        found["faults"] = list(vault.store.verify().faults)
     found["journals"] = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
     return found
 
@@ -128,7 +128,7 @@ def save_often(folder: str, name: str, count: int) -> list[str]:
         for turn in range(1, count + 1):
             (work / name / "file").write_text(f"{name} {turn}")
             saved = line.save({"turn": turn}, workspace=work)
-            files = saved.snapshot
+            files = saved.files
             assert files is not None
             if files.read(f"{name}/file") != f"{name} {turn}".encode():
                 found.append(f"{name} {turn} was saved otherwise")
@@ -162,7 +162,7 @@ def rewind_often(folder: str, name: str, count: int) -> list[str]:
 def summary(folder: str) -> dict[str, Any]:
     with opened(folder) as vault:
         counts = {line.name: len(line) for line in vault.timelines()}
-        faults = list(vault.verify().faults)
+        faults = list(vault.store.verify().faults)
     left = [name for name in os.listdir(Path(folder, "disk")) if "journal" in name]
     return {"counts": counts, "faults": faults, "journals": left}
 

@@ -146,7 +146,7 @@ class Session:
 
     def drop(self, timeline: str, *numbers: int) -> None:
         """Drop checkpoints for good. Not to be struck: whoever looks expects them to be gone."""
-        ids = [self.line(timeline).get(f"{timeline}:{number}").record.id for number in numbers]
+        ids = [self.line(timeline).get(f"{timeline}:{number}")._record.id for number in numbers]
         event = LogRecord(0, digest(timeline.encode())[:12], None, "litter", 0, b"\x80")
         self.store.commit(Batch(None, event, changes=Changes(drop=ids)))
         for number in numbers:
@@ -156,7 +156,7 @@ class Session:
         self.store.collect(envelope.refs, exact=exact)
 
     def compact(self) -> None:
-        self.vault.compact()
+        self.vault.store.compact()
 
     def export(self) -> None:
         done = self.vault.export_file(self.folder / EXPORT)

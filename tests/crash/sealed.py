@@ -31,8 +31,8 @@ def read(disk: Path, elsewhere: Path, *, dies: bool) -> dict[str, Any]:
         found["looked"] = looked(vault, elsewhere)
         found["search"] = tried(lambda: len(vault.search("main")))
         found["save"] = tried(lambda: vault.timeline("main").save({"number": 20}))
-        found["purge"] = tried(lambda: vault.purge(text="nowhere"))
-        found["gc"] = tried(vault.gc)
+        found["purge"] = tried(lambda: vault.store.purge(text="nowhere"))
+        found["gc"] = tried(vault.store.gc)
         with opened(disk) as second:
             found["second"] = tried(lambda: second.timeline("main").load()["number"])
         seal(disk, "rw")
@@ -58,11 +58,11 @@ def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
         "status": ["status"],
         "diff now": ["diff"],
         "plan": ["rewind", "files:1", "--dry-run"],
-        "verify": ["verify"],
-        "stats": ["stats"],
+        "verify": ["store", "verify"],
+        "stats": ["store", "stats"],
         "timelines": ["timelines"],
         "search": ["search", "nowhere"],
-        "export": ["export", str(elsewhere / "export")],
+        "export": ["store", "export", str(elsewhere / "export")],
         "doctor": ["doctor"],
         "rewind": ["rewind", "main:1", "--state", "--yes"],
         "save": ["save"],
@@ -105,7 +105,7 @@ def written(disk: Path, elsewhere: Path) -> dict[str, Any]:
         with opened(disk) as other:
             other.timeline("main").save({"number": 7})
             busy = tried(lambda: line.load()["number"])
-        ok = tried(lambda: vault.verify().ok)
+        ok = tried(lambda: vault.store.verify().ok)
         return {"before": before, "after": after, "busy": busy, "ok": ok}
 
 

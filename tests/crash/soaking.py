@@ -120,8 +120,8 @@ class Program:
 
     def keeper(self, vault: hardsave.Vault) -> None:
         ways: list[Callable[[hardsave.Vault], object]] = [
-            hardsave.Vault.gc,
-            hardsave.Vault.compact,
+            lambda vault: vault.store.gc(),
+            lambda vault: vault.store.compact(),
             self._retain,
             self._purge,
             self._export,
@@ -132,12 +132,12 @@ class Program:
             self.draw.choice(ways)(vault)
 
     def _retain(self, vault: hardsave.Vault) -> None:
-        vault.apply(vault.plan_retention(hardsave.Policy(max_per_timeline=20)))
+        vault.retention.apply(vault.retention.plan(hardsave.Policy(max_per_timeline=20)))
 
     def _purge(self, vault: hardsave.Vault) -> None:
         text = f"secret-{self.draw.randrange(SECRETS)}-"
         self.tell(purging=text)
-        vault.purge(text=text)
+        vault.store.purge(text=text)
 
     def _export(self, vault: hardsave.Vault) -> None:
         target = self.folder / f"{self.number}.hardsave"
@@ -147,7 +147,7 @@ class Program:
             return  # something was dropped meanwhile
         with hardsave.open("memory://") as other:
             other.import_file(target)
-            assert other.verify().ok
+            assert other.store.verify().ok
 
     def _look(self, vault: hardsave.Vault) -> None:
         for hit in vault.search(f"secret-{self.draw.randrange(SECRETS)}-"):
@@ -157,7 +157,7 @@ class Program:
         list(vault.operations())
 
     def _verify(self, vault: hardsave.Vault) -> None:
-        faults = vault.verify().faults
+        faults = vault.store.verify().faults
         assert not faults, faults
 
     # A server: tasks

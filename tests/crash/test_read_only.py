@@ -79,7 +79,7 @@ import sys
 import hardsave
 with hardsave.open("sqlite:///" + sys.argv[1]) as vault:
     line = vault.timeline("main")
-    assert len(line) == 4 and line.load()["number"] == 3 and vault.verify().ok
+    assert len(line) == 4 and line.load()["number"] == 3 and vault.store.verify().ok
     assert [hit.timeline for hit in vault.search("main")] == ["main"]
     try:
         line.save({})
@@ -122,9 +122,9 @@ import sys
 import hardsave
 with hardsave.open("sqlite:///" + sys.argv[1]) as vault:
     assert vault.timeline("main").save({}).seq == 5
-    print(vault.verify().faults[0])
+    print(vault.store.verify().faults[0])
     try:
-        vault.repair()
+        vault.store.repair()
     except hardsave.Unavailable as error:
         print(error)
 """

@@ -117,6 +117,6 @@ def test_nothing_is_lost_whoever_is_killed_while_all_are_at_work(
         soak.end()
     assert soak.wrong() == []
     with hardsave.open(url(tmp_path)) as vault:
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         assert check_agents(soak, vault) > 0
         assert check_server(soak, vault) > 0

@@ -74,7 +74,7 @@ def _meet_the_damage(path: Path) -> None:
                 assert vault.timeline("main").load(f"main:{number}") == ruins.state(number)
             except Corrupt:
                 continue
-        vault.verify()  # which meets what nobody else has
+        vault.store.verify()  # which meets what nobody else has
 
 
 def test_a_flipped_bit_in_a_file_that_is_ahead_of_its_backup(killed: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def _assert_nothing_is_hidden(path: Path) -> None:
     try:
         hardsave.open(url(path)).close()
         with hardsave.open(url(path)) as vault:
-            vault.verify()
+            vault.store.verify()
         hardsave.open(url(path)).close()
     except Corrupt:
         report = hardsave.repair(url(path))
@@ -115,7 +115,7 @@ def _assert_nothing_is_hidden(path: Path) -> None:
         assert len(line) + lost >= SAVES + LATER
         for checkpoint in line.checkpoints(limit=999):
             assert line.load(checkpoint.id) == ruins.state(checkpoint.seq)
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
     assert_intact(path, SAVES + LATER - lost)
 
 
@@ -135,7 +135,7 @@ def test_damage_to_the_backup_costs_nothing(closed: Path, tmp_path: Path) -> Non
             assert vault.timeline("main").load() == ruins.state(SAVES)
             vault.timeline("fork").save({"other": "way"})
         with hardsave.open(url(path)) as vault:
-            vault.verify()  # names a damaged page that the feeding did not meet
+            vault.store.verify()  # names a damaged page that the feeding did not meet
 
 
 def test_both_damaged_gives_what_either_has(

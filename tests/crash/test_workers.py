@@ -117,7 +117,7 @@ def account(crew: Crew, unknown: str, count: int, killed: int) -> list[str]:
             ]
             if task.state != "completed" and not (was_struck and unknown in ("fail", "ask")):
                 faults.append(f"{task}")
-        faults += vault.verify().faults
+        faults += vault.store.verify().faults
     if sum(effects.values()) > 2 * count + 2 * killed:
         faults.append(f"{sum(effects.values())} effects of {count} tasks, {killed} killed")
     return faults

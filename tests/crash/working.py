@@ -120,7 +120,7 @@ def check(folder: str, told: list[str]) -> list[str]:
             faults = _lost(vault, told) + _inconsistent(vault)
             _add(vault, later.append)  # also those that it never came to
             _recover(vault, later.append)
-            faults += _unfinished(vault) + _inconsistent(vault) + list(vault.verify().faults)
+            faults += _unfinished(vault) + _inconsistent(vault) + list(vault.store.verify().faults)
         return faults + _repeated(told, later)
     except HardsaveError as error:
         return [f"{type(error).__name__}: {error}"]

@@ -37,7 +37,7 @@ Timelines, operations and ancestors come by `async for`; `await line.count()` st
 files through `checkpoint.sync`. Handlers of events, and handlers and steps of tasks
 (`hardsave.aio.Attempt`), may be coroutine functions.
 """
-_INSIDE = {"record", "place", "address", "captured", "lost", "suspects", "scalar", "keys"}
+_INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
 class Part(NamedTuple):
@@ -50,6 +50,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("Opening a store", (("vault/opening", "open_vault"), ("vault/opening", "repair_store"))),
     Part("Vault", (("vault/vault", "Vault"),)),
+    Part("Upkeep of the store", (("vault/store", "VaultStore"), ("vault/store", "Retention"))),
     Part("Timeline", (("vault/line", "Timeline"),)),
     Part(
         "Checkpoint",
@@ -65,7 +66,7 @@ PARTS = (
         "Files",
         (
             ("vault/workspace", "Workspace"),
-            ("vault/files", "Snapshot"),
+            ("vault/files", "Files"),
             ("vault/files", "File"),
             ("vault/files", "LeftOut"),
             ("vault/files", "GitState"),

@@ -193,8 +193,8 @@ def test_every_state_can_be_rebuilt_from_the_page_alone(
         path = tmp_path / "compacted.db"
         shutil.copy(saved.path, path)
         with hardsave.open(f"sqlite:///{path}") as vault:
-            vault.compact()
-            vault.gc()
+            vault.store.compact()
+            vault.store.gc()
         with closing(StoreFile(path)) as packed:
             assert any(body[0] == 1 for (body,) in packed.rows("SELECT body FROM packs"))
     rebuilt = {}
@@ -443,7 +443,7 @@ def test_every_file_beside_a_store_is_on_the_page(tmp_path: Path) -> None:
             with workspace.watch():
                 vault.timeline("main").save({"messages": ["hello"]}, workspace=workspace)
             vault.search("hello")
-            vault.upkeep()
+            vault.store.upkeep()
     told = set(re.findall(r"`(store\.db-[\w.-]+)(?:…|HASH)?`", PAGE.read_text()))
     made = {each.name for each in tmp_path.iterdir()} - {"store.db", "work"}
     assert {name for name in made if not any(name.startswith(each) for each in told)} == set()

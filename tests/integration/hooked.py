@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hardsave
 from hardsave.agents import install
-from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
 from hardsave.stores.sqlite import daemon_lock
 

@@ -35,7 +35,7 @@ def checkpoints(stage: Stage) -> list[dict[str, Any]]:
                 "status": each.status,
                 "description": each.description,
                 "metadata": dict(each.metadata),
-                "files": [] if each.snapshot is None else [*each.snapshot.files()],
+                "files": [] if each.files is None else [*each.files.list()],
             }
             for line in vault.timelines()
             for each in line.checkpoints()
@@ -59,14 +59,14 @@ def test_the_first_hook_leaves_a_daemon_that_answers_the_next_until_the_agent_en
     assert stage.links() == []
     assert list(stage.store.parent.glob("*.sock")) == []
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        found = [each.snapshot for each in vault.timeline("claude-s").checkpoints()]
+        found = [each.files for each in vault.timeline("claude-s").checkpoints()]
         assert [files.read("f") for files in found if files is not None][::-1] == [
             b"one",
             b"1",
             b"2",
             b"3",
         ]
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_hooks_may_call_the_program_as_a_module(stage: Stage) -> None:
@@ -145,7 +145,7 @@ def test_who_ends_it_leaves_a_clean_store_and_hooks_that_go_on(
     assert stage.notes() == []
     assert stage.links() == []
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_of_many_hooks_at_once_one_leaves_a_daemon(stage: Stage) -> None:
@@ -271,7 +271,7 @@ def test_killed_in_the_middle_it_leaves_the_save_to_the_hook(stage: Stage) -> No
     agent.hooks("c0")
     pid = stage.daemon()
     url = f"sqlite:///{stage.store}"
-    with hardsave.open(url) as vault, vault.workspace(stage.work).place.locked():
+    with hardsave.open(url) as vault, vault.workspace(stage.work)._place.locked():
         hook = subprocess.Popen(
             shlex.split(HOOK), stdin=subprocess.PIPE, cwd=stage.work, env=stage.environment
         )

@@ -31,7 +31,7 @@ def test_a_store_that_was_removed_is_begun_anew(stage: Stage) -> None:
     assert stage.calls() == ["c1", "c2"]
     assert stage.notes() == []
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_a_workspace_that_was_replaced_is_another(stage: Stage) -> None:
@@ -46,8 +46,8 @@ def test_a_workspace_that_was_replaced_is_another(stage: Stage) -> None:
     stage.wait_for(lambda: pid not in stage.processes())
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
         head = vault.timeline("claude-t").get()
-        assert head.snapshot is not None
-        assert [each.path for each in head.snapshot.files()] == ["new"]
+        assert head.files is not None
+        assert [each.path for each in head.files.list()] == ["new"]
     stage.end()
 
 
@@ -67,7 +67,7 @@ def test_a_damaged_store_is_taken_over_although_somebody_stands_by(stage: Stage)
     stage.end()
     assert stage.calls()[-1] == "c2"
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_rewind_gc_and_purge_are_not_kept_out(stage: Stage) -> None:
@@ -81,7 +81,11 @@ def test_rewind_gc_and_purge_are_not_kept_out(stage: Stage) -> None:
     assert (stage.work / "f").read_text() == "a secret word"
     agent.hooks("c2")
     assert stage.cli("undo", "--timeline", "claude-s").returncode == 0
-    for words in (["gc"], ["purge", "--text", "a secret word", "--yes"], ["doctor"]):
+    for words in (
+        ["store", "gc"],
+        ["store", "purge", "--text", "a secret word", "--yes"],
+        ["doctor"],
+    ):
         done = stage.cli(*words)
         assert done.returncode == 0, done
     agent.hooks("c3")
@@ -101,7 +105,7 @@ def test_what_is_purged_is_gone_from_its_memory_too(stage: Stage) -> None:
     (stage.work / "f").write_text("two")
     agent.hooks("c1")
     private.unlink()
-    done = stage.cli("purge", "--text", "private-name", "--yes")
+    done = stage.cli("store", "purge", "--text", "private-name", "--yes")
     assert done.returncode == 0, done
     stage.end()
     for path in stage.store.parent.iterdir():
@@ -228,4 +232,4 @@ def test_whatever_happens_to_it_every_call_is_saved_once(stage: Stage, seed: int
         assert sorted(stage.calls(session)) == sorted(calls)
     assert stage.notes() == []
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok

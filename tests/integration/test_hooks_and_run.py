@@ -15,7 +15,7 @@ import pytest
 
 import hardsave
 from hardsave.agents import install
-from hardsave.agents.spec import CLAUDE_CODE
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
 from tests.integration.hooked import HOOK, PATIENT
 from tests.integration.test_run import LIMIT, Stage, stage
@@ -96,7 +96,7 @@ class Beside(Stage):
     @contextmanager
     def nobody_captures(self) -> Iterator[None]:
         url = f"sqlite:///{self.store}"
-        with hardsave.open(url) as vault, vault.workspace(self.work).place.locked():
+        with hardsave.open(url) as vault, vault.workspace(self.work)._place.locked():
             yield
 
     def daemon(self) -> int:
@@ -127,8 +127,8 @@ def test_a_daemon_saves_for_a_hook_files_and_conversation(beside: Beside) -> Non
     with hardsave.open(f"sqlite:///{beside.store}") as vault:
         head = vault.timeline("t").head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("f") == b"one"
+        assert head.files is not None
+        assert head.files.read("f") == b"one"
         assert head.read("lines") == beside.transcript.read_bytes().splitlines()
     assert beside.notes() == []
     assert os.stat(beside.socket).st_mode & 0o777 == 0o600

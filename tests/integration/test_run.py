@@ -81,9 +81,9 @@ class Stage:
             (line,) = vault.timelines()
             found = []
             for checkpoint in reversed(line.checkpoints()):
-                files = checkpoint.snapshot
+                files = checkpoint.files
                 assert files is not None
-                names = [file.path for file in files.files() if file.kind == "file"]
+                names = [file.path for file in files.list() if file.kind == "file"]
                 found.append({name: files.read(name) for name in names})
             return found
 
@@ -168,7 +168,7 @@ def test_every_settled_burst_is_there_and_comes_back(stage: Stage) -> None:
         (line,) = vault.timelines()
         line.rewind(f"{line.name}:{snapshots.index(bursts[1]) + 1}")
         assert (stage.work / "d/x").read_text() == "x\n"
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_killing_the_daemon_leaves_the_agent_running(stage: Stage) -> None:
@@ -312,7 +312,7 @@ def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
     assert stage.snapshots()[-1] == {"f": b"work\n"}
     assert stage.statuses()[-1] == "ended"
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok
     stage.wait_for(lambda: stage.daemons() == [])
 
 
@@ -344,8 +344,8 @@ def test_each_of_two_agents_has_every_burst_on_its_own_timeline(stage: Stage) ->
     def both_have_it() -> bool:
         with hardsave.open(f"sqlite:///{stage.store}") as vault:
             heads = [vault.timeline(name).head for name in ("a", "b")]
-            files = [None if head is None else head.snapshot for head in heads]
-            return all(each is not None and [*each.files()] for each in files)
+            files = [None if head is None else head.files for head in heads]
+            return all(each is not None and [*each.list()] for each in files)
 
     stage.wait_for(both_have_it)
     (stage.work.parent / "end").touch()
@@ -681,7 +681,7 @@ def test_a_purge_reaches_what_a_run_keeps_in_memory(stage: Stage) -> None:
     running = stage.start("true sesame-opens; touch begun; read < go; touch ended; sleep 0.5")
     stage.wait_for(lambda: len(stage.statuses()) >= 2 and (stage.work / "begun").exists())
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
-        assert vault.purge(text="sesame-opens").rewritten >= 1
+        assert vault.store.purge(text="sesame-opens").rewritten >= 1
     (stage.work / "go").write_bytes(b"\n")
     assert running.wait(LIMIT) == 0
     stage.wait_for_the_end()

@@ -24,11 +24,12 @@ PAIRS = [
     (hardsave.Timeline, aio.Timeline),
     (hardsave.Checkpoint, aio.Checkpoint),
     (hardsave.Workspace, aio.Workspace),
+    (hardsave.VaultStore, aio.VaultStore),
+    (hardsave.Retention, aio.Retention),
 ]
 # What differs on purpose; the module's docstring says why.
 ONLY_SYNC = {
-    "Checkpoint": {"state", "record", "snapshot", "git", "not_captured"},
-    "Workspace": {"place"},
+    "Checkpoint": {"state", "files", "git", "not_captured"},
 }
 ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}, "Workspace": {"sync"}}
 
@@ -87,8 +88,8 @@ def test_a_session_from_start_to_end() -> None:
             page = await line.checkpoints(limit=1)
             assert page[0] == second
             assert page.next is not None
-            assert (await vault.verify()).ok
-            assert (await vault.stats()).checkpoints == 3
+            assert (await vault.store.verify()).ok
+            assert (await vault.store.stats()).checkpoints == 3
 
     asyncio.run(session())
 
@@ -263,7 +264,7 @@ def test_a_cancelled_save_is_unknown_and_the_line_goes_on(tmp_path: Path) -> Non
             await line.head  # sees whichever it was
             await line.save({"n": 2})
             assert await line.load() == {"n": 2}
-            assert (await vault.verify()).ok
+            assert (await vault.store.verify()).ok
 
     asyncio.run(session())
 
@@ -329,9 +330,9 @@ def test_coroutines_are_told_of_upkeep(tmp_path: Path) -> None:
             await (await vault.timeline("main")).save({"key": "sk-12345"})
             await vault.export_file(tmp_path / "out")
             await vault.import_file(tmp_path / "out")
-            await vault.apply(await vault.plan_retention())
-            await vault.gc()
-            await vault.purge(text="sk-12345")
+            await vault.retention.apply(await vault.retention.plan())
+            await vault.store.gc()
+            await vault.store.purge(text="sk-12345")
         return seen
 
     assert asyncio.run(session()) == ["Imported", "Retained", "Collected", "Purged"]
@@ -357,12 +358,12 @@ async def _with_checkpoints(folder: Path) -> None:
         await work.restore(first)
         assert (folder / "a").read_text() == "one"
         assert (await line.rewind(first)).target.id == first.id
-        assert (await vault.verify(first)).ok
+        assert (await vault.store.verify(first)).ok
         await line.fork(first, name="fork")
         await work.fork(first, folder.parent / "other")
         last = await line.save({"turn": 3})
         assert (await vault.delete(last)).id == last.id
-        assert (await vault.purge(last)).dropped == 1
+        assert (await vault.store.purge(last)).dropped == 1
 
 
 def test_a_guard_that_is_cancelled_again_and_again_is_left_first(

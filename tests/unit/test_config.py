@@ -77,7 +77,7 @@ def test_who_has_no_home_has_to_name_a_store(
     url = projects.store_url(named, project)
     with hardsave.open(url) as vault:
         saved = vault.timeline("main").save({}, workspace=project)
-    assert saved.snapshot is not None
+    assert saved.files is not None
     assert config.files({}, project) == []
     assert config.data_directory({"XDG_DATA_HOME": "/data"}, "linux") == Path("/data/hardsave")
 

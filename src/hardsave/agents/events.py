@@ -152,12 +152,12 @@ def _path(told: Mapping[str, Any], key: str) -> str | None:
 
 
 def _words(told: Mapping[str, Any], key: str) -> str | None:
-    """A text that can be stored: whoever cuts an emoji in two leaves half of it, which cannot."""
+    """A text that can be stored: half of an emoji that was cut in two cannot."""
     found = _text(told, key)
     return None if found is None else found.encode(errors="replace").decode()
 
 
 def timeline(prefix: str, session: str) -> str:
-    """The name of a session's timeline: safe, whatever the session calls itself."""
+    """The name of a session's timeline, in characters that are safe everywhere."""
     plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in session)[:150]
     return f"{prefix}-{plain}"

@@ -2,7 +2,7 @@
 
 `PYTHONPATH` often names a project's own folders, and comes before Python's own modules: of what an
 agent writes there, a `signal.py` would be run by every hook, and a broken one would end all saving
-without a word. So nobody of ours obeys it who is started behind the user's back.
+without a word. So no program that is started behind the user's back obeys it.
 """
 
 import os

@@ -1,20 +1,21 @@
-"""An agent's settings with our hooks in them, or without. Pure: from text to text.
+"""An agent's settings with our hooks in them, or without. From text to text, but for `read`.
 
-Other people's hooks are not touched, and whatever is not as we know it is refused: settings are
-the user's own, and a file that we do not understand is not ours to rewrite. A command that
-calls us among other things is its author's: it stays, and takes the place of ours.
+Hooks of others are not touched, and what is not as it is known is refused: settings are the user's
+own, and a file that is not understood is not ours to rewrite. A command that calls us among other
+things is its author's: it stays, and takes the place of ours.
 """
 
 import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from hardsave.agents import spec as agents
-from hardsave.agents.amending import amended
-from hardsave.errors import Misuse
+from hardsave.agents.json_edit import amended
+from hardsave.errors import HardsaveError, Misuse
 from hardsave.objects import depth
 from hardsave.tuples import NamedTuple
 
@@ -25,13 +26,34 @@ _CALLS_US = re.compile(
     r"|(^|[/\s\"';&|(])hardsave-hook([\s\"';&|)<>]|$)"
 )
 _CALLS = (["-c", PROGRAM], ["-m", "hardsave.daemon.hook"])
+_AGENT = re.compile("[a-z][a-z0-9-]*")  # the argument that names one
+
+
+def read(path: Path) -> str:
+    """The text of a file of settings; empty if there is none."""
+    with errors_name(path):
+        try:
+            return path.read_bytes().decode()
+        except FileNotFoundError:
+            return ""
+
+
+@contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """What is wrong with a text is said of its file."""
+    try:
+        yield
+    except UnicodeError as error:  # bytes that are none, or an escape for half a character
+        raise Misuse(f"{path} was left as it is: it is not UTF-8; mend it first") from error
+    except HardsaveError as error:
+        raise Misuse(f"{path} was left as it is: {error}; mend it first") from error
 
 
 def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
-    """These settings with our hooks, once each: where they are already, or behind everybody else's.
+    """These settings with our hooks, once each: where they are already, or behind all others.
 
-    The events come with the seconds that the agent shall wait. Nobody's hook gets another place:
-    Codex knows by its place what it may run.
+    The events come with the seconds that the agent shall wait. No hook gets another place: an agent
+    may know by its place what it may run.
     """
     settings = _parsed(text)
     hooks = settings.get("hooks", {})
@@ -152,7 +174,7 @@ def _others(groups: Sequence[Any]) -> list[Any]:
 
 
 def _other(group: Any) -> list[Any]:
-    """What of a group is not ours, if anything: whatever else somebody has written there."""
+    """What of a group is not ours, if anything."""
     if not _has_ours(group):
         return [group]
     others = [each for each in group["hooks"] if not _is_ours(each)]
@@ -179,13 +201,15 @@ def _is_ours(hook: Any) -> bool:
 
 def is_whole(command: str) -> bool:
     """Whether a command that calls us does nothing else, and says it as we would."""
+    if "\n" in command.strip():  # which ends a command, to a shell
+        return False
     found = shlex.shlex(command, posix=True, punctuation_chars=True)  # `;` is a word of its own
     found.whitespace_split, found.commenters = True, ""
     try:
         program, *words = found
     except ValueError:  # a quote too many
         return False
-    if words and agents.named(words[-1]):
+    if words and _AGENT.fullmatch(words[-1]):
         words.pop()
     if os.path.basename(program) == "hardsave-hook":
         return not words

@@ -1,44 +1,162 @@
-"""The agents that we know: their names, where they keep their things, which hooks call us."""
+"""What is known of one agent CLI: `AgentSpec`, and the types that each agent's folder shares.
+
+To add an agent CLI:
+
+1. Write a subclass of `AgentSpec` in a file or a folder of its own. Its attributes say where the
+   agent CLI keeps its things and which of its hooks call us, its methods where its transcripts are
+   and how it goes on with a session; `lines` is a module or an object that reads and writes lines
+   of its transcripts (`Lines`). Nothing about an agent CLI stands outside of its file or folder.
+2. Make it known. One that comes with Hardsave is listed in `hardsave.agents.registry`. One of your
+   own is a package whose name begins with `hardsave-`, installed beside Hardsave, with an entry
+   point that has the name of the agent and leads to an instance of the class:
+
+       [project.entry-points."hardsave.agents"]
+       my-agent = "hardsave_my_agent:SPEC"
+
+   A program of your own may call `registry.register(spec)` instead.
+3. Then `hardsave init` installs its hooks, `hardsave-hook my-agent` is what they call,
+   `hardsave run` reads its transcripts where no hook calls, and `rewind` writes a transcript that
+   it can go on with. `tests/integration/agents/made_up_agent.py` is a whole one in one file.
+
+Formats of transcripts are private and change with every version of an agent CLI: `Unknown` says
+what is not as it is known, and then nothing is written.
+"""
 
 import os
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from hardsave import config
-from hardsave.agents import claude_lines, codex_lines
-from hardsave.agents.lines import Lines
+from hardsave.agents import events
+from hardsave.agents.events import Event
 from hardsave.tuples import NamedTuple
 
+PROJECT_SUFFIX = "_PROJECT_DIR"
+"""What the variable ends with that tells a hook its project: hooks hand these on to the daemon
+without loading any spec."""
 _LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
-_PATIENCE_SECONDS = 15  # that an agent shall have with a hook; the hook itself returns after ten
+
+Line: TypeAlias = Mapping[str, Any]  # as it was parsed
+
+UNSAVED = (
+    "No result: the session was taken back to a moment when this call was under way or its result "
+    "was not written yet. Whether it has taken effect is unknown; look at the files before you "
+    "repeat it."
+)
 
 
-class Agent(NamedTuple):
-    """An agent, before anything of it is read."""
+class Unknown(Exception):
+    """Something in a transcript is not as it is known."""
 
-    name: str
-    """In checkpoints, and what its hooks say who calls."""
+
+class Open(NamedTuple):
+    """A call without a result: its id, and the line that it stands in."""
+
+    id: str
+    line: Line
+
+
+class Ending(NamedTuple):
+    """What a copy of a transcript needs to know to end by itself."""
+
+    session: str  # its own
     title: str
-    program: str
+    moment: str  # as agents write it
+    make_id: Callable[[], str]
+
+
+class Lines(Protocol):
+    """How one agent CLI writes transcripts, as JSON lines. All functions are pure."""
+
+    def parsed(self, text: str, session: str) -> Line:
+        """A line of this session; `Unknown` if it is anything else."""
+
+    def directory(self, line: Line) -> str | None:
+        """Where its session works, if this line says so."""
+
+    def calls(self, line: Line) -> Iterable[str]:
+        """The tools that are called here, by the ids of the calls."""
+
+    def results(self, line: Line) -> Iterable[str]:
+        """The calls whose results stand here."""
+
+    def done(self, line: Line) -> str | None:
+        """The call that had just ended when this line was written, if the agent notes that."""
+
+    def is_past(self, line: Line) -> bool:
+        """Whether nothing is waited for any more that was called before this line."""
+
+    def is_said(self, line: Line) -> bool:
+        """Whether this is part of an answer of the model."""
+
+    def is_heard(self, line: Line) -> bool:
+        """Whether this is something that the model answers to."""
+
+    def is_talk(self, line: Line) -> bool:
+        """Whether a session that has this line is worth going on with."""
+
+    def along(self, heard: Line, later: Iterable[Line]) -> int:
+        """How many of the lines behind a result were given to the model together with it: what the
+        tool says besides, what other hooks have to say, what its user has said meanwhile."""
+
+    def inherited(self, later: Sequence[str], session: str, moment: str) -> int:
+        """How many lines were those of another session, which this one goes on from, when it was
+        asked its first prompt at this moment: they are written down with it, not before."""
+
+    def gone_on_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
+        """How many of these lines a prompt has gone on from, as later lines tell: fewer than all
+        if its user had taken the agent itself back, without Hardsave."""
+
+    def given_up(self, known: Sequence[Line], waiting: Sequence[Open]) -> Iterable[str]:
+        """Which of these calls its user has left behind since, by taking the agent itself back:
+        none is waited for, and no later line speaks of them."""
+
+    def copied(self, text: str, session: str, new: str) -> str | None:
+        """A line as it stands in a copy under another id; None if it is the original's alone."""
+
+    def ended(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+        """The lines that a copy ends with: the truth about calls that wait, and a name."""
+
+    def messages(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        """What was said, for people; lines that are no talk are left out."""
+
+
+class AgentSpec(ABC):
+    """One agent CLI: where it keeps its things, its hooks, its transcripts, and how it resumes."""
+
+    name: ClassVar[str]
+    """In checkpoints, and the argument of `hardsave-hook`: small letters, digits and hyphens."""
+    title: ClassVar[str]
+    """For people."""
+    program: ClassVar[str]
     """What is typed; also what the timelines of its sessions begin with."""
-    folder_variable: str
+    folder_variable: ClassVar[str]
     """The environment variable that names its folder."""
-    folder: str
-    """Where that is below a user's home if nothing names it."""
-    settings: str
-    """The file in its folder that hooks stand in."""
-    project_settings: str | None
-    """The same in a project, for its user alone; None if it has no such file."""
-    project_variable: str | None
-    """The environment variable that tells a hook the project."""
-    session_variable: str
+    folder: ClassVar[str]
+    """Where that is below a user's home if the variable is not set."""
+    session_variable: ClassVar[str]
     """The environment variable that tells its tools the session."""
-    hooks: Mapping[str, int]
+    project_variable: ClassVar[str | None] = None
+    """The environment variable that tells a hook the project; it ends with `PROJECT_SUFFIX`."""
+    lines: ClassVar[Lines]
+    """How it writes transcripts."""
+
+    # Hooks
+
+    settings_file: ClassVar[str]
+    """The file in its folder that hooks stand in."""
+    project_settings_file: ClassVar[str | None] = None
+    """The same in a project, for its user alone; None if it has no such file."""
+    hooks: ClassVar[Mapping[str, int]]
     """The events that call us, each with the seconds that the agent waits."""
-    lines: Lines
-    late_seconds: float
+    how_to_trust: ClassVar[str] = ""
+    """What its user does about hooks that `untrusted_hooks` names."""
+    late_seconds: ClassVar[float] = 0.0
     """How long after it was said an answer may be missing from the transcript, at most."""
-    has_transcripts_of_subagents: bool
+    has_transcripts_of_subagents: ClassVar[bool] = False
     """Whether hooks of a subagent are told its own transcript, and not that of the session."""
 
     def home(self, environment: Mapping[str, str]) -> Path:
@@ -46,55 +164,52 @@ class Agent(NamedTuple):
         given = environment.get(self.folder_variable)
         return Path(given) if given else config.home() / self.folder
 
+    def event(self, data: bytes) -> Event:
+        """What one of its hooks was told on its standard input; `ValueError` if it is anything
+        else. An agent CLI with other words translates them into those of `agents.events`."""
+        return events.parse(data)
 
-CLAUDE_CODE = Agent(
-    name="claude-code",
-    title="Claude Code",
-    program="claude",
-    folder_variable="CLAUDE_CONFIG_DIR",
-    folder=".claude",
-    settings="settings.json",
-    project_settings=".claude/settings.local.json",
-    project_variable="CLAUDE_PROJECT_DIR",
-    session_variable="CLAUDE_CODE_SESSION_ID",
-    hooks=dict.fromkeys(
-        ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd"),
-        _PATIENCE_SECONDS,
-    ),
-    lines=claude_lines,
-    late_seconds=0.5,  # it writes every tenth of a second
-    has_transcripts_of_subagents=False,
-)
-CODEX = Agent(
-    name="codex",
-    title="Codex",
-    program="codex",
-    folder_variable="CODEX_HOME",
-    folder=".codex",
-    settings="hooks.json",
-    project_settings=None,  # it reads .codex/hooks.json, but that is everybody's in a project
-    project_variable=None,
-    session_variable="CODEX_THREAD_ID",
-    hooks={
-        **dict.fromkeys(
-            ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), _PATIENCE_SECONDS
-        ),
-        "SessionEnd": 3,  # it allows no more
-    },
-    lines=codex_lines,
-    late_seconds=0,
-    has_transcripts_of_subagents=True,
-)
-AGENTS = (CLAUDE_CODE, CODEX)
+    def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
+        """The file that keeps it from running any hook in a project when it is started `here`, and
+        how; empty if there is none."""
+        return ""
 
+    def untrusted_hooks(self, settings_file: Path) -> list[str]:
+        """The events of our hooks in a file that it leaves out until its user trusts them."""
+        return []
 
-def typed(program: str) -> Agent | None:
-    """The agent that somebody starts by typing this."""
-    return next((agent for agent in AGENTS if agent.program == Path(program).name), None)
+    # Transcripts
 
+    @abstractmethod
+    def resume_command(self, session: str) -> str:
+        """What is typed to go on with a session."""
 
-def named(name: object) -> Agent | None:
-    return next((agent for agent in AGENTS if agent.name == name), None)
+    @abstractmethod
+    def transcripts(self, folder: Path, directory: str) -> Iterable[tuple[str, Path]]:
+        """Those that may be of a directory, by the ids of their sessions."""
+
+    @abstractmethod
+    def original(self, path: str, session: str, folder: Path) -> Path:
+        """The transcript that a checkpoint names, without links. `Unknown` if that is not where
+        this agent CLI keeps transcripts: a checkpoint may come from a stranger."""
+
+    @abstractmethod
+    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
+        """Where the transcript of another session belongs, made at this moment out of this one."""
+
+    def moved_to(self, original: Path, folder: Path) -> Path:
+        """Where that transcript is by now: an agent may have moved it since."""
+        return original
+
+    def missing_base(self, first: str, folder: Path) -> str | None:
+        """The session that this one goes on from, as its first line tells, if that is gone: then
+        the agent could not go on with a copy either."""
+        return None
+
+    def session_folders(self, folder: Path, session: str) -> Iterable[Path]:
+        """The folders, named by a session, that belong to it besides its transcript: a copy gets
+        its own."""
+        return ()
 
 
 def is_called(words: Sequence[str], program: str) -> bool:

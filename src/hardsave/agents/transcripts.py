@@ -1,8 +1,8 @@
 """An agent's transcript as a file that grows: how far it had come, and what is new since.
 
-A transcript is JSON lines, written by somebody else while we read. Only whole lines count, and
-a mark names a beginning of the file by its length and its hash: whoever finds the same beginning
-later has found the same moment. All of it is hashed again each time, because a file that has grown
+A transcript is JSON lines, written by the agent while we read. Only whole lines count, and a mark
+names a beginning of the file by its length and its hash: where the same beginning is found later,
+that is the same moment. All of it is hashed again each time, because a file that has grown
 may have been written anew: by the quickest hash that there is.
 """
 
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "Mark | None":
-        """As it stands in a state, which may come from anybody; None if there is none."""
+        """As it stands in a state, which may come from a stranger; None if there is none."""
         offset = told.get("offset")
         for name in ("blake3", "sha256"):
             if isinstance(offset, int) and isinstance(told.get(name), str):

@@ -30,7 +30,14 @@ from hardsave.aio.vault import Vault
 from hardsave.aio.workspace import Workspace
 
 if TYPE_CHECKING:
+    from hardsave.aio.store import Retention, VaultStore
     from hardsave.tasks.awaited_attempt import Attempt
+
+_HOME_OF = {
+    "Attempt": "hardsave.tasks.awaited_attempt",
+    "Retention": "hardsave.aio.store",
+    "VaultStore": "hardsave.aio.store",
+}
 
 __all__ = [
     "THREADS",
@@ -38,8 +45,10 @@ __all__ = [
     "Checkpoint",
     "Guard",
     "Page",
+    "Retention",
     "Timeline",
     "Vault",
+    "VaultStore",
     "Workspace",
     "open",
 ]
@@ -48,9 +57,11 @@ __all__ = [
 if not TYPE_CHECKING:  # to whom every name would be one that is there
 
     def __getattr__(name: str) -> object:
-        """The ledger is loaded by whoever has tasks."""
-        if name != "Attempt":
-            raise AttributeError(f"module 'hardsave.aio' has no attribute {name!r}")
-        from hardsave.tasks.awaited_attempt import Attempt
+        """Names that many programs never use, loaded when they are first asked for."""
+        import importlib
 
-        return Attempt
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'hardsave.aio' has no attribute {name!r}")
+        found = getattr(importlib.import_module(_HOME_OF[name]), name)
+        globals()[name] = found
+        return found

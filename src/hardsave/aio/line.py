@@ -104,7 +104,7 @@ class Timeline:
             doubts=True,
         )
 
-    async def snapshot(
+    async def save_files(
         self,
         workspace: Directory,
         *,
@@ -116,7 +116,7 @@ class Timeline:
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
-                self._sync.snapshot,
+                self._sync.save_files,
                 workspace,
                 name=name,
                 kind=kind,

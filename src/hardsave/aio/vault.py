@@ -9,28 +9,22 @@ from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_event, awaited_hits
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.aio.workspace import Workspace
-from hardsave.stores.base import Collected, Report, Stats
+from hardsave.defaults import POLL_SECONDS
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
 from hardsave.vault.events import EventName, is_async
 from hardsave.vault.undo import Operation
-from hardsave.vault.vault import POLL_SECONDS
-from hardsave.vault.verify import Verification
 
 if TYPE_CHECKING:
     import os
 
+    from hardsave.aio.store import Retention, VaultStore
     from hardsave.tasks.awaited import Tasks
     from hardsave.timeline.diff import Diff
-    from hardsave.timeline.policy import Policy
-    from hardsave.timeline.retention import Plan
     from hardsave.vault.follow import Event, Following
-    from hardsave.vault.purge import Purged
-    from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.transfer import Exported, Imported
-    from hardsave.vault.upkeep import Upkept
 
 T = TypeVar("T")
 
@@ -51,6 +45,18 @@ class Vault:
         from hardsave.tasks.awaited import Tasks  # many programs only save
 
         return Tasks(self._sync.tasks, self._pool)
+
+    @property
+    def store(self) -> "VaultStore":
+        from hardsave.aio.store import VaultStore  # few callers need it
+
+        return VaultStore(self._sync.store, self._pool)
+
+    @property
+    def retention(self) -> "Retention":
+        from hardsave.aio.store import Retention
+
+        return Retention(self._sync.retention, self._pool)
 
     async def timeline(self, name: str, *, once: str | None = None) -> Timeline:
         return Timeline(await self._pool.run(self._sync.timeline, name, once=once), self._pool)
@@ -79,12 +85,6 @@ class Vault:
             sure=sure,
         )
         return Workspace(made, self._pool)
-
-    async def plan_retention(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
-        return await self._pool.run(self._sync.plan_retention, policy, own=own)
-
-    async def apply(self, plan: "Plan") -> "Retained":
-        return await self._told("retained", await self._pool.run(self._sync.apply, plan))
 
     async def get(self, ref: Ref) -> Checkpoint:
         return Checkpoint(await self._pool.run(self._sync.get, plain(ref)), self._pool)
@@ -176,36 +176,6 @@ class Vault:
                 yield awaited_event(event, self._pool)
             if not events:
                 await asyncio.sleep(poll_seconds)
-
-    async def verify(self, ref: Ref | None = None) -> Verification:
-        return await self._pool.run(self._sync.verify, None if ref is None else plain(ref))
-
-    async def repair(self) -> Report:
-        return await self._pool.run(self._sync.repair)
-
-    async def stats(self) -> Stats:
-        return await self._pool.run(self._sync.stats)
-
-    async def gc(self) -> Collected:
-        return await self._told("collected", await self._pool.run(self._sync.gc))
-
-    async def upkeep(self) -> "Upkept | None":
-        done = await self._pool.run(self._sync.upkeep)
-        if done is not None:
-            await self._told("retained", done.retained)
-            await self._told("collected", done.collected)
-        return done
-
-    async def compact(self) -> None:
-        await self._pool.run(self._sync.compact)
-
-    async def purge(
-        self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
-    ) -> "Purged":
-        purged = self._pool.run(
-            self._sync.purge, None if ref is None else plain(ref), timeline=timeline, text=text
-        )
-        return await self._told("purged", await purged)
 
     async def close(self) -> None:
         await self._pool.close()

@@ -45,7 +45,7 @@ class Workspace:
         found = await self._pool.run(lambda: self._sync.last)
         return None if found is None else Checkpoint(found, self._pool)
 
-    async def snapshot(
+    async def save_files(
         self,
         *,
         timeline: str | None = None,
@@ -56,7 +56,7 @@ class Workspace:
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
         saved = await self._pool.run(
-            self._sync.snapshot,
+            self._sync.save_files,
             timeline=timeline,
             name=name,
             kind=kind,

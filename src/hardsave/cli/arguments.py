@@ -24,6 +24,7 @@ else:
     _Text = click.ParamType  # which takes no parameter before click 8.4
 
 EVERYWHERE = ("as_json", "store", "timeline")
+_FLAGS = {"as_json": "--json", "store": "--store", "timeline": "--timeline"}
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
 _OFFERED = 200
 _ACTS = frozenset("$`;&|<>(){}[]*?!#\"'\\\n")  # in a shell
@@ -39,15 +40,23 @@ def typed(ctx: click.Context) -> dict[str, Any]:
     return found
 
 
+def before(ctx: click.Context) -> Iterator[str]:
+    """The common options that were typed before the name of a command."""
+    told = typed(ctx.parent) if ctx.parent is not None else {}
+    yield from (_FLAGS[key] for key, value in told.items() if value)
+    if isinstance(ctx.obj, Place) and ctx.obj.directory:
+        yield "-C"
+
+
 def settings(ctx: click.Context) -> "Settings":
-    """The same; what nobody has typed, the environment may say."""
+    """The same, with the timeline that the environment names."""
     from hardsave.cli.session import Settings
 
     told = typed(ctx)
-    timeline = told["timeline"] or os.environ.get(_TIMELINE_VARIABLE)
+    of_run = os.environ.get(_TIMELINE_VARIABLE) or None
     place = ctx.obj if isinstance(ctx.obj, Place) else Place()
     place.store = told["store"]
-    return Settings(told["store"], timeline or None, bool(told["as_json"]), place)
+    return Settings(told["store"], told["timeline"], bool(told["as_json"]), place, of_run)
 
 
 def one_of(**asked: bool) -> str | None:

@@ -64,6 +64,18 @@ def timeline(
     return max(here, key=lambda each: each.saved).name if here else MAIN
 
 
+def named(typed: str, names: Sequence[str]) -> str | None:
+    """The name that was typed, or the one that begins so; None if no name does."""
+    if typed in names:
+        return typed
+    found = [name for name in names if name.startswith(typed)]
+    if len(found) > 1:
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        shown = ", ".join(map(repr, found[:SHOWN]))
+        raise Misuse(f"{len(found)} timelines begin with {typed!r}: {shown}{more}; type more of it")
+    return found[0] if found else None
+
+
 def unfinished(standing: Iterable[Standing], workspace: Path) -> list[str]:
     """The names of those that may be meant, the last that saved first."""
     here = _concerned(list(standing), workspace)

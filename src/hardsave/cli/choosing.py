@@ -54,7 +54,7 @@ def _options(session: Session, log: Log) -> list[Option]:
 
 
 def _has_files(one: Checkpoint) -> bool:
-    return one.snapshot is not None
+    return one.files is not None
 
 
 def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[Text, ...]:
@@ -67,7 +67,7 @@ def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[T
 
 def previewed(head: Checkpoint | None, one: Checkpoint, what: What) -> Iterator[Text]:
     """What its files have that the head's have not, and what was last said; of what goes back."""
-    now, then = None if head is None else head.snapshot, one.snapshot
+    now, then = None if head is None else head.files, one.files
     if what != "state" and now is not None and then is not None:
         listed = changes.signed(difference(now, then))
         yield draw.line(

@@ -2,14 +2,16 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
 
-from hardsave.cli.arguments import EVERYWHERE, TIMELINE, settings
+from hardsave.cli.arguments import EVERYWHERE, TIMELINE, before, settings
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import Place
+from hardsave.cli.tree import Branch, Entry
 from hardsave.errors import NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,29 +40,34 @@ def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None)
             os.chdir(directory)
 
 
-def _not_empty(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    """What a variable says that nobody has set is not "the usual one": that may be purged then."""
-    if text == "" and not ctx.resilient_parsing:
+def not_empty(ctx: click.Context, param: click.Parameter, given: Any) -> Any:
+    """Refuse an empty name: a shell variable that is not set does not mean "the usual one", which
+    would be purged then."""
+    is_empty = "" in given if isinstance(given, tuple) else given == ""
+    if is_empty and not ctx.resilient_parsing:
         raise click.BadParameter("it is empty; name one, or leave it out")
-    return text
+    return given
 
 
-_GLOBAL = (
-    click.option("--json", "as_json", is_flag=True, help="Answer with JSON, for programs."),
-    click.option(
+_COMMON = {
+    "--json": click.option(
+        "--json", "as_json", is_flag=True, help="Answer with JSON, for programs."
+    ),
+    "--store": click.option(
         "--store",
         metavar="URL",
-        callback=_not_empty,
+        callback=not_empty,
         help="Another store: sqlite:///PATH, or the path of its file.",
     ),
-    click.option(
+    "--timeline": click.option(
+        "-t",
         "--timeline",
         metavar="T",
         type=TIMELINE,
-        callback=_not_empty,
-        help="The timeline. Else the one that last saved here.",
+        callback=not_empty,
+        help="The timeline, by its name or a beginning of it. Else the one that last saved here.",
     ),
-    click.option(
+    "-C": click.option(
         "-C",
         "directory",
         metavar="DIR",
@@ -70,15 +77,33 @@ _GLOBAL = (
         callback=_go_there,
         help="As if started in DIR.",
     ),
-)
+}
+_TOO_MANY = "Got unexpected extra argument"  # as click says it
+_SHORT = {"-t": "--timeline"}
+HERE = ("--json", "--store", "-C")
+ON_A_TIMELINE = ("--json", "--store", "--timeline", "-C")
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
-class _WithExamples(click.Command):
-    """Its help ends with examples."""
+def common_options(takes: Sequence[str]) -> Callable[[F], F]:
+    """Give a command those of the common options that mean something to it."""
 
-    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+    def decorate(function: F) -> F:
+        for flag in reversed(takes):
+            function = _COMMON[flag](function)
+        return function
+
+    return decorate
+
+
+class _Ours(click.Command):
+    """Its help ends with examples, and a common option that means nothing to it is refused."""
+
+    def __init__(
+        self, *args: Any, takes: Sequence[str] = HERE, examples: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.takes = takes
         self.examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -86,19 +111,46 @@ class _WithExamples(click.Command):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line.strip()}\n")
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            flag = _SHORT.get(error.option_name, error.option_name)
+            if flag in _COMMON:
+                ctx.fail(_meaningless(flag, ctx.command_path))
+            raise
 
-class Command(_WithExamples):
+
+def _meaningless(flag: str, path: str) -> str:
+    return f"{flag} means nothing to '{path}'; leave it out"
+
+
+class Command(_Ours):
     """A command of its own."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            self._check_what_stands_before(ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "--timeline" in self.takes and error.message.startswith(_TOO_MANY):
+                ctx.fail(f"{error.message}; a timeline is named with --timeline")
+            raise
 
-def global_options(function: F) -> F:
-    """Let a command be told what every command can be told."""
-    for option in reversed(_GLOBAL):
-        function = option(function)
-    return function
+    def _check_what_stands_before(self, ctx: click.Context) -> None:
+        """Options may stand before the name of a command, where they are parsed for any."""
+        own = {option for parameter in self.params for option in parameter.opts}
+        for flag in before(ctx):
+            if flag not in own:
+                ctx.fail(_meaningless(flag, ctx.command_path))
+            if flag not in self.takes:  # one like it, which may be given several times
+                ctx.fail(f"{flag} stands behind '{ctx.command_path}', not before it")
 
 
-def command(name: str, *, examples: str) -> Callable[[Body], click.Command]:
+def command(
+    name: str, *, examples: str, takes: Sequence[str] = HERE
+) -> Callable[[Body], click.Command]:
     """Make a command of a function that gets a session."""
 
     def decorate(body: Body) -> click.Command:
@@ -107,37 +159,74 @@ def command(name: str, *, examples: str) -> Callable[[Body], click.Command]:
 
         run.__doc__ = body.__doc__
         run.__click_params__ = getattr(body, "__click_params__", [])  # type: ignore[attr-defined]  # where click keeps them
-        made = click.command(name, cls=Command, examples=examples)(global_options(run))
-        made.params = [*made.params[len(_GLOBAL) :], *made.params[: len(_GLOBAL)]]
+        make = click.command(name, cls=Command, examples=examples, takes=takes)
+        made = make(common_options(takes)(run))
+        made.params = [*made.params[len(takes) :], *made.params[: len(takes)]]
         return made
 
     return decorate
 
 
-class Group(_WithExamples, click.Group):
-    """Commands under one name. Alone, the name stands for one of them."""
+class LazyGroup(click.Group):
+    """Commands under one name, each imported when it is asked for."""
+
+    def __init__(self, *args: Any, entries: Mapping[str, Entry | Branch], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        if isinstance(entry, Branch):
+            return group(cmd_name, entry)
+        found: click.Command = import_module(f"hardsave.cli.commands.{entry.module}").COMMANDS[
+            cmd_name
+        ]
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.entries and not ctx.resilient_parsing:
+            from hardsave.cli import habits  # typed in error only
+
+            raise click.UsageError(habits.answer(args[0], ctx.command_path, self.entries))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
-def group(name: str, help: str, commands: dict[str, click.Command], *, default: str) -> click.Group:
-    """A group of commands, each of which can be told what every command can be told."""
+class Group(_Ours, LazyGroup):
+    """Commands under one name. Alone, the name stands for the default, if there is one."""
+
+
+def group(name: str, branch: Branch) -> click.Group:
+    """A group of commands, out of the command tree."""
 
     @click.pass_context
     def run(ctx: click.Context, /, **_given: Any) -> Any:
-        if ctx.invoked_subcommand is None:
-            chosen = made.commands[default]
-            with chosen.make_context(default, [], parent=ctx) as below:
+        if ctx.invoked_subcommand is None and branch.default is not None:
+            chosen = made.get_command(ctx, branch.default)
+            assert chosen is not None
+            with chosen.make_context(branch.default, [], parent=ctx) as below:
                 return chosen.invoke(below)
         return None
 
-    run.__doc__ = help
-    examples = f"hardsave {name}\n" + "\n".join(
-        each.examples.strip().splitlines()[0].strip()
-        for each in commands.values()
-        if isinstance(each, Command)
+    run.__doc__ = branch.help
+    make = click.group(
+        name,
+        cls=Group,
+        entries=branch.commands,
+        examples=branch.examples,
+        invoke_without_command=branch.default is not None,
     )
-    make = click.group(name, cls=Group, examples=examples, invoke_without_command=True)
-    made = make(global_options(run))
-    made.commands.update(commands)
+    made = make(common_options(HERE)(run))
     return made
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hardsave import Checkpoint
 from hardsave.cli import changes, messages, words
 from hardsave.timeline.diff import FileDiff
-from hardsave.vault.files import Snapshot, difference, unified
+from hardsave.vault.files import Files, difference, unified
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,33 +38,31 @@ def messages_of(
 
 
 def files_of(
-    one: Checkpoint, before: Snapshot | None, *, full: bool = False
+    one: Checkpoint, before: Files | None, *, full: bool = False
 ) -> "Iterator[RenderableType]":
     """What changed since `before`, with lines; how many files there are, if it is the first."""
     from hardsave.cli import draw
 
-    assert one.snapshot is not None
+    assert one.files is not None
     limit = None if full else draw.LISTED
     if before is None:
-        yield from _first_files(one.snapshot, full=full)
+        yield from _first_files(one.files, full=full)
     else:
-        yield from _changed_files(before, one.snapshot, limit)
+        yield from _changed_files(before, one.files, limit)
     yield from draw.not_captured(one.not_captured, limit=limit)
 
 
-def _first_files(files: Snapshot, *, full: bool) -> "Iterator[RenderableType]":
+def _first_files(files: Files, *, full: bool) -> "Iterator[RenderableType]":
     """How many there are, and their paths if all are asked for."""
     from hardsave.cli import draw
 
-    paths = [each.path for each in files.files() if each.kind != "directory"]
+    paths = [each.path for each in files.list() if each.kind != "directory"]
     yield draw.line((words.count(len(paths), "file"), "name"), "; none was captured before")
     for path in paths if full else ():
         yield draw.line(("  + ", draw.SIGNS["+"]), words.shown(path))
 
 
-def _changed_files(
-    before: Snapshot, after: Snapshot, limit: int | None
-) -> "Iterator[RenderableType]":
+def _changed_files(before: Files, after: Files, limit: int | None) -> "Iterator[RenderableType]":
     from hardsave.cli import draw
 
     found = difference(before, after)

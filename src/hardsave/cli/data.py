@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def checkpoint(one: "Checkpoint") -> dict[str, Any]:
-    files = one.snapshot
+    files = one.files
     return {
         "id": one.id,
         "ref": f"{one.timeline}:{one.seq}",
@@ -145,6 +145,8 @@ def file_changes(found: "FileChanges") -> dict[str, Any]:
         "changed": list(found.changed),
         "removed": list(found.removed),
         "kept": [each._asdict() for each in found.kept],
+        "missing": [each._asdict() for each in found.missing],
+        "is_complete": found.is_complete,
         "bytes": found.bytes,
         "git": None if found.git is None else _git_changes(found.git),
     }

@@ -177,6 +177,8 @@ def paths(
 
 def not_captured(found: "Sequence[LeftOut]", *, limit: int | None = LISTED) -> Iterator[Text]:
     """What is not in a snapshot, and why."""
+    yield from lost(found)
+    found = [each for each in found if not each.is_loss]
     if not found:
         return
     yield Text(f"{words.count(len(found), 'path')} not captured", style="warning")
@@ -185,6 +187,13 @@ def not_captured(found: "Sequence[LeftOut]", *, limit: int | None = LISTED) -> I
         yield Text.assemble("  ! ", words.shown(each.path), (f"  {why}", "quiet"))
     if limit is not None and len(found) > limit:
         yield Text(f"    and {len(found) - limit:,} more", style="quiet")
+
+
+def lost(found: "Sequence[LeftOut]") -> Iterator[Text]:
+    """That a rule has left most files out of a snapshot."""
+    for each in found:
+        if each.is_loss:
+            yield Text(f"! {words.shown(each.reason)}", style="warning")
 
 
 def git_changes(found: "GitChanges", *, limit: int | None = LISTED) -> Iterator[Text]:

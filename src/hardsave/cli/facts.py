@@ -7,6 +7,7 @@ from hardsave import Checkpoint, Vault
 from hardsave.cli import changes, messages, words
 from hardsave.errors import NotFound
 from hardsave.tuples import NamedTuple
+from hardsave.vault.checkpoint import record_of
 from hardsave.vault.files import difference
 
 _CARRIED = 1_000  # checkpoints in a row that have added files alone
@@ -22,6 +23,7 @@ class Facts(NamedTuple):
     files: dict[str, int] | None  # +, ~ and - against the parent; of a first one how many
     paths: tuple[str, ...]  # the first of these; none of a first one
     not_captured: int
+    lost: str  # to an ignore rule, if that is most of the files
 
 
 class Known:
@@ -52,7 +54,7 @@ class Known:
         found = one
         for _ in range(_CARRIED):
             parent = self.parent(found)
-            if parent is None or parent.record.root != one.record.root:
+            if parent is None or record_of(parent).root != record_of(one).root:
                 break
             found = parent
         return found
@@ -60,7 +62,7 @@ class Known:
     def carried(self, one: Checkpoint) -> Checkpoint | None:
         """The same, if there is a conversation and files are newer than that."""
         speaker = self.speaker(one)
-        is_same = one.record.snapshot in (None, speaker.record.snapshot)
+        is_same = record_of(one).snapshot in (None, record_of(speaker).snapshot)
         return None if is_same or messages.of(one.state) is None else speaker
 
     def facts(self, one: Checkpoint) -> Facts:
@@ -75,6 +77,7 @@ class Known:
             files=files,
             paths=paths,
             not_captured=len(one.not_captured),
+            lost=next((each.reason for each in one.not_captured if each.is_loss), ""),
         )
 
 
@@ -104,11 +107,11 @@ def _last(items: Any) -> str:
 def _files(
     parent: Checkpoint | None, one: Checkpoint
 ) -> tuple[dict[str, int] | None, tuple[str, ...]]:
-    files = one.snapshot
+    files = one.files
     if files is None:
         return None, ()
-    before = None if parent is None else parent.snapshot
+    before = None if parent is None else parent.files
     if before is None:
-        return {"": sum(1 for each in files.files() if each.kind != "directory")}, ()
+        return {"": sum(1 for each in files.list() if each.kind != "directory")}, ()
     found = changes.signed(difference(before, files))
     return changes.counts(found), tuple(path for _, path in found[:NAMED])

@@ -67,13 +67,13 @@ def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding
     To let checkpoints go is to write down that they are gone: on a full disk that helps nobody.
     """
     message = f"{words.size(free)} free"
-    remedy = "make room, or let old checkpoints go: hardsave retain, then hardsave gc"
+    remedy = "make room, or let old checkpoints go: hardsave store retain, then hardsave store gc"
     if free < NEEDED_BYTES:
         listed = ", ".join(f"{path} ({words.size(size)})" for path, size in spare)
         ours = f", or delete what nobody needs: {listed}" if listed else ""
         remedy = (
-            f"make room with other files first{ours}; only then hardsave retain and hardsave gc "
-            "can do their work, which needs some itself"
+            f"make room with other files first{ours}; only then hardsave store retain and "
+            "hardsave store gc can do their work, which needs some itself"
         )
     if free < TOO_LITTLE_BYTES:
         return Finding(what, "failure", message, remedy)
@@ -113,14 +113,15 @@ def hooks(
     events: list[str],
     wanted: Collection[str] = (),
     off: str = "",
-    idle: Sequence[str] = (),
+    untrusted: Sequence[str] = (),
+    how_to_trust: str = "",
     gone: Sequence[str] = (),
     without_us: Sequence[str] = (),
     init: str = "hardsave init",
 ) -> Finding:
-    """Whether the hooks of an agent, started as `program`, call us, at all that is wanted; which of
-    them it leaves out, by what all of them; what is gone, and which Python does not find us. `init`
-    is what to type to have them renewed where they stand."""
+    """Whether the hooks of an agent, started as `program`, call us, at all that is wanted; which
+    file switches them off, which are not trusted; what is gone, and which Python does not find us.
+    `init` is what to type to have them renewed where they stand."""
     if not is_found:
         return Finding(agent, "ok", "was not found here")
     if not events:
@@ -134,10 +135,9 @@ def hooks(
     if off:
         message = f"leaves all hooks out: {off}"
         return Finding(agent, "warning", message, without_hooks(program))
-    if idle:
-        message = f"leaves our hooks out: {', '.join(idle)}: not trusted as they are, or off"
-        remedy = f"start {program}, choose 'Trust all and continue', or see /hooks there"
-        return Finding(agent, "warning", message, remedy)
+    if untrusted:
+        message = f"leaves our hooks out: {', '.join(untrusted)}: not trusted as they are, or off"
+        return Finding(agent, "warning", message, how_to_trust)
     message = f"calls us at {', '.join(dict.fromkeys(events))}"
     if missing := [event for event in wanted if event not in events]:
         return Finding(agent, "warning", f"{message}, not at {', '.join(missing)}", init)
@@ -145,5 +145,5 @@ def hooks(
 
 
 def without_hooks(program: str) -> str:
-    """What to do about a file that keeps an agent from running any; it may be somebody else's."""
+    """What to do about a file that keeps an agent from running any; it may be another user's."""
     return f"take that out of there, or start it by 'hardsave run -- {program}', which needs none"

@@ -7,6 +7,7 @@ from itertools import islice
 from hardsave import Checkpoint, Timeline
 from hardsave.timeline.names import KINDS
 from hardsave.tuples import NamedTuple
+from hardsave.vault.checkpoint import record_of
 
 _BY_HAND = tuple(kind for kind in KINDS if kind != "automatic")
 
@@ -58,7 +59,7 @@ def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
         if head is not None and not wanted.is_narrow:
             origin = [head, *islice(line.ancestors(), wanted.limit)]
             found.update((each.id, each) for each in origin)
-    ordered = sorted(found.values(), key=lambda each: -each.record.number)
+    ordered = sorted(found.values(), key=lambda each: -record_of(each).number)
     has_more = has_more or len(ordered) > wanted.limit
     return Log(ordered[: wanted.limit], heads, has_more, wanted.is_narrow)
 
@@ -71,5 +72,5 @@ def offered(line: Timeline, limit: int) -> Log:
         return newest
     by_hand = (one for kind in _BY_HAND for one in line.checkpoints(kind=kind, limit=limit))
     found = {one.id: one for one in (*newest.with_head(line).checkpoints, *by_hand)}
-    ordered = sorted(found.values(), key=lambda one: -one.record.number)
+    ordered = sorted(found.values(), key=lambda one: -record_of(one).number)
     return newest._replace(checkpoints=ordered)

@@ -1,123 +1,27 @@
-"""`hardsave`: finds the command, loads only that, and turns errors into exit codes.
-
-The table below is all that `hardsave --help` needs: no command is imported for it.
-"""
+"""`hardsave`: finds the command, loads only that, and turns errors into exit codes."""
 
 import json
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
 import click
 
 from hardsave import logs
 from hardsave.cli import glyphs
-from hardsave.cli.command import global_options
+from hardsave.cli.command import ON_A_TIMELINE, LazyGroup, common_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
 from hardsave.cli.hints import Place
+from hardsave.cli.tree import COMMANDS, SECTIONS
 from hardsave.errors import HardsaveError
-from hardsave.tuples import NamedTuple
 
 PROGRAM = "hardsave"
 
 
-class Entry(NamedTuple):
-    """Where a command lives, and its help in one line."""
-
-    module: str
-    help: str
-
-
-SECTIONS: dict[str, dict[str, Entry]] = {
-    "Save and look": {
-        "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
-        "run": Entry("run", "Run any agent, with its workspace watched and saved."),
-        "save": Entry(
-            "save", "Save the files of this workspace, and the state that goes with them."
-        ),
-        "log": Entry("log", "Show what was saved, newest first, with its branches."),
-        "show": Entry("show", "Show one checkpoint: its messages, its files, its state."),
-        "diff": Entry("diff", "Show what changed between two checkpoints, or since the last."),
-        "search": Entry("search", "Find words in what was said and saved, files apart."),
-        "status": Entry("status", "Show what has changed here since the last checkpoint."),
-        "timelines": Entry("timelines", "List the timelines."),
-        "stats": Entry("stats", "Show how much is stored, and where."),
-    },
-    "Agents at work": {
-        "submit": Entry("jobs", "Queue a job for an agent, in this workspace."),
-        "checkpoints": Entry("jobs", "List the jobs of agents, and what can be resumed."),
-        "inspect": Entry(
-            "jobs", "Show one job: how far it is, what was said, which tools it called."
-        ),
-        "resume": Entry(
-            "jobs", "Queue a job again that failed or was killed; it goes on where it was."
-        ),
-        "approve": Entry("jobs", "Let a job make the call that it has asked about."),
-        "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
-        "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
-        "workflow": Entry(
-            "workflow", "Run the agents that a file names, one after the other, or check the file."
-        ),
-    },
-    "Go back": {
-        "rewind": Entry("rewind", "Take state, files or both back to a checkpoint."),
-        "undo": Entry("undo", "Take back the latest rewind, fork, deletion or import."),
-        "redo": Entry("undo", "Do again what the latest undo took back."),
-        "ops": Entry("undo", "List what was done and can be taken back."),
-        "fork": Entry("fork", "Start another timeline from a checkpoint."),
-        "bisect": Entry("bisect", "Find the checkpoint that broke something."),
-    },
-    "Work": {
-        "tasks": Entry("tasks", "Work that survives its process: list, add, answer."),
-        "recover": Entry(
-            "recover", "Put tasks of dead processes back to work, and tell what happened."
-        ),
-    },
-    "Carry and keep": {
-        "export": Entry("transfer", "Write timelines, with their history, into one file."),
-        "import": Entry("transfer", "Add what an export holds and is not here yet."),
-        "delete": Entry("remove", "Delete a checkpoint or a timeline; undo brings it back."),
-        "clear": Entry("remove", "Delete all checkpoints of a timeline; undo brings them back."),
-        "retain": Entry("retain", "Let old checkpoints go, for good."),
-        "purge": Entry("purge", "Remove something from every file of the store, for good."),
-        "gc": Entry("upkeep", "Remove what no checkpoint leads to."),
-        "compact": Entry("upkeep", "Make the store small and quick to read."),
-    },
-    "Check and mend": {
-        "verify": Entry("verify", "Read everything once, to know that it can be read."),
-        "repair": Entry("verify", "Save what can be read of a damaged store."),
-        "doctor": Entry("doctor", "Prove that saving and restoring works here."),
-        "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
-        "demo": Entry("demo", "Show agents that are really killed, and go on."),
-        "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
-    },
-}
-COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
-
-
-class Commands(click.Group):
-    """The commands by their sections, each imported when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        module = import_module(f"hardsave.cli.commands.{entry.module}")
-        found: click.Command = module.COMMANDS[cmd_name]
-        return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            ctx.fail(_unknown(args[0]))
-        return super().resolve_command(ctx, args)
+class Program(LazyGroup):
+    """The whole tree, listed by its sections."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, entries in SECTIONS.items():
@@ -125,15 +29,10 @@ class Commands(click.Group):
                 formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
 
 
-def _unknown(name: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, COMMANDS, n=1)
-    return f"there is no command {name!r}" + (f"; is it {near[0]!r}?" if near else "")
-
-
-@click.group(PROGRAM, cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@global_options
+@click.group(
+    PROGRAM, cls=Program, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@common_options(ON_A_TIMELINE)
 @click.version_option(package_name="hardsave", message="%(prog)s %(version)s")
 def cli(**_given: Any) -> None:
     """Checkpoints, undo and time travel for AI agents and their files.

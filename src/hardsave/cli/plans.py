@@ -44,9 +44,12 @@ class Way(NamedTuple):
 
 
 def failed(plan: "FileChanges | None", done: "FileChanges | None") -> "list[Kept]":
-    """What was to come back, and did not. What a plan keeps was agreed to."""
+    """What was asked for and is not back, and what the plan did not say would be kept."""
+    if done is None:
+        return []
     agreed = set() if plan is None else {each.path for each in plan.kept}
-    return [] if done is None else [each for each in done.kept if each.path not in agreed]
+    agreed -= {each.path for each in done.missing}
+    return [each for each in done.kept if each.path not in agreed]
 
 
 def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
@@ -108,4 +111,4 @@ def patches(plan: Rewind) -> "Iterator[Text]":
     assert plan.files is not None
     root = Path(plan.files.workspace)
     for path in (*plan.files.created, *plan.files.changed, *plan.files.removed):
-        yield from draw.patch(present.back_to(plan.target.snapshot, root, path.rstrip("/")))
+        yield from draw.patch(present.back_to(plan.target.files, root, path.rstrip("/")))

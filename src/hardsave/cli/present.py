@@ -6,18 +6,19 @@ What lies there may become anything meanwhile: no link is followed, nothing is a
 import os
 from pathlib import Path
 
+from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.vault import files
-from hardsave.vault.files import Held, Snapshot
+from hardsave.vault.files import Files, Held
 from hardsave.workspace import reading
 from hardsave.workspace.entries import kept_mode
 
 
-def since(then: Snapshot | None, root: Path, path: str) -> str:
+def since(then: Files | None, root: Path, path: str) -> str:
     """How a file has changed since a checkpoint, as lines."""
     return files.compared(path, files.held(then, path), _here(root, path))
 
 
-def back_to(then: Snapshot | None, root: Path, path: str) -> str:
+def back_to(then: Files | None, root: Path, path: str) -> str:
     """What a file would lose and gain, if a checkpoint's came in its place."""
     return files.compared(path, _here(root, path), files.held(then, path))
 
@@ -25,7 +26,7 @@ def back_to(then: Snapshot | None, root: Path, path: str) -> str:
 def _here(root: Path, path: str) -> Held | None:
     directory = reading.open_directory(root)
     try:
-        found = reading.read_beneath(directory, os.fsencode(path), limit=files.MAX_DIFF_BYTES)
+        found = reading.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
     finally:
         os.close(directory)
     here = root / path

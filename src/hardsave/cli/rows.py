@@ -71,6 +71,8 @@ def _files(facts: Facts) -> Text:
 def _title(facts: Facts, one: Checkpoint) -> Text:
     """Its name, and what it says of itself; else its last message, or which files it changed."""
     text = Text()
+    if facts.lost:
+        text.append(f"! {words.shown(facts.lost)} ", style="warning")
     if one.name:
         text.append(words.shown(one.name), style="name")
     if one.status not in ("running", "saved"):

@@ -28,12 +28,13 @@ _PERHAPS = "; undo may bring it back"  # what the library says, which does not k
 
 
 class Settings(NamedTuple):
-    """What every command can be told."""
+    """What a command was told."""
 
     store: str | None = None
-    timeline: str | None = None
+    timeline: str | None = None  # as it was typed: a name, or the beginning of one
     as_json: bool = False
     place: Place = Place()
+    timeline_of_run: str | None = None  # HARDSAVE_TIMELINE, by its whole name
 
 
 class Session:
@@ -47,6 +48,10 @@ class Session:
         self.now = clock()
         self.creates = False
         self.only_looks = False
+        self.makes_timelines = False
+        """Whether a timeline that is named may be a new one: then only its whole name counts."""
+        self.undoes = False
+        """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
 
     def __enter__(self) -> "Session":
@@ -143,13 +148,15 @@ class Session:
 
     @cached_property
     def standing(self) -> list[Standing]:
+        from hardsave.vault.checkpoint import record_of  # loaded with the vault
+
         found = []
         for line in self.vault.timelines():
             newest, head = line.checkpoints(limit=1), line.head
             if head is not None and newest:
-                files = newest[0].snapshot
+                files = newest[0].files
                 where = None if files is None else self.moved(files.workspace)
-                found.append(Standing(line.name, head.status, newest[0].record.number, where))
+                found.append(Standing(line.name, head.status, record_of(newest[0]).number, where))
         return found
 
     def moved(self, workspace: str) -> str:
@@ -183,7 +190,7 @@ class Session:
         last saved in this very directory; it may have been brought here from another one. None:
         the newest checkpoint with files of this directory."""
         head = self.line.head
-        if head is None or head.snapshot is None:
+        if head is None or head.files is None:
             return None
         last = next((each for each in self.standing if each.name == self.line.name), None)
         return head if last is not None and last.workspace == str(self.directory) else None
@@ -200,9 +207,35 @@ class Session:
         return self.vault.workspace(self.directory)
 
     @cached_property
+    def timeline_given(self) -> str | None:
+        """The timeline that was typed or, for a run, is in the environment; else None."""
+        typed = self.settings.timeline
+        return self.settings.timeline_of_run if typed is None else self.whole_name(typed)
+
+    def whole_name(self, typed: str) -> str:
+        """The timeline of which this is the name, or the beginning of it and of no other."""
+        if self.makes_timelines:
+            return typed
+        names = [line.name for line in self.vault.timelines()]
+        found = choice.named(typed, names)
+        if found is not None:
+            return found
+        if self.undoes and next(self.vault.operations(typed), None) is not None:
+            return typed  # it was deleted, and an undo brings it back
+        why = self.deleted(typed) or "'hardsave timelines' lists them"
+        raise NotFound(self.saved_above or f"there is no timeline {typed!r}; {why}")
+
+    @property
+    def line_typed(self) -> hardsave.Timeline:
+        """The timeline that was typed, for what is never done to the usual one."""
+        if self.settings.timeline is None:
+            raise Misuse("say which with --timeline; 'hardsave timelines' lists them")
+        return self.vault.timeline(self.whole_name(self.settings.timeline))
+
+    @cached_property
     def line(self) -> hardsave.Timeline:
         """The timeline that this command is about."""
-        given = self.settings.timeline
+        given = self.timeline_given
         name = choice.timeline(given, self.standing, self.directory, looks=self.only_looks)
         others = [] if given else choice.unfinished(self.standing, self.directory)
         if len(others) > 1:
@@ -221,19 +254,39 @@ class Session:
     def naming(self) -> list[str]:
         """What to type behind a command for it to be about the timeline that this one looks at:
         where several might be meant, those that change something ask."""
-        given = self.settings.timeline
+        given = self.timeline_given
         name = choice.timeline(given, self.standing, self.directory, looks=True)
         return [] if self.is_chosen(name) else ["--timeline", name]
 
+    def refuse_timeline(self, *, beside: str) -> None:
+        """Refuse --timeline where something else that was typed leaves no meaning to it."""
+        if self.settings.timeline is not None:
+            raise Misuse(f"--timeline means nothing beside {beside}; leave one of them out")
+
     def find(self, ref: str) -> hardsave.Checkpoint:
-        """A checkpoint. Only refs that are looked up on a timeline need one."""
+        """The checkpoint that a command is about."""
+        return self.find_all(ref)[0]
+
+    def find_all(self, *typed: str) -> list[hardsave.Checkpoint]:
+        """The checkpoints that a command is about; --timeline must be that of one of them, or be
+        needed to look one up."""
+        found = [self.look_up(ref) for ref in typed]
+        if all(map(_stands_alone, typed)) and all(
+            one.timeline != self.timeline_given for one in found
+        ):
+            self.refuse_timeline(beside=" and ".join(map(repr, typed)))
+        return found
+
+    def look_up(self, ref: str) -> hardsave.Checkpoint:
+        """A checkpoint. Only refs that do not stand alone need a timeline."""
         meant = refs.parse(ref)
         if self.saved_above:
             raise NotFound(self.saved_above)
-        named = meant.timeline if isinstance(meant, refs.Numbered) else ""
-        by_itself = bool(named) or isinstance(meant, refs.Whole)
+        if isinstance(meant, refs.Numbered) and meant.timeline:
+            ref = f"{self.whole_name(meant.timeline)}:{meant.seq}"
+            meant = refs.parse(ref)
         try:
-            return self.vault.get(ref) if by_itself else self.line.get(ref)
+            return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
         except NotFound as error:
             hint = self._elsewhere(meant) or self._where_it_went(meant)
             if not hint:
@@ -255,3 +308,11 @@ class Session:
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
         found = [f"{one.timeline}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
+
+
+def _stands_alone(ref: str) -> bool:
+    """Whether a ref means the same on every timeline."""
+    meant = refs.parse(ref)
+    return isinstance(meant, refs.Whole) or (
+        isinstance(meant, refs.Numbered) and meant.timeline != ""
+    )

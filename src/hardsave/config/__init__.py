@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave.config.places import (
-    PROJECT_FILE,
-    STORE_FILE,
     data_directory,
     file_url,
     folder_of,
@@ -22,6 +20,7 @@ from hardsave.config.places import (
     store_folder,
     user_file,
 )
+from hardsave.defaults import PROJECT_FILE, STORE_FILE
 from hardsave.errors import Misuse, Unavailable
 from hardsave.logs import log
 
@@ -42,6 +41,7 @@ __all__ = [
     "named_store",
     "project_key",
     "project_root",
+    "readable",
     "store_folder",
     "user_file",
 ]
@@ -55,7 +55,7 @@ def named_store(environment: Mapping[str, str], directory: Path) -> str | None:
     """The store that the environment names, or else a configuration file, as a URL."""
     chosen = environment.get(STORE_VARIABLE)
     if not chosen:
-        counting = _readable(environment, project_root(directory))
+        counting = readable(environment, project_root(directory))
         said = [found["store"] for found in counting if "store" in found]
         chosen = said[-1].value if said else None
     if not chosen:
@@ -66,34 +66,40 @@ def named_store(environment: Mapping[str, str], directory: Path) -> str | None:
 def leaves_daemon(environment: Mapping[str, str], directory: Path) -> bool:
     """Whether hooks may leave a process behind that answers the next ones. Once a file says no,
     no other says otherwise."""
-    counting = _readable(environment, project_root(directory))
+    counting = readable(environment, project_root(directory))
     return all(found["hooks_daemon"].value for found in counting if "hooks_daemon" in found)
 
 
-def _readable(environment: Mapping[str, str], project: Path) -> "list[Found]":
-    """The same as `files` for whoever only asks where to save. A project's file that cannot be
-    read was never trusted, so its store would not count: it must not keep anybody from saving,
-    whoever wrote it, an agent at work included."""
+def readable(environment: Mapping[str, str], project: Path | None) -> "list[Found]":
+    """The same as `files`, but a project's file that cannot be read is reported and left out. It
+    was never trusted as it is, so little of it would count: it must not keep a program from
+    saving or working, whether it came with a clone or an agent has just written it."""
     user = _of_user(environment, sys.platform)
+    if project is None:
+        return user
     try:
         return user + _of_project(environment, project, sys.platform)
-    except Misuse:
+    except Misuse as error:
+        from hardsave.config.trust import unreadable
+
         path = project / PROJECT_FILE
         if path not in _reported:
             _reported.add(path)
             log(__name__).warning(
-                "%s cannot be read, and is left out: where things are saved does not depend on it. "
-                "'hardsave trust' tells what is wrong with it",
+                "%s is left out, because it cannot be read: %s. Saving does not depend on it; "
+                "until it can be read, and 'hardsave trust' was run if it asks for that, "
+                "no finished tasks and old checkpoints are removed by themselves",
                 path,
+                error,
             )
-        return user
+        return [*user, unreadable(path)]
 
 
 def files(
     environment: Mapping[str, str], project: Path | None, platform: str = sys.platform
 ) -> "list[Found]":
     """What counts of the user's file and of the project's, if there is one: it is the more
-    specific."""
+    specific. `Misuse` if one cannot be read: for callers that remove what the files let go."""
     user = _of_user(environment, platform)
     return user if project is None else user + _of_project(environment, project, platform)
 

@@ -1,13 +1,13 @@
 """Configuration files: what they may say, and what of it counts.
 
-    store: sqlite:////srv/agents/store.db      # only in the user's file, or after `hardsave trust`
+    store: sqlite:////srv/agents/store.db
     tasks:
       profile: production        # development, production or long-running
       max_attempts: 5            # each of these overrides the profile
       keep_completed: 1000
       cleanup_every: 10          # iterations; 0: never
     retention:
-      automatic: false           # it is, once a day; the rest only in the user's file, or trusted
+      automatic: false           # it is, once a day
       max_age_days: 30           # what has no name and is older goes
       max_per_timeline: 1000
       max_store_mb: 10240
@@ -15,9 +15,12 @@
       daemon: false              # hooks leave no process behind that answers the next ones
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
-specific and wins. A project's file comes with the project, from anybody: it may set local
-policy; whatever leads out of the project, or decides what is kept, counts only once somebody has
-looked at it and said so (see `config.trust`). Until then it is left out, and that is reported.
+specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
+agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
+or replace anything, or let finished work run again: `retention.automatic`, which in a project's
+file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has
+looked at the file and run `hardsave trust` (see `config.trust`). Until then they are left out, and
+that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
 known, a value that cannot be, or a key that stands there twice is refused with its line: a
@@ -27,19 +30,21 @@ setting that is silently ignored is worse than none.
 import os
 import stat
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsave.config.nodes import composed
+from hardsave.defaults import MAX_CONFIG_BYTES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import yaml
 
-MAX_BYTES = 256 * 1024
 MAX_VALUE = 4096  # characters: the longest path there is
 _NOTHING = "tag:yaml.org,2002:null"
+_CONSTRUCTED = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "str"))
 _MARKS = frozenset("._-")  # beside letters and digits, in the name of a file
 
 
@@ -60,7 +65,7 @@ class _Key(NamedTuple):
 
     setting: str
     objection: Callable[[Any], str]
-    needs_trust: bool = False
+    needs_trust: bool = True
 
 
 def _number(low: int, high: int) -> Callable[[Any], str]:
@@ -89,10 +94,10 @@ def _store(value: Any) -> str:
 
 
 PROFILES = ("development", "production", "long-running")
-_ATTEMPTS = _Key("max_attempts", _number(1, 100))
-_KEEP = _Key("keep_completed", _number(0, 1_000_000))
+_ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
+_KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs again when added again
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
-    (): {"store": _Key("store", _store, needs_trust=True)},
+    (): {"store": _Key("store", _store)},
     ("tasks",): {
         "profile": _Key("profile", _one_of(*PROFILES)),
         "max_attempts": _ATTEMPTS,
@@ -100,14 +105,12 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "cleanup_every": _Key("cleanup_every", _number(0, 1_000_000)),
     },
     ("retention",): {
-        "automatic": _Key("retain_automatically", _one_of(True, False)),
-        "max_age_days": _Key("retain_days", _number(1, 36_500), needs_trust=True),
-        "max_per_timeline": _Key(
-            "retain_per_timeline", _number(1, 1_000_000_000), needs_trust=True
-        ),
-        "max_store_mb": _Key("retain_mb", _number(1, 1 << 40), needs_trust=True),
+        "automatic": _Key("retain_automatically", _one_of(True, False), needs_trust=False),
+        "max_age_days": _Key("retain_days", _number(1, 36_500)),
+        "max_per_timeline": _Key("retain_per_timeline", _number(1, 1_000_000_000)),
+        "max_store_mb": _Key("retain_mb", _number(1, 1 << 40)),
     },
-    ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False))},
+    ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False), needs_trust=False)},
     ("server", "checkpoint"): {
         "enabled": _Key("enabled", _one_of(True, False)),
         "checkpoint_file": _Key("checkpoint_file", _file_name),
@@ -123,13 +126,13 @@ def content(path: Path) -> bytes | None:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Misuse(f"{path} cannot be read: it is no file")
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Misuse(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise Misuse(f"{path} is longer than {MAX_BYTES // 1024} KiB")
+    if len(data) > MAX_CONFIG_BYTES:
+        raise Misuse(f"{path} is longer than {MAX_CONFIG_BYTES // 1024} KiB")
     return data
 
 
@@ -139,10 +142,22 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def read(data: bytes | str, name: str) -> Found:
     """What a file says. What is wrong is named with its line."""
+    found = _parsed(data, name)
+    if isinstance(found, str):
+        raise Misuse(found)
+    return dict(found)
+
+
+@lru_cache(maxsize=16)  # one save asks several times, and a process of a day for each of its saves
+def _parsed(data: bytes | str, name: str) -> Found | str:
+    """What a file says, or what is wrong with it: that takes as long to find out."""
     found: Found = {}
-    top = composed(data, name)
-    if top is not None:
-        _read_section(top, (), name, found)
+    try:
+        top = composed(data, name)
+        if top is not None:
+            _read_section(top, (), name, found)
+    except Misuse as error:
+        return str(error)
     return found
 
 
@@ -181,7 +196,8 @@ def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
     import yaml
 
     value: Any = None
-    if isinstance(node, yaml.ScalarNode) and len(node.value) <= MAX_VALUE:
+    is_plain = isinstance(node, yaml.ScalarNode) and node.tag in _CONSTRUCTED
+    if is_plain and len(node.value) <= MAX_VALUE:
         try:
             value = yaml.constructor.SafeConstructor().construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:

@@ -9,15 +9,25 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from blake3 import blake3
 
-from hardsave.config.file import Found, content, read
-from hardsave.config.places import PROJECT_FILE, data_directory, make_folder, project_key
+from hardsave.config.file import Found, Said, content, read
+from hardsave.config.places import data_directory, make_folder, project_key
+from hardsave.defaults import PROJECT_FILE
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 
 _reported: set[str] = set()  # once a process is enough
+
+_STOPPED_BY: Mapping[str, tuple[str, Any]] = {
+    **dict.fromkeys(
+        ("retain_days", "retain_per_timeline", "retain_mb"), ("retain_automatically", False)
+    ),
+    **dict.fromkeys(("profile", "keep_completed", "cleanup_every"), ("cleanup_every", 0)),
+}
+"""Of each setting about what is kept: with what nothing goes by itself."""
 
 
 class ProjectFile(NamedTuple):
@@ -43,11 +53,28 @@ def look(root: Path) -> ProjectFile | None:
 
 
 def honoured(file: ProjectFile, *, is_trusted: bool) -> tuple[Found, Found]:
-    """What counts, and what is left out. Pure."""
+    """What counts, and what is left out. Pure.
+
+    Where settings about what is kept are left out, nothing goes by itself. The file may have been
+    trusted until an agent added a comment to it: with the defaults in place of a longer retention,
+    that comment would remove checkpoints, and have finished tasks forgotten, which run again when
+    they are added again.
+    """
     if is_trusted:
         return file.found, {}
     held_back = file.risky
-    return {name: said for name, said in file.found.items() if name not in held_back}, held_back
+    counts = {name: said for name, said in file.found.items() if name not in held_back}
+    return counts | _stopped({name: said.where for name, said in held_back.items()}), held_back
+
+
+def unreadable(path: Path) -> Found:
+    """What counts of a file that cannot be read: what it says of what is kept is not known."""
+    return _stopped(dict.fromkeys(_STOPPED_BY, os.fspath(path)))
+
+
+def _stopped(where_of: Mapping[str, str]) -> Found:
+    stops = ((*_STOPPED_BY[name], where) for name, where in where_of.items() if name in _STOPPED_BY)
+    return {setting: Said(value, where) for setting, value, where in stops}
 
 
 def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Found:
@@ -71,7 +98,7 @@ def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Fou
 
 
 def is_trusted(file: ProjectFile, environment: Mapping[str, str], platform: str) -> bool:
-    """Whether somebody has trusted the file as it is now."""
+    """Whether the user has trusted the file as it is now."""
     try:
         known = json.loads(_record(file, environment, platform).read_bytes())
     except (OSError, ValueError):

@@ -16,7 +16,7 @@ from typing import Any
 
 import hardsave
 from hardsave.agents.events import Event
-from hardsave.agents.spec import Agent
+from hardsave.agents.spec import AgentSpec
 from hardsave.agents.transcripts import tail
 from hardsave.daemon import attribution
 from hardsave.daemon.attribution import NOTHING, About, Calls, Change, Verdict
@@ -40,16 +40,16 @@ class CallLog:
         self._lock = threading.Lock()
         self._calls = Calls()
         self._offsets: dict[str, int] = {}
-        self._sources: dict[str, tuple[Agent, str]] = {}  # by session: its transcript
+        self._sources: dict[str, tuple[AgentSpec, str]] = {}  # by session: its transcript
         self._hooks_done = 0
         self.has_hooks = False  # whether one has called on the timeline of the run
 
-    def source(self, agent: Agent, session: str, transcript: str) -> None:
+    def source(self, agent: AgentSpec, session: str, transcript: str) -> None:
         """Where the calls of a session stand."""
         with self._lock:
             self._sources[session] = (agent, transcript)
 
-    def hook(self, agent: Agent, event: Event, data: bytes, at: float) -> None:
+    def hook(self, agent: AgentSpec, event: Event, data: bytes, at: float) -> None:
         """A hook was called, at a moment in seconds since 1970."""
         if event.transcript is not None:
             self.source(agent, event.session, event.transcript)
@@ -101,7 +101,7 @@ class CallLog:
                 with suppress(OSError, ValueError):
                     self._read(agent, session, path)
 
-    def _read(self, agent: Agent, session: str, path: str) -> None:
+    def _read(self, agent: AgentSpec, session: str, path: str) -> None:
         size = os.path.getsize(path)
         start = min(self._offsets.get(path, max(size - _LAST_BYTES, 0)), size)
         lines = tail(Path(path), start, size - start)
@@ -155,7 +155,7 @@ class CallLog:
         return About(text, attribution.metadata(verdicts))
 
 
-def _blocks(agent: Agent, line: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _blocks(agent: AgentSpec, line: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The calls and results of one line of a transcript."""
     for message in agent.lines.messages([line]):
         content = message["content"]

@@ -6,15 +6,8 @@ Like `protocol`, this imports nothing that takes time to load.
 import os
 import time
 
-from hardsave.daemon.protocol import (
-    HOOK_BUDGET_SECONDS,
-    NOTED,
-    SAVED,
-    TAKEN,
-    TAKEN_SECONDS,
-    is_same_user,
-    short_path,
-)
+from hardsave.daemon.protocol import NOTED, SAVED, TAKEN, TAKEN_SECONDS, is_same_user, short_path
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all of this

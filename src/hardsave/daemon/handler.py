@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import hardsave
-from hardsave.agents import events
+from hardsave.agents import registry
 from hardsave.agents.events import Event
 from hardsave.daemon import processes, protocol, running_agents, save
 from hardsave.daemon.attribution import NOTHING, About
@@ -56,12 +56,12 @@ class HookHandler:
             if foreign == OTHER_INSTALLATION:
                 self.outdated()
             return foreign
-        spec = save.agent_of(request.words)
+        spec = registry.of_hook(request.words)
         agent = processes.agent_of(request.caller, spec.program)
         if agent is None and not self._lifecycle.has_run:
             return "the agent that has called is unknown"
         if agent is not None:
-            self._lifecycle.asked(agent, events.parse(request.data).session)
+            self._lifecycle.asked(agent, spec.event(request.data).session)
         return None
 
     def _objection_to_own(self, request: Request) -> str | None:
@@ -105,7 +105,7 @@ class HookHandler:
             return save.work(
                 request.data,
                 request.environment,
-                save.agent_of(request.words),
+                registry.of_hook(request.words),
                 save.Called(request.directory, request.at, request.id, request.caller),
                 lambda *_: nullcontext(self._vault),
                 afterwards=afterwards,
@@ -123,11 +123,11 @@ class HookHandler:
         if os.path.realpath(project) != self._workspace:
             return NOTHING
         try:
-            self._calls.hook(save.agent_of(request.words), event, request.data, request.at / 1e9)
+            self._calls.hook(registry.of_hook(request.words), event, request.data, request.at / 1e9)
             head = line.head
             after = head_moment(head)
             is_shared = self._calls.is_shared(event.tool_use_id, after, time.time())
-            if head is None or head.snapshot is None or not is_shared:
+            if head is None or head.files is None or not is_shared:
                 return NOTHING
             files = self._vault.workspace(project).status(head.id).files
             return self._calls.about_hook(event, files, after)
@@ -141,11 +141,12 @@ def _told(request: Request) -> tuple[Mapping[str, str], Path]:
     environment, directory = request.environment, request.directory
     if not running_agents.is_inner(environment, request.caller):
         return environment, directory
+    agent = registry.of_hook(request.words)
     try:
-        event = events.parse(request.data)
+        event = agent.event(request.data)
     except ValueError:
         return environment, directory
-    project = save.project_of(save.agent_of(request.words), event, environment, directory)
+    project = save.project_of(agent, event, environment, directory)
     return running_agents.own_environment(environment, request.caller, project), project
 
 
@@ -158,11 +159,11 @@ def objection(request: Request, store: str, workspace: str, code: SameFiles) -> 
         return "other surroundings"
     if not processes.sees_the_same_files(request.caller):
         return "another container"
+    agent = registry.of_hook(request.words)
     try:
-        event = events.parse(request.data)
+        event = agent.event(request.data)
     except ValueError:
         return "not the input of a hook"
-    agent = save.agent_of(request.words)
     project = save.project_of(agent, event, request.environment, request.directory)
     if os.fspath(project) != workspace:
         return f"this is the daemon of {workspace}"

@@ -14,6 +14,7 @@ import sys
 import time
 
 from hardsave.daemon import client, protocol
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all of this
@@ -38,7 +39,7 @@ def take() -> None:
     """One call of a hook, of the agent that the first argument names."""
     origin = os.getppid(), os.getsid(0)
     id, at = protocol.new_id(), time.time_ns()
-    end = time.monotonic() + protocol.HOOK_BUDGET_SECONDS
+    end = time.monotonic() + HOOK_BUDGET_SECONDS
     data = _read_input(end)
     said = _ask_daemon(id, at, data)
     if said is None:

@@ -13,12 +13,11 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from hardsave.daemon.processes import ProcessHandle
+from hardsave.defaults import DAEMON_IDLE_SECONDS
 from hardsave.errors import Misuse
 from hardsave.stores.processes import Process, started
 from hardsave.tuples import NamedTuple
 
-LEFT_RUNNING_SECONDS = 600.0  # then what an agent has left running is a service, not its work
-IDLE_SECONDS = 1800.0  # without a request, after which a daemon ends that hooks have left behind
 CHECK_SECONDS = 5.0  # between two looks whether store, workspace and code are those that they were
 
 
@@ -61,8 +60,8 @@ def why_end(facts: Facts) -> str:
         return "its agents have ended"
     if not facts.sessions:
         return "the sessions of its agents have ended"
-    if facts.idle_seconds >= IDLE_SECONDS:
-        return f"no hook has asked for anything for {IDLE_SECONDS / 60:.0f} minutes"
+    if facts.idle_seconds >= DAEMON_IDLE_SECONDS:
+        return f"no hook has asked for anything for {DAEMON_IDLE_SECONDS / 60:.0f} minutes"
     return ""
 
 

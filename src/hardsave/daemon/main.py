@@ -28,10 +28,11 @@ from hardsave.daemon.calls import CallLog
 from hardsave.daemon.election import Address
 from hardsave.daemon.handler import HookHandler
 from hardsave.daemon.launch import READY, Task
-from hardsave.daemon.lifecycle import LEFT_RUNNING_SECONDS, Lifecycle, SameFiles
+from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.processes import ProcessHandle, Running
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, Recorder
 from hardsave.daemon.server import RequestHandler, Server
+from hardsave.defaults import LEFT_RUNNING_SECONDS
 from hardsave.errors import HardsaveError
 from hardsave.stores.processes import Process
 from hardsave.stores.registry import sqlite_path
@@ -129,7 +130,7 @@ def _serving(path: Path, handler: RequestHandler, listening: int | None) -> Iter
 def _keep_up(vault: hardsave.Vault) -> None:
     """Once a day, now that no agent waits."""
     try:
-        if done := vault.upkeep():
+        if done := vault.store.upkeep():
             _log.info("%s", done.retained)
     except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
         _log.warning("the store could not be kept up", exc_info=True)

@@ -26,7 +26,6 @@ its whole budget returns: then a note in the spool names the process that works 
 
 import os
 
-HOOK_BUDGET_SECONDS = 10.0  # that an agent waits for one call of a hook, at most
 TAKEN_SECONDS = 0.5  # that a hook waits for the daemon's first answer
 
 SOCKET_VARIABLE = "HARDSAVE_SOCKET"
@@ -38,8 +37,8 @@ GREETING = b"hardsave"
 TAKEN, SAVED, NOTED, NO = b"taken", b"saved", b"noted", b"no"
 LARGEST_INPUT = 64 * 1024 * 1024
 _LONGEST_PATH = 100  # of a socket's path, in bytes: 104 on some systems, 108 on Linux
-_OWN_VARIABLES = ("HARDSAVE_", "CLAUDE_", "CODEX_", "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "HOME=")
-_PLACE_VARIABLES = ("HARDSAVE_STORE", "CLAUDE_PROJECT_DIR")  # they tell a hook where to save
+_OURS, _HOMES = "HARDSAVE_", ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME")
+_PROJECT = "_PROJECT_DIR"  # how the variables end by which agents tell hooks their project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all of this
@@ -69,9 +68,8 @@ def request(id: str, at: int, words: "list[str]", data: bytes) -> bytes:
     fields.append(b"code=" + os.fsencode(__file__))
     fields += [b"word=" + os.fsencode(word) for word in words]
     for key, value in os.environ.items():
-        pair = f"{key}={value}"
-        if pair.startswith(_OWN_VARIABLES):
-            fields.append(b"env=" + os.fsencode(pair))
+        if key in _HOMES or key.startswith(_OURS) or key.endswith(_PROJECT):
+            fields.append(b"env=" + os.fsencode(f"{key}={value}"))
     body = b"\0".join([*fields, b"", data])
     return b"%s %d %d\n%s" % (GREETING, PROTOCOL, len(body), body)
 
@@ -90,7 +88,8 @@ def rendezvous(environment: "Mapping[str, str]", directory: str) -> str | None:
         if home[:1] != "/":
             return None
         data = f"{home}/.local/share"
-    named = (directory, *(environment.get(name, "") for name in _PLACE_VARIABLES))
+    projects = sorted(name for name in environment if name.endswith(_PROJECT))
+    named = directory, *(environment.get(name, "") for name in ("HARDSAVE_STORE", *projects))
     number = 0xCBF29CE484222325  # FNV-1a
     for byte in os.fsencode("\0".join(named)):
         number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF

@@ -200,7 +200,7 @@ class Recorder:
     def begin(self) -> None:
         """Save now. If not even the first save can be made, there is nothing to stay for: its
         error is raised."""
-        self._snapshot("running")
+        self._save_files("running")
 
     def wait_and_save(self, eyes: Watch, is_ending: Callable[[], bool]) -> None:
         """Wait for a burst of changes, or for something that was said, and save it."""
@@ -226,7 +226,7 @@ class Recorder:
         same workspace on theirs, and a rewind moves its head with the files."""
         try:
             head = self._line.head
-            if head is None or head.snapshot is None:
+            if head is None or head.files is None:
                 self._save("running")
                 return
             files = self._workspace.status(head.id).files
@@ -240,7 +240,7 @@ class Recorder:
         """Of what has changed since the head."""
         try:
             head = self._line.head
-            if head is not None and head.snapshot is not None:
+            if head is not None and head.files is not None:
                 files = self._workspace.status(head.id).files
                 if any(files):
                     return self._calls.about_burst(files, head_moment(head))
@@ -258,11 +258,11 @@ class Recorder:
 
     def _save(self, status: str, made_by: About = NOTHING) -> None:
         try:
-            self._snapshot(status, made_by)
+            self._save_files(status, made_by)
         except HardsaveError as error:
             self._failed(error)
 
-    def _snapshot(self, status: str, made_by: About = NOTHING) -> None:
+    def _save_files(self, status: str, made_by: About = NOTHING) -> None:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
         saved = self._put(
             status=status,
@@ -296,7 +296,7 @@ class Recorder:
             _log.warning("the conversation could not be saved", exc_info=True)
             how["metadata"] |= {NOT_SAID: f"not saved: {error}"[:_LONGEST_REASON]}
         how["description"] = how["description"] or how["metadata"].get(NOT_SAID, "")
-        return self._line.snapshot(self._workspace, **how)
+        return self._line.save_files(self._workspace, **how)
 
     def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""

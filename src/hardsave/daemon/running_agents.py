@@ -13,7 +13,8 @@ from itertools import groupby
 from pathlib import Path
 
 from hardsave import config
-from hardsave.agents.spec import AGENTS, is_called
+from hardsave.agents import registry
+from hardsave.agents.spec import is_called
 from hardsave.daemon.processes import Running, outermost, running, with_variable
 from hardsave.stores import processes
 from hardsave.stores.registry import sqlite_path
@@ -55,11 +56,11 @@ def at_work(directory: Path, waiting: Collection[int] = ()) -> list[Running]:
     `waiting` are processes that do nothing until this one is done: what they have started before
     may.
     """
-    programs = [agent.program for agent in AGENTS]
+    programs = [agent.program for agent in registry.every()]
     agents = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
     tools = (
         tool.pid
-        for agent in AGENTS
+        for agent in registry.every()
         for tool in with_variable(agent.session_variable, "", is_prefix=True)
         if not _is_beside_us(tool.pid)
     )
@@ -162,4 +163,5 @@ def count_agents(commands: Iterable[Sequence[str]]) -> int:
 
 
 def _program(words: Sequence[str]) -> str | None:
-    return next((agent.program for agent in AGENTS if is_called(words, agent.program)), None)
+    programs = (agent.program for agent in registry.every())
+    return next((each for each in programs if is_called(words, each)), None)

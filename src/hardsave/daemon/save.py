@@ -8,22 +8,22 @@ thread, on the vault that it has open.
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import hardsave
 from hardsave import config
-from hardsave.agents import events, lines, sessions, telling
-from hardsave.agents import spec as agents
+from hardsave.agents import events, registry, sessions, state
 from hardsave.agents.events import Event
-from hardsave.agents.spec import CLAUDE_CODE, Agent
-from hardsave.agents.telling import Source, Unreadable
+from hardsave.agents.spec import AgentSpec
+from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.daemon import running_agents, spool
 from hardsave.daemon.attribution import NOTHING, About
-from hardsave.daemon.protocol import HOOK_BUDGET_SECONDS, new_id, working_directory
+from hardsave.daemon.protocol import new_id, working_directory
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
@@ -69,11 +69,6 @@ class Called(NamedTuple):
         return cls(Path(working_directory()), time.time_ns(), new_id())
 
 
-def agent_of(words: Sequence[str]) -> Agent:
-    """The agent whose hook it is: the first word after the program's name says so."""
-    return agents.named(next(iter(words), None)) or CLAUDE_CODE
-
-
 @contextmanager
 def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault]:
     """The one that a project's hooks save in, opened for this. Only for a process that does nothing
@@ -92,7 +87,7 @@ def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault
 def work(
     data: bytes,
     environment: Mapping[str, str],
-    agent: Agent = CLAUDE_CODE,
+    agent: AgentSpec | None = None,
     called: Called | None = None,
     opened: Opened = own_vault,
     *,
@@ -105,9 +100,9 @@ def work(
     `at_once` is called when a checkpoint is there and its note gone, before the vault is closed:
     that feeds the backup, for which the hook need not wait.
     """
-    called = called or Called.now()
+    called, agent = called or Called.now(), agent or registry.of_hook(())
     try:
-        event = events.parse(data)
+        event = agent.event(data)
     except ValueError as error:
         place = spool.place_of(environment, config.project_root(called.directory))
         _ended(_begun(place, called, {}), f"not the input of a hook: {error}")
@@ -160,7 +155,9 @@ def _lateness(called: Called) -> str | None:
     return f"saved {late:.0f} s late: its files may be of a later moment"
 
 
-def project_of(agent: Agent, event: Event, environment: Mapping[str, str], directory: Path) -> Path:
+def project_of(
+    agent: AgentSpec, event: Event, environment: Mapping[str, str], directory: Path
+) -> Path:
     """Where a hook saves, which was called in a directory. That one counts if the one that it was
     told is not there: JSON cannot express a name that is not UTF-8."""
     told = environment.get(agent.project_variable) if agent.project_variable else None
@@ -197,7 +194,7 @@ def tried(job: Callable[[], None]) -> str | None:
 
 def save(
     vault: hardsave.Vault,
-    agent: Agent,
+    agent: AgentSpec,
     event: Event,
     project: Path,
     place: Path,
@@ -235,7 +232,7 @@ def save(
     return True
 
 
-def _is_unanswered(agent: Agent, event: Event) -> bool:
+def _is_unanswered(agent: AgentSpec, event: Event) -> bool:
     """Whether a session ends in which the model has said nothing: one that was looked at and left,
     or that could not be resumed. A timeline of its own for that would be the newest here, and
     `log`, `rewind` and `undo` would be about it instead of the session before."""
@@ -291,41 +288,41 @@ def is_there(vault: hardsave.Vault, id: str) -> bool:
         return False
 
 
-def _timeline(agent: Agent, event: Event, environment: Mapping[str, str]) -> str:
+def _timeline(agent: AgentSpec, event: Event, environment: Mapping[str, str]) -> str:
     """The one that was named; of the session that this one goes on from; or its own."""
     told = environment.get("HARDSAVE_TIMELINE") or sessions.timeline(environment, event.session)
     return told or events.timeline(agent.program, event.session)
 
 
 def _put(
-    line: hardsave.Timeline, agent: Agent, event: Event, how: dict[str, Any]
+    line: hardsave.Timeline, agent: AgentSpec, event: Event, how: dict[str, Any]
 ) -> hardsave.Checkpoint:
     """Add what is new of the transcript to what the head has; all of it if the head has another
     session's."""
-    known = telling.known(line.head, event.session)
+    known = state.mark_in(line.head, event.session)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:
-        return line.snapshot(**how)  # the conversation stays as the last hook has left it
+        return line.save_files(**how)  # the conversation stays as the last hook has left it
     try:
         return _told(line, agent, event, known, how)
     except (Unreadable, Unstorable) as error:  # not there for us, or longer than may be stored
-        line.snapshot(**how)
+        line.save_files(**how)
         why = f"the transcript cannot be read or stored, so only files were saved: {error}"
         raise Unavailable(why) from error
 
 
 def _told(
     line: hardsave.Timeline,
-    agent: Agent,
+    agent: AgentSpec,
     event: Event,
     known: Mark | None,
     how: dict[str, Any],
 ) -> hardsave.Checkpoint:
     assert event.transcript is not None
-    with telling.reading():
+    with state.reading():
         _await(agent, event, known or EMPTY)
     source = Source(agent, event.session, event.transcript, _moment(event))
-    return line.save(telling.told(source, known), **how)
+    return line.save(state.parts(source, known), **how)
 
 
 def _moment(event: Event) -> dict[str, Any]:
@@ -337,7 +334,7 @@ def _moment(event: Event) -> dict[str, Any]:
 
 
 def _await(
-    agent: Agent,
+    agent: AgentSpec,
     event: Event,
     known: Mark,
     *,
@@ -350,12 +347,12 @@ def _await(
         sleep(_LOOK_SECONDS)
 
 
-def _has(agent: Agent, event: Event, known: Mark) -> bool:
+def _has(agent: AgentSpec, event: Event, known: Mark) -> bool:
     """Whether an answer stands at the end, behind what is known: it may have been given before."""
     assert event.transcript is not None
     length = _LAST_BYTES + 8 * len(event.answer)  # an escape takes six bytes
     last = tail(Path(event.transcript), known.offset, length)
-    return lines.has_said(agent.lines.messages(last), event.answer)
+    return state.has_said(agent.lines.messages(last), event.answer)
 
 
 # What a person reads on the agent's own screen while hooks cannot save. An agent that is not saved

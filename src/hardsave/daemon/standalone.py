@@ -16,14 +16,15 @@ from pathlib import Path
 from types import FrameType
 
 from hardsave import config
+from hardsave.agents import registry
 from hardsave.daemon import protocol, save
 from hardsave.daemon.save import Outcome
+from hardsave.defaults import HOOK_SAVE_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.stores import processes
 from hardsave.stores.processes import Process
 
-LIMIT_SECONDS = 300  # then even a first capture of a large workspace is given up
 MOST_ORPHANS = 32  # one after the other that process 1 has not waited for
 _LAST_ORPHAN = "last-orphan"
 _LARGEST = 64
@@ -43,8 +44,8 @@ def work(
     waiting, and tells it what to print.
     """
     signal.signal(signal.SIGALRM, _give_up)
-    signal.alarm(LIMIT_SECONDS)
-    agent = save.agent_of(words)
+    signal.alarm(HOOK_SAVE_SECONDS)
+    agent = registry.of_hook(words)
     called = save.Called(Path(protocol.working_directory()), at, id, origin[0])
     caller: Process | None = None
 
@@ -73,7 +74,7 @@ def work(
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:
-    raise Unavailable(f"not saved within {LIMIT_SECONDS} s")
+    raise Unavailable(f"not saved within {HOOK_SAVE_SECONDS} s")
 
 
 def _keep_up(project: Path) -> None:
@@ -83,7 +84,7 @@ def _keep_up(project: Path) -> None:
         if not save.has_store(os.environ, project):
             return  # nothing was ever saved here
         with save.own_vault(project, os.environ) as vault:
-            vault.upkeep()
+            vault.store.upkeep()
 
     if why := save.tried(upkeep):  # it is tried again when another session ends
         log(__name__).warning("the store of %s could not be kept up: %s", project, why)

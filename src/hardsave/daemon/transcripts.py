@@ -19,12 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave.agents import sessions, telling
-from hardsave.agents import spec as agents
-from hardsave.agents.lines import Unknown
-from hardsave.agents.rewinding import HOMES
-from hardsave.agents.spec import Agent
-from hardsave.agents.telling import Source, Unreadable
+from hardsave.agents import registry, sessions, state
+from hardsave.agents.spec import AgentSpec, Unknown
+from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import beginning_lines, tail
 from hardsave.daemon import running_agents
 from hardsave.daemon.calls import CallLog
@@ -114,7 +111,7 @@ class TranscriptTail:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: AgentSpec,
         folder: Path,
         directory: str,
         *,
@@ -183,7 +180,7 @@ class TranscriptTail:
             return Said(None, self._reason())
         source = Source(self._agent, session, str(self._paths[session]), {"pending": None})
         try:
-            found = telling.told(source, telling.known(head, session))
+            found = state.parts(source, state.mark_in(head, session))
         except Unreadable as error:
             self._error = str(error)
             raise
@@ -272,10 +269,11 @@ class TranscriptTail:
     def _places(self) -> dict[str, Path]:
         """The transcripts that may be of this directory; and the agent's own, wherever it is by
         now."""
-        home = HOMES[self._agent.name]
-        found = dict(home.transcripts(self._folder, self._directory))
-        own = self._choice.session
-        return found if own is None else {own: home.by_now(self._paths[own], self._folder), **found}
+        agent, own = self._agent, self._choice.session
+        found = dict(agent.transcripts(self._folder, self._directory))
+        if own is None:
+            return found
+        return {own: agent.moved_to(self._paths[own], self._folder), **found}
 
     def _is_here(self, session: str, path: Path) -> bool:
         """Whether a transcript says that it is of this directory; not yet, if it says nothing."""
@@ -303,7 +301,7 @@ def of_a_run(
 ) -> Conversation:
     """Of the agent that is about to be started here, if it is known. Whether its hooks call is not
     known before they do: an option of the agent may switch them off."""
-    agent = agents.typed(command[0]) if command else None
+    agent = registry.typed(command[0]) if command else None
     if agent is None:
         return NO_CONVERSATION
     directory = os.path.realpath(os.getcwd())

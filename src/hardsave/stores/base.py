@@ -168,7 +168,7 @@ class Report(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What a collection (`vault.gc()`) removed."""
+    """What a collection (`vault.store.gc()`) removed."""
 
     objects: int
     object_bytes: int
@@ -176,7 +176,7 @@ class Collected(NamedTuple):
     freed_bytes: int
     """By how much the store's files are smaller now."""
     left: tuple[str | None, ...] = ()
-    """Users of whom something may be left, because somebody holds a pin for them."""
+    """Users of whom something may be left, because a process holds a pin for them."""
 
 
 class Store(LedgerStore, Protocol):
@@ -294,7 +294,7 @@ class Store(LedgerStore, Protocol):
         """What is wrong with the store's own structure, one line each; empty if nothing."""
 
     def repair(self) -> Report:
-        """Save what can be read, set the rest aside, and go on. Nobody else may have it open."""
+        """Save what can be read, set the rest aside, and go on. No other process has it open."""
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
@@ -23,7 +24,7 @@ from hardsave.tasks import (
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
-from hardsave.tasks.lease import LEASE_SECONDS, Lease
+from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import TaskSettings
 from hardsave.tasks.stats import Happening, TaskStats, counted, happening
@@ -146,8 +147,8 @@ class Tasks(threads.Shared):
         return [happening(row, self._desk.codec) for row in rows]
 
     def bookmark(self, reader: str, number: int | None = None) -> int:
-        """How far somebody has come with `happened`, kept in the ledger under a name of his; 0 at
-        first. With a number, from now on that."""
+        """How far a reader has come with `happened`, kept in the ledger under the reader's name; 0
+        at first. With a number, from now on that."""
         kind = f"bookmark {reader}"
         if number is not None:
             is_round = number // KEPT != self.bookmark(reader) // KEPT
@@ -193,10 +194,10 @@ class Tasks(threads.Shared):
         return self._change(id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
 
     def answer(self, id: str, answer: Any, *, question: str | None = None) -> Task:
-        """Answer what a task has asked; it goes on with that. A step that nobody knows the end
-        of is answered with 'retry', 'skip' or 'fail'.
+        """Answer what a task has asked; it goes on with that. A step whose end is not known is
+        answered with 'retry', 'skip' or 'fail'.
 
-        `question` is what was read: `Conflict` if somebody else has answered that, and the task
+        `question` is what was read: `Conflict` if that was answered already, and the task
         asks something else by now.
         """
         first: bytes | None = None
@@ -284,7 +285,7 @@ class Tasks(threads.Shared):
         """Count one more round of a server's loop; how many that makes.
 
         Every 10 rounds, or as `cleanup_every` in the project's settings says, old completed tasks
-        are forgotten; 0 means never. Whatever it says, the store is kept up once a day, which may
+        are forgotten; 0 means never. In any case the store is kept up once a day, which may
         take a while.
         """
         with self._mutex:
@@ -315,7 +316,7 @@ class Tasks(threads.Shared):
     ) -> Iterator[Attempt]:
         """An attempt at one task: completed at the end of the block, failed by an exception.
 
-        `Conflict` if it is not due, or somebody is at work on it. `force=True` begins also what
+        `Conflict` if it is not due, or a process is at work on it. `force=True` begins also what
         is not due yet, or is over; what is completed or rolled back then starts over with an empty
         journal.
         """
@@ -337,7 +338,7 @@ class Tasks(threads.Shared):
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
     ) -> Attempt:
-        """The same without a block: whoever calls this has to end it."""
+        """The same without a block: the caller has to end it."""
         attempts.check_policy(unknown)
         with self._mutex:
             if self._own is None:

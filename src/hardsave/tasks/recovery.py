@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from hardsave.defaults import MAX_LEASE_SECONDS
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
@@ -12,7 +13,7 @@ from hardsave.tasks.task import Task
 from hardsave.tasks.tether import Survivors
 from hardsave.tuples import NamedTuple
 
-MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
+MAX_LEASE = MAX_LEASE_SECONDS * 1_000_000  # as stores count
 MOST_SHOWN = 10  # in the text
 MOST_LISTED = 50  # tasks of a kind in a report; the counts are of all
 
@@ -70,10 +71,10 @@ def orphaned(
 
 
 def holder(task: TaskRecord, owners: Iterable[OwnerRecord]) -> str:
-    """Who is at work on a task, for somebody who wants it too."""
+    """Which process is at work on a task, for the message to another that wants it too."""
     found = next((owner for owner in owners if owner.id == task.owner), None)
     if found is None:
-        return "somebody"
+        return "a process that is not known"
     return f"process {found.pid} (session {found.session!r})"
 
 
@@ -96,8 +97,8 @@ class Outlived:
     def __str__(self) -> str:
         return (
             f"task {self.task.id!r} is still worked on by {self.survivors}, which has outlived "
-            "whoever started it: the task is put back when that has ended. End it, or cancel the "
-            "task"
+            "the process that started it: the task is put back when that has ended. End it, or "
+            "cancel the task"
         )
 
 
@@ -106,12 +107,12 @@ class RecoveryReport:
     """What was found at the start of a session. Its text is meant for people."""
 
     was_clean: bool
-    """Nobody had died, nothing was interrupted, and the last session was stopped as it should."""
+    """No process had died, nothing was interrupted, and the last session was stopped cleanly."""
     dead: Sequence[Dead]
     interrupted: Sequence[Task]
     """As they were when their process died."""
     outlived: Sequence[Outlived]
-    """What is not put back yet: somebody is still at work on it."""
+    """What is not put back yet: a program of a dead process is still at work on it."""
     last_session: str | None
     last_start: datetime | None
     last_stop: datetime | None

@@ -24,7 +24,7 @@ from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import copying
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.files import difference
 
@@ -87,7 +87,7 @@ def check_bad(one: Try) -> None:
 
 
 def _named(one: Try) -> str:
-    return _called(one.checkpoint.record)
+    return _called(record_of(one.checkpoint))
 
 
 def bisect(
@@ -126,7 +126,7 @@ def bisect(
                 high = at
     good, bad = context.checkpoint(path[low]), context.checkpoint(path[high])
     between = tuple(context.checkpoint(path[at]) for at in range(low + 1, high))
-    return Bisected(bad, good, between, tuple(tries), difference(good.snapshot, bad.snapshot))
+    return Bisected(bad, good, between, tuple(tries), difference(good.files, bad.files))
 
 
 def verdict(code: int) -> Verdict:

@@ -11,7 +11,7 @@ from hardsave.timeline.refs import to_text
 from hardsave.vault.objects import Objects
 
 if TYPE_CHECKING:
-    from hardsave.vault.files import GitState, LeftOut, Snapshot
+    from hardsave.vault.files import Files, GitState, LeftOut
 
 
 class Checkpoint:
@@ -77,24 +77,24 @@ class Checkpoint:
         return view(self._objects.reader_of(self._record), self._record.root)
 
     @property
-    def snapshot(self) -> "Snapshot | None":
+    def files(self) -> "Files | None":
         """The captured files, lazily; None if it was saved without."""
         address, workspace = self._record.snapshot, self._record.workspace
         if address is None or workspace is None:
             return None
-        from hardsave.vault.files import Snapshot  # few programs look at files
+        from hardsave.vault.files import Files  # few programs look at files
 
-        return Snapshot(address, workspace, self._objects.fetch_of(self._record))
+        return Files(address, workspace, self._objects.fetch_of(self._record))
 
     @property
     def git(self) -> "GitState | None":
         """Where the repository stood; None without files, or without a repository."""
-        return None if (files := self.snapshot) is None else files.git
+        return None if (files := self.files) is None else files.git
 
     @property
     def not_captured(self) -> "tuple[LeftOut, ...]":
         """Paths of the workspace that are not in it, each with its reason."""
-        return () if (files := self.snapshot) is None else files.not_captured
+        return () if (files := self.files) is None else files.not_captured
 
     @property
     def task(self) -> str | None:
@@ -118,11 +118,6 @@ class Checkpoint:
                 raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
         return plain(value)
 
-    @property
-    def record(self) -> CheckpointRecord:
-        """The row behind it."""
-        return self._record
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Checkpoint) and self._record.id == other._record.id
 
@@ -132,6 +127,11 @@ class Checkpoint:
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         return f"<checkpoint {self.id} {self.timeline}:{self.seq}{name}>"
+
+
+def record_of(checkpoint: Checkpoint) -> CheckpointRecord:
+    """The row behind a checkpoint, for code of this package."""
+    return checkpoint._record
 
 
 Ref = Checkpoint | str

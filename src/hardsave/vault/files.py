@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.timeline.diff import FileDiff
@@ -15,14 +16,13 @@ from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
 
-MAX_DIFF_BYTES = 4 << 20
 MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 
 
 class File(NamedTuple):
-    """One entry of a snapshot."""
+    """A file, symlink or directory that a checkpoint has."""
 
     path: str
     kind: str
@@ -34,10 +34,17 @@ class File(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A path that is not in a snapshot, or not as it was then, and why."""
+    """A path that was not captured, or is not as it was then, and why."""
 
     path: str
+    """`.` for the workspace itself: a new ignore rule has left out more than half of the files that
+    the last checkpoint had."""
     reason: str
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is about the workspace itself."""
+        return self.path == "."
 
 
 class GitState(NamedTuple):
@@ -52,7 +59,7 @@ class GitState(NamedTuple):
     """`merge`, `rebase`, `cherry-pick`, `revert`, `am` or `bisect`."""
 
 
-class Snapshot:
+class Files:
     """The files of a workspace at a checkpoint."""
 
     def __init__(
@@ -79,7 +86,8 @@ class Snapshot:
 
     @property
     def not_captured(self) -> tuple[LeftOut, ...]:
-        """What was left out for any reason but ignore rules."""
+        """What was left out for any reason but ignore rules; and that a new rule has left out most
+        of the files, if it has."""
         return tuple(LeftOut(os.fsdecode(path), why) for path, why in self._read().not_captured)
 
     @property
@@ -88,7 +96,7 @@ class Snapshot:
         git = self._read().git
         return None if git is None else git_state(git)
 
-    def files(self, path: str = "") -> Iterator[File]:
+    def list(self, path: str = "") -> Iterator[File]:
         """Everything in it, or in one of its directories, by path; directories before their
         files."""
         start = self._entry(path)
@@ -114,20 +122,11 @@ class Snapshot:
     def __contains__(self, path: str) -> bool:
         return self._find(path) is not None
 
-    @property
-    def address(self) -> Hash:
-        """Of the capture: the files, and what goes with them."""
-        return self._address
-
-    def captured(self) -> capture.Capture:
-        """What was captured, as the store has it."""
-        return self._read()
-
     def __repr__(self) -> str:
-        return f"<snapshot {self.id[:12]} of {self.workspace!r}>"
+        return f"<files {self.id[:12]} of {self.workspace!r}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and self.id == other.id
+        return isinstance(other, Files) and self.id == other.id
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -140,7 +139,7 @@ class Snapshot:
     def _entry(self, path: str) -> Entry:
         found = self._find(path)
         if found is None:
-            raise NotFound(f"{path!r} is not in this snapshot; files() lists what is")
+            raise NotFound(f"{path!r} was not captured; list() lists what was")
         return found
 
     def _find(self, path: str) -> Entry | None:
@@ -149,12 +148,12 @@ class Snapshot:
         return compare.find(top, inside, self._fetch) if inside else Entry(DIRECTORY, 0, 0, top)
 
 
-def difference(old: Snapshot | None, new: Snapshot | None) -> FileDiff:
+def difference(old: Files | None, new: Files | None) -> FileDiff:
     """What changed from one to the other; nothing is known of a checkpoint without files."""
     if old is None or new is None or old.id == new.id:
         return FileDiff()
     fetch = new._fetch
-    found = compare.diff(old.captured().snapshot, new.captured().snapshot, fetch)
+    found = compare.diff(old._read().snapshot, new._read().snapshot, fetch)
     return FileDiff(*(tuple(os.fsdecode(path) for path in paths) for paths in found))
 
 
@@ -165,7 +164,7 @@ _PLAIN = "100644"
 _NOTHING = "/dev/null"  # as every tool that applies patches understands it
 
 
-def unified(old: Snapshot | None, new: Snapshot | None, path: str) -> str:
+def unified(old: Files | None, new: Files | None, path: str) -> str:
     """A file's change as lines, as `diff -u` shows it; one sentence if it is no text, and one
     about what lines do not tell: that it is a symlink, or may be run by now."""
     return compared(path, held(old, path), held(new, path))
@@ -280,17 +279,17 @@ class Held(NamedTuple):
         return {"file": "100755" if self.can_run else _PLAIN, "symlink": "120000"}.get(self.kind)
 
 
-def held(snapshot: Snapshot | None, path: str) -> Held | None:
-    """What a snapshot has at a path."""
-    entry = None if snapshot is None else snapshot._find(path)
-    if snapshot is None or entry is None:
+def held(files: Files | None, path: str) -> Held | None:
+    """What the files of a checkpoint have at a path."""
+    entry = None if files is None else files._find(path)
+    if files is None or entry is None:
         return None
     if entry.type == SYMLINK:
         return Held(entry.target, "symlink")
     if entry.type == DIRECTORY:
         return Held(b"", "directory", entry.mode)
     is_long = entry.size > MAX_DIFF_BYTES
-    return Held(too_long(entry.size) if is_long else snapshot.read(path), mode=entry.mode)
+    return Held(too_long(entry.size) if is_long else files.read(path), mode=entry.mode)
 
 
 def too_long(size: int) -> str:

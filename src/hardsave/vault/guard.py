@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from hardsave.logs import log
-from hardsave.vault.checkpoint import Checkpoint, Ref
+from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import How, Rewind, rewind
@@ -25,7 +25,7 @@ class Line(Protocol):
 
     @property
     def name(self) -> str: ...
-    def snapshot(
+    def save_files(
         self, workspace: Any, *, name: str | None = None, status: str = ..., description: str = ...
     ) -> Checkpoint: ...
     def get(self, ref: Ref = ...) -> Checkpoint: ...
@@ -46,7 +46,7 @@ class Guard:
         self.taken_back: Rewind | None = None
 
     def __enter__(self) -> "Guard":
-        self.before = self._line.snapshot(self._place.path, name=self._name)
+        self.before = self._line.save_files(self._place.path, name=self._name)
         return self
 
     def __exit__(
@@ -69,9 +69,9 @@ class Guard:
     def _take_back(self, error: BaseException) -> None:
         assert self.before is not None
         why = f"{type(error).__name__}: {error}"[:500]
-        self.failed = self._line.snapshot(self._place.path, status="failed", description=why)
+        self.failed = self._line.save_files(self._place.path, status="failed", description=why)
         how = How(workspace=self._place, scope="mine", kind="guard")
-        self.taken_back = rewind(self._context, self._line.name, self.before.record, how)
+        self.taken_back = rewind(self._context, self._line.name, record_of(self.before), how)
         self._say_what_stays(error)
         self._line.get()  # its head has moved
         self._context.events.tell("rewound", self.taken_back)

@@ -130,7 +130,7 @@ class Timeline:
             about, lambda files: self._saving.append(delta, about, expect, files), workspace
         )
 
-    def snapshot(
+    def save_files(
         self,
         workspace: Directory,
         *,

@@ -47,14 +47,14 @@ class Retained:
 def plan(context: Context, policy: Policy | None) -> Plan:
     """What would go."""
     if policy is not None and not isinstance(policy, Policy):
-        raise Misuse(f"plan_retention takes a hardsave.Policy, not {type(policy).__name__}")
+        raise Misuse(f"retention.plan takes a hardsave.Policy, not {type(policy).__name__}")
     return _look(context, policy or DEFAULT).plan
 
 
 def apply(context: Context, plan: Plan) -> Retained:
     """Drop what a plan shows, as far as its policy still wants it."""
     if not isinstance(plan, Plan):
-        raise Misuse(f"apply takes what plan_retention made, not {type(plan).__name__}")
+        raise Misuse(f"retention.apply takes what retention.plan made, not {type(plan).__name__}")
     wanted = {choice.row.id for choice in plan.drops}
     dropped = forgotten = 0
     for _ in range(_ATTEMPTS):

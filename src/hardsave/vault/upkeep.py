@@ -195,7 +195,7 @@ def once_a_day(
     if done.over_bytes:
         log(__name__).warning(
             "the store is %d MiB larger than it should be, and nothing more may go by itself; "
-            "see 'hardsave retain --dry-run'",
+            "see 'hardsave store retain --dry-run'",
             done.over_bytes // _MIB + 1,
         )
     return done

@@ -12,47 +12,34 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from hardsave.errors import Misuse, NotFound
-from hardsave.objects import envelope
+from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
+from hardsave.errors import NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.types import DEFAULT_TYPES, Types
-from hardsave.stores.base import Collected, Report, Stats, Store
+from hardsave.stores.base import Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
-from hardsave.vault.arguments import (
-    MAX_VALUE_BYTES,
-    Redact,
-    check_asked,
-    check_cap,
-    redaction_of,
-    several,
-    whole_id,
-)
-from hardsave.vault.checkpoint import Checkpoint, Ref, named
+from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several, whole_id
+from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
+from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
 
 if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
-    from hardsave.timeline.policy import Policy
-    from hardsave.timeline.retention import Plan
     from hardsave.vault.follow import Following
-    from hardsave.vault.purge import Purged
-    from hardsave.vault.retain import Retained
     from hardsave.vault.search import Hits
     from hardsave.vault.search_index import SearchIndex
+    from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
-    from hardsave.vault.upkeep import Upkept
-    from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Workspace
 
-POLL_SECONDS = 0.05
 Done = TypeVar("Done")
 
 
@@ -86,6 +73,7 @@ class Vault:
             new_id=new_id,
             search_index=_search_index(store, user),
             places=Places(store, user),
+            moves=OwnMoves(),
         )
         self._recover()
 
@@ -109,8 +97,22 @@ class Vault:
             if self._tasks is None:
                 from hardsave.vault.tasks import open_tasks  # many programs only save
 
-                self._tasks = open_tasks(self._context, self._directory, self.upkeep)
+                self._tasks = open_tasks(self._context, self._directory, self.store.upkeep)
             return self._tasks
+
+    @property
+    def store(self) -> "VaultStore":
+        """The store as a whole: its size, its soundness, its room, and what must be forgotten."""
+        from hardsave.vault.store import VaultStore  # few callers need it
+
+        return VaultStore(self._context, self._directory, self._recover)
+
+    @property
+    def retention(self) -> "Retention":
+        """Which checkpoints are kept, and for how long."""
+        from hardsave.vault.store import Retention
+
+        return Retention(self._context, self._directory, self._recover)
 
     def timeline(self, name: str, *, once: str | None = None) -> Timeline:
         """A handle on a timeline. One that does not exist begins with its first save.
@@ -127,32 +129,6 @@ class Vault:
         """All timelines, by name."""
         for record in self._context.history.timelines():
             yield Timeline(self._context, record.name, record)
-
-    def plan_retention(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
-        """What a policy would let go, and why; by default what is older than 30 days, or what the
-        settings say. Where several projects share the store, those of this one are about its
-        own timelines; one that is given is about all that it names, or with `own` about those
-        of this project alone.
-
-        Named checkpoints stay until they are deleted, heads and what can be undone in any
-        case. Nothing happens until the plan is applied.
-        """
-        from hardsave.vault import retain  # with its rules, which few callers need
-
-        if policy is None or own:
-            from hardsave.vault import upkeep
-
-            policy = policy or upkeep.policy_here(self._context, self._directory)
-            if own:
-                policy = upkeep.kept_to_own(self._context, self._directory, policy)
-        return retain.plan(self._context, policy)
-
-    def apply(self, plan: "Plan") -> "Retained":
-        """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
-        from hardsave.vault import retain
-
-        self._recover()
-        return self._told("retained", retain.apply(self._context, plan))
 
     def workspace(
         self,
@@ -206,7 +182,7 @@ class Vault:
             return found
         from hardsave.vault.files import difference
 
-        one, two = (self._context.checkpoint(each).snapshot for each in (before, after))
+        one, two = (self._context.checkpoint(each).files for each in (before, after))
         return replace(found, files=difference(one, two))
 
     def export_file(
@@ -237,9 +213,9 @@ class Vault:
         and the error, which the caller gets too; `forked`, `cleared` and `deleted` the
         timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and `redone`
         the `Operation`; `imported`, `retained`, `collected` and `purged` what `import_file`,
-        `apply`, `gc` and `purge` return; `task_completed`, `task_failed` and the others the task,
-        as it stands then. A handler that raises is logged, and changes nothing
-        about what was done.
+        `retention.apply`, `store.gc` and `store.purge` return; `task_completed`, `task_failed` and
+        the others the task, as it stands then. A handler that raises is logged, and changes
+        nothing about what was done.
         """
         return self._context.events.on(event, handler)
 
@@ -304,77 +280,6 @@ class Vault:
 
         return Following(self._context, self._closing, after, poll_seconds, stop)
 
-    def verify(self, ref: Ref | None = None) -> "Verification":
-        """Read and check one checkpoint, or everything. Damage is reported, not raised."""
-        from hardsave.vault.verify import verify
-
-        one = None if ref is None else self._context.find(ref)
-        return verify(self._context, one)
-
-    def repair(self) -> Report:
-        """Save what can be read, of all users, set the old files aside, and go on.
-
-        Nobody else may have the store open. What is lost or incomplete is named.
-        """
-        report = self._context.store.repair()
-        self._context.objects.forget()
-        return report
-
-    def stats(self) -> Stats:
-        """How much this user has stored, and how many saves have failed since it was opened."""
-        failures = self._context.events.count("save_failed")
-        tasks = sum(self._context.store.task_counts(self.user).values())
-        return self._context.store.stats(self.user)._replace(save_failures=failures, tasks=tasks)
-
-    def gc(self) -> Collected:
-        """Remove what no checkpoint leads to, of all users, and give the room back.
-
-        May run beside any number of writers. `Corrupt` if something is damaged: what it may
-        still lead to is not removed.
-        """
-        gone = self._context.store.collect(envelope.refs)
-        self._context.objects.forget()
-        left = tuple(user for user in gone.left if user == self.user)  # nobody else's name
-        return self._told("collected", gone._replace(left=left))
-
-    def upkeep(self) -> "Upkept | None":
-        """Let go what the settings let go, and give its room back; None if that was done today, or
-        is not wanted. `hardsave run`, hooks and `tasks.iterate` call it by themselves."""
-        from hardsave.vault import upkeep
-
-        def retain(policy: "Policy") -> "Retained":
-            return self.apply(self.plan_retention(policy))
-
-        return upkeep.once_a_day(self._context, self._directory, retain, self.gc)
-
-    def compact(self) -> None:
-        """Rewrite what is scattered so that it is small and quick to read."""
-        self._context.store.compact()
-
-    def purge(
-        self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
-    ) -> "Purged":
-        """Remove a checkpoint, a timeline or a text so that its bytes are in no file of the store.
-
-        **It cannot be undone.** A text is replaced by `[purged]` in every checkpoint that has
-        it, and tasks that have it are forgotten, if they are over; what other checkpoints share
-        with a purged one stays. `left` names where it still is. Exported files are yours to
-        delete; a conversation, a file or a state that has the text when it is saved next brings
-        it back.
-        """
-        from hardsave.vault import purge  # few callers need it
-
-        self._recover()
-        if ref is not None and timeline is text is None:
-            purged = purge.checkpoint(self._context, named(ref))
-        elif timeline is not None and ref is text is None:
-            purged = purge.timeline(self._context, timeline)
-        elif text is not None and ref is timeline is None:
-            purged = purge.text(self._context, text)
-        else:
-            raise Misuse("purge takes one of a ref, a timeline and a text")
-        return self._told("purged", purged)
-
     def close(self) -> None:
         """Release the store. A second call does nothing."""
         self._closing.set()
@@ -403,7 +308,7 @@ class Vault:
             raise NotFound(
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"
             )
-        return given.record
+        return record_of(given)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

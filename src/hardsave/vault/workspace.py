@@ -15,7 +15,7 @@ from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
-from hardsave.vault.files import GitState, LeftOut, Snapshot, difference, git_state
+from hardsave.vault.files import Files, GitState, LeftOut, difference, git_state
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import Rewind
@@ -49,16 +49,12 @@ class Workspace:
         return self._place.path
 
     @property
-    def place(self) -> Place:
-        return self._place
-
-    @property
     def last(self) -> Checkpoint | None:
         """The newest checkpoint with files of this workspace, on any timeline."""
         record = self._last()
         return None if record is None else self._context.checkpoint(record)
 
-    def snapshot(
+    def save_files(
         self,
         *,
         timeline: str | None = None,
@@ -72,7 +68,7 @@ class Workspace:
 
         Without a `timeline` on the one that last saved here; the first time on `main`.
         """
-        return self._line(timeline).snapshot(
+        return self._line(timeline).save_files(
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
 
@@ -87,15 +83,15 @@ class Workspace:
             taken = files.take()
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
-            now = Snapshot(taken.address, taken.workspace, fetch, taken.objects)
-            return Status(last, difference(last.snapshot, now), now.not_captured, now.git)
+            now = Files(taken.address, taken.workspace, fetch, taken.objects)
+            return Status(last, difference(last.files, now), now.not_captured, now.git)
 
     def watch(self) -> AbstractContextManager[Watch]:
         """Keep an eye on the directory, for a process that stays.
 
             with workspace.watch() as eyes:
                 while eyes.wait():
-                    line.snapshot(workspace)
+                    line.save_files(workspace)
 
         As long as it lasts, every capture of this vault looks only at what may have changed;
         whenever that cannot be told, at everything. `eyes.wait()` returns after each burst of
@@ -123,7 +119,7 @@ class Workspace:
     ) -> Rewind:
         """Bring files back as a checkpoint has them, here. No timeline moves; `undo` takes it back.
 
-        What is here is saved first. Files that are ignored, or were never captured, stay.
+        What is here is saved first. Files that are ignored and not in the checkpoint stay.
         """
         line = self._line(None)
         return line.rewind(

@@ -107,7 +107,7 @@ class Stage:
         with hardsave.open(f"sqlite:///{store}") as vault:
             saved = list(reversed(vault.timeline("t").checkpoints(limit=1000)))
             for before, after in pairwise(saved):
-                for paths in difference(before.snapshot, after.snapshot):
+                for paths in difference(before.files, after.files):
                     found |= {path: attributed(after, path) for path in paths}
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hardsave.agents import codex_trust
+from hardsave.agents.codex import hooks as codex_hooks
 from hardsave.agents.settings import places
 from hardsave.runtime.scripted import Call, Reply, Script, ScriptedModel
 from tests.integration.agents.stage import (
@@ -73,8 +73,8 @@ class CodexStage(Stage):
             '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'  # as if declined
         )
         for place in places(self.hooks.read_text()) if trusted else ():
-            text += f'[hooks.state."{codex_trust.key(str(self.hooks), place)}"]\n'
-            text += f'trusted_hash = "{codex_trust.fingerprint(place)}"\n'
+            text += f'[hooks.state."{codex_hooks.key(str(self.hooks), place)}"]\n'
+            text += f'trusted_hash = "{codex_hooks.fingerprint(place)}"\n'
         (self.config / "config.toml").write_text(text)
 
     def rewind(self, checkpoint: Any) -> Any:

@@ -35,8 +35,8 @@ def test_bash_completes_commands_names_and_numbers(project: Project) -> None:
         seen.type("\x15hardsave show session-1:\t\t")
         shown = seen.wait_for("session-1:5")
         assert "session-1:1" in shown
-        seen.type("\x15hardsave log sess\t")
-        seen.wait_for("hardsave log session-1")
+        seen.type("\x15hardsave log -t sess\t")
+        seen.wait_for("hardsave log -t session-1")
         seen.type("\x15hardsave rewind --dry\t")
         seen.wait_for("hardsave rewind --dry-run")
 
@@ -77,8 +77,8 @@ def test_zsh_completes_commands_and_names(project: Project) -> None:
         seen.type("\x15hardsave show session-1:\t")
         shown = seen.wait_for("session-1:5")
         assert "session-1:1" in shown
-        seen.type("\x15hardsave log sess\t")
-        seen.wait_for("hardsave log session-1")
+        seen.type("\x15hardsave log -t sess\t")
+        seen.wait_for("hardsave log -t session-1")
 
 
 def test_nothing_is_said_in_the_middle_of_a_prompt(project: Project) -> None:

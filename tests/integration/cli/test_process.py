@@ -37,7 +37,7 @@ def test_help_loads_no_command_no_store_and_nothing_to_draw_with(project: Projec
 
 
 def test_answers_in_json_load_nothing_to_draw_with(project: Project) -> None:
-    for command in (["log"], ["show", "@"], ["status"], ["stats"], ["ops"]):
+    for command in (["log"], ["show", "@"], ["status"], ["store", "stats"], ["undo", "--list"]):
         found = loaded(project, *command, "--json")
         assert "rich" not in found, command
         assert not {name for name in found if name.startswith("prompt")}
@@ -115,7 +115,7 @@ def test_streams_that_are_closed_or_full_are_no_fault_of_ours(
     assert "Traceback" not in done.stderr
     assert "fault of hardsave" not in done.stderr
     assert "Errno" not in done.stderr
-    assert project.run("verify").returncode == 0
+    assert project.run("store", "verify").returncode == 0
 
 
 @pytest.mark.parametrize("form", ["", " --json"])
@@ -186,7 +186,7 @@ def test_a_shell_completes_commands_timelines_and_refs(project: Project) -> None
         return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
     assert completed("rew") == ["rewind"]
-    assert completed("log", "ses") == ["session-1"]
+    assert completed("log", "-t", "ses") == ["session-1"]
     assert completed("show", "plan") == ["plan-ready"]
     assert completed("rewind", "session-1:") == [f"session-1:{n}" for n in (5, 4, 3, 2, 1)]
     assert completed("show", "--store", "/nonsense/x.db", "plan") == []

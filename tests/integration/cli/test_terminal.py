@@ -81,7 +81,7 @@ def test_whoever_answers_no_or_nothing_changes_nothing(project: Project) -> None
             seen.type(answer)
             assert seen.ended() == 1
             assert "nothing was done" in seen.text
-    assert project.run("ops", "--json").stdout.strip() == "[]"
+    assert project.run("undo", "--list", "--json").stdout.strip() == "[]"
 
 
 def test_the_picker_follows_the_size_of_its_window(project: Project) -> None:
@@ -135,7 +135,7 @@ def test_however_the_picker_ends_the_terminal_is_as_it_was(
         assert seen.is_as_before()
         assert seen.raw.count(b"\x1b[?1049h") == seen.raw.count(b"\x1b[?1049l") == 1
         assert seen.raw.rindex(b"\x1b[?25h") > seen.raw.rindex(b"\x1b[?25l")
-    assert project.run("ops", "--json").stdout.strip() == "[]"
+    assert project.run("undo", "--list", "--json").stdout.strip() == "[]"
 
 
 def test_ctrl_c_at_a_question_is_exit_130_and_does_nothing(project: Project) -> None:
@@ -145,7 +145,7 @@ def test_ctrl_c_at_a_question_is_exit_130_and_does_nothing(project: Project) -> 
         assert seen.ended() == 130
         assert "Traceback" not in seen.text
         assert seen.is_as_before()
-    assert project.run("ops", "--json").stdout.strip() == "[]"
+    assert project.run("undo", "--list", "--json").stdout.strip() == "[]"
 
 
 def test_a_log_has_colours_on_a_terminal_and_none_elsewhere(project: Project) -> None:
@@ -203,7 +203,7 @@ def test_a_log_that_is_followed_shows_what_is_saved_until_ctrl_c(project: Projec
 
 def test_a_path_is_shown_as_a_whole_however_narrow_the_terminal(project: Project) -> None:
     """Lists are cut; a path that is cut cannot be copied."""
-    for command in (["stats"], ["doctor"]):
+    for command in (["store", "stats"], ["doctor"]):
         with project.screen(*command, width=50, height=60) as seen:
             assert seen.ended() == 0
             assert "projects/project-" in "".join(seen.lines)

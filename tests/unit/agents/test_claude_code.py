@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from hardsave.agents import conversations
-from hardsave.agents.resumption import Resumption
+from hardsave.agents import conversation
+from hardsave.agents.conversation import Resumption
 from tests.unit.agents.conftest import answered, called, line
 
 HELLO = '{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"s-1"}'
@@ -52,7 +52,7 @@ def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]
 
 
 def resumed(given: Any, hook: str = "Stop") -> Resumption:
-    found = conversations.resume(given, {"hook": hook}, os.environ, "claude-s-1")
+    found = conversation.resume(given, {"hook": hook}, os.environ, "claude-s-1")
     assert found is not None
     return found
 
@@ -113,7 +113,7 @@ def test_what_the_conversation_tells_beyond_the_files_is_said(
     told = [{} if each is None else dict(zip(keys, each, strict=True)) for each in earlier]
     about = dict(zip(keys, ("PostToolUse", "a", "s-1"), strict=True))
     given = state(path, HELLO, lines[0], pending="a")
-    found = conversations.resume(given, about, os.environ, "claude-s-1", told)
+    found = conversation.resume(given, about, os.environ, "claude-s-1", told)
     assert found is not None
     assert ("tell of 1 more call than the files" in found.why) == more
 
@@ -131,7 +131,7 @@ def test_a_subagent_that_was_at_work_has_not_told_its_result_yet(room: Path) -> 
     """The files are from the midst of its call, though that has ended since."""
     path = written(room, HELLO, CALL, RESULT, HELLO)
     about = {"hook": "PostToolUse", "session": "s-1", "subagent": "a1"}
-    found = conversations.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    found = conversation.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
     (copy,) = others(room)
     assert found is not None
     assert "1 call has no result" in found.why
@@ -143,7 +143,7 @@ def test_a_tool_that_was_at_work_when_its_user_said_more_has_no_result_yet(room:
     """Its files are from the midst of it, whatever came of it later."""
     path = written(room, HELLO, CALL, RESULT)
     about = {"hook": "UserPromptSubmit", "session": "s-1"}
-    found = conversations.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    found = conversation.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
     assert found is not None
     assert found.why == "1 call has no result, and the agent is told so"
 
@@ -197,7 +197,7 @@ def test_what_hooks_have_told_of_before_was_said_though_nothing_is_written(
     earlier.append({"hook": "Stop", "session": session})
     about = {"hook": hook, "session": "s-1"}
     given = state(room / "s-1.jsonl")
-    found = conversations.resume(given, about, os.environ, "claude-s-1", iter(earlier))
+    found = conversation.resume(given, about, os.environ, "claude-s-1", iter(earlier))
     assert found is not None
     assert (found.command is None) == is_said
     assert ("nothing had been said" in found.why) != is_said
@@ -206,7 +206,7 @@ def test_what_hooks_have_told_of_before_was_said_though_nothing_is_written(
 def test_a_state_without_a_transcript_is_no_agents(room: Path) -> None:
     odd: list[Any] = [None, [], {}, {"transcript": "text"}, {"transcript": {"agent": "other"}}]
     for given in odd:
-        assert conversations.resume(given, {"hook": "Stop"}, os.environ, "main") is None
+        assert conversation.resume(given, {"hook": "Stop"}, os.environ, "main") is None
 
 
 @pytest.mark.parametrize("fault", ["prefix", "type", "pairing", "elsewhere", "content", "odd"])

@@ -9,9 +9,9 @@ import pytest
 from blake3 import blake3
 
 import hardsave
-from hardsave.agents import codex, conversations
-from hardsave.agents.resumption import Resumption
-from hardsave.agents.spec import CODEX
+from hardsave.agents import conversation
+from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.conversation import Resumption
 from hardsave.daemon import save
 
 LINES = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
@@ -38,7 +38,7 @@ def state(path: Path, lines: list[str], **more: Any) -> dict[str, Any]:
 
 
 def resumed(given: Any, hook: str = "Stop") -> Resumption:
-    found = conversations.resume(given, {"hook": hook}, os.environ, "codex-line")
+    found = conversation.resume(given, {"hook": hook}, os.environ, "codex-line")
     assert found is not None
     return found
 
@@ -115,10 +115,10 @@ def test_a_session_goes_back_that_goes_on_in_another_file(tmp_path: Path, transc
     assert found.session is not None
     (copy,) = (each for each in others(tmp_path, transcript) if each != path)
     assert copy.name.endswith(f"-{found.session}.jsonl")
-    listed = dict(codex.transcripts(tmp_path / "codex", "anywhere"))
+    listed = dict(CODEX.transcripts(tmp_path / "codex", "anywhere"))
     assert listed[f"{SESSION}_{other}"] == path
     assert listed[SESSION] == transcript
-    whole = conversations.whole(state(path, LINES, session=f"{SESSION}_{other}"), os.environ)
+    whole = conversation.whole(state(path, LINES, session=f"{SESSION}_{other}"), os.environ)
     assert whole is not None
     assert whole.command == f"codex resume {SESSION}"  # by any other id it begins anew
 
@@ -229,8 +229,8 @@ def test_a_subagent_saves_files_and_leaves_the_conversation_to_the_session(
         assert head.metadata["subagent"] == "sub"
         assert head.read("transcript")["path"] == str(transcript)
         assert len(head.read("lines")) == len(LINES)
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"by a subagent\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"by a subagent\n"
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_files_that_others_saved_while_a_tool_ran_come_with_what_it_did(
     metadata: dict[str, str], length: int, tmp_path: Path, transcript: Path
 ) -> None:
     given = state(transcript, LINES[:13], upcoming="call_0_0")
-    conversations.resume(given, metadata, os.environ, "codex-line")
+    conversation.resume(given, metadata, os.environ, "codex-line")
     (copy,) = others(tmp_path, transcript)
     assert len(copy.read_text().splitlines()) == length
 
@@ -251,7 +251,7 @@ def test_what_a_subagent_is_asked_is_no_prompt_of_the_session(
 ) -> None:
     given = state(transcript, LINES[:14], pending="call_0_0")
     about = {"hook": "UserPromptSubmit", "subagent": "sub"}
-    found = conversations.resume(given, about, os.environ, "codex-line")
+    found = conversation.resume(given, about, os.environ, "codex-line")
     assert found is not None
     (copy,) = others(tmp_path, transcript)
     assert copy.read_text().splitlines()[1:] == LINES[1:15]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hardsave.agents import codex_lines
-from hardsave.agents.codex_lines import copied, ended, messages, parsed
-from hardsave.agents.cutting import Cut, Moment, cut
-from hardsave.agents.lines import Ending, Open, Unknown
+from hardsave.agents.codex import lines as codex_lines
+from hardsave.agents.codex.lines import copied, ended, messages, parsed
+from hardsave.agents.cut import Cut, Moment, cut
+from hardsave.agents.spec import Ending, Open, Unknown
 
 PLAIN = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
 CODED = Path(__file__).with_name("codex_coded.jsonl").read_text().splitlines()

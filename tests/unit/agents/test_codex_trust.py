@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hardsave.agents import codex_trust
+from hardsave.agents.codex import hooks as codex_hooks
 from hardsave.agents.settings import Place, places
 from hardsave.errors import Misuse
 
@@ -31,19 +31,19 @@ PATH = "/home/me/.codex/hooks.json"
 def test_the_fingerprint_is_the_one_that_codex_writes(event: str, expected: str) -> None:
     seconds = 3 if event == "SessionEnd" else 15
     told = {"type": "command", "command": RECORDED_COMMAND, "timeout": seconds}
-    assert codex_trust.fingerprint(Place(event, 0, 0, "*", told)) == expected
+    assert codex_hooks.fingerprint(Place(event, 0, 0, "*", told)) == expected
 
 
 def config(*, enabled: str = "", hash: str | None = None) -> str:
     return "".join(
-        f'[hooks.state."{codex_trust.key(PATH, place)}"]\n'
-        f'trusted_hash = "{hash or codex_trust.fingerprint(place)}"\n{enabled}\n'
+        f'[hooks.state."{codex_hooks.key(PATH, place)}"]\n'
+        f'trusted_hash = "{hash or codex_hooks.fingerprint(place)}"\n{enabled}\n'
         for place in places(HOOKS)
     )
 
 
 def test_a_hook_runs_if_it_is_the_one_that_was_trusted() -> None:
-    assert codex_trust.idle(HOOKS, ["/link/hooks.json", PATH], config()) == []
+    assert codex_hooks.untrusted_events(HOOKS, ["/link/hooks.json", PATH], config()) == []
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,19 @@ def test_a_hook_runs_if_it_is_the_one_that_was_trusted() -> None:
     ],
 )
 def test_otherwise_it_is_idle(told: str) -> None:
-    assert codex_trust.idle(HOOKS, [PATH], told) == ["PreToolUse", "Stop"]
+    assert codex_hooks.untrusted_events(HOOKS, [PATH], told) == ["PreToolUse", "Stop"]
 
 
 def test_all_are_idle_in_a_file_that_codex_does_not_take() -> None:
     hooks = json.dumps({**json.loads(HOOKS), "$schema": "x"})
-    assert codex_trust.idle(hooks, [PATH], config()) == ["PreToolUse", "Stop"]
+    assert codex_hooks.untrusted_events(hooks, [PATH], config()) == ["PreToolUse", "Stop"]
 
 
 def test_what_is_no_json_is_said() -> None:
     with pytest.raises(Misuse):
-        codex_trust.idle("{", [PATH], config())
+        codex_hooks.untrusted_events("{", [PATH], config())
 
 
 def test_what_is_no_toml_is_said() -> None:
     with pytest.raises(Misuse):
-        codex_trust.idle(HOOKS, [PATH], "[[")
+        codex_hooks.untrusted_events(HOOKS, [PATH], "[[")

@@ -57,9 +57,9 @@ def test_pieces_are_one_checkpoint_and_the_same_as_the_whole(
         assert one is not None
         assert other is not None
         assert other.parent is None
-        assert one.record.root == other.record.root
-        assert vault.verify().ok
-        assert vault.gc().left == ()  # nothing is held back any more
+        assert one._record.root == other._record.root
+        assert vault.store.verify().ok
+        assert vault.store.gc().left == ()  # nothing is held back any more
     grow(transcript, 100, 400)
     assert save.work(told(transcript), os.environ)
     count, state = loaded()
@@ -100,8 +100,8 @@ def test_a_line_that_is_too_long_costs_no_files(project: Path, transcript: Path)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"one\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"one\n"
 
 
 # Reading

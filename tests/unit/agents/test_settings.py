@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.settings import PROGRAM, installed, longer, places, with_hooks, without_hooks
-from hardsave.agents.spec import CLAUDE_CODE, CODEX
 from hardsave.errors import Misuse
 
 HOOKS = CLAUDE_CODE.hooks

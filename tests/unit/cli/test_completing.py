@@ -118,9 +118,9 @@ def test_files_are_offered_where_they_belong(offered: Offered, words: tuple[str,
 
 
 def test_jobs_are_offered_where_one_is_asked_for(session_1: Path, offered: Offered) -> None:
-    assert main(["submit", "fix-1", "--prompt", "Fix it", "--json"]) == 0
-    for name in ("inspect", "resume", "approve", "deny"):
-        assert offered(name) == ["fix-1"]
+    assert main(["jobs", "submit", "fix-1", "--prompt", "Fix it", "--json"]) == 0
+    for name in ("show", "resume", "approve", "deny"):
+        assert offered("jobs", name) == ["fix-1"]
 
 
 @pytest.mark.parametrize("name", ["$(touch here)", "`id`", "a;b", "a'b", "a|b", "*", "~x"])

@@ -83,7 +83,7 @@ def test_where_files_and_state_are_there_the_conversation_is_cut_all_the_same(
     assert f"go on with: claude --resume {copy.stem}" in ran.err
     assert "two" in copy.read_text()
     assert "three" not in copy.read_text()
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
     assert run("rewind", "@", "--json").data["conversation"]["command"]
 
 

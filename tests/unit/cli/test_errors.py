@@ -41,7 +41,7 @@ def test_every_branch_of_the_tree_has_a_code_of_its_own() -> None:
 
 def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> None:
     assert errors.in_our_words("there is nothing to undo; see operations()").endswith(
-        "see 'hardsave ops'"
+        "see 'hardsave undo --list'"
     )
     assert errors.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
 
@@ -52,18 +52,21 @@ def test_who_cannot_undo_what_was_saved_on_is_told_what_takes_it_away(run: Run) 
     run("-C", "../try-1", "save")
     refused = run("undo", "--timeline", "try-1")
     assert refused.code == Exit.CONFLICT
-    assert "see try-1:2; 'hardsave delete --whole TIMELINE' deletes it" in refused.err
-    assert run("delete", "--whole", "try-1").code == Exit.DONE
+    assert "see try-1:2; delete the whole timeline with 'hardsave timelines delete'" in refused.err
+    assert run("timelines", "delete", "--timeline", "try-1").code == Exit.DONE
 
 
 @pytest.mark.parametrize(
     ("typed", "then"),
     [
-        (["show", "@", "--file", "none"], "'hardsave show REF --full' lists what is"),
-        (["delete", "--whole", "none"], "'hardsave timelines' lists them"),
+        (["show", "@", "--file", "none"], "'hardsave show REF --full' lists what was"),
+        (["timelines", "delete", "--timeline", "none"], "'hardsave timelines' lists them"),
         (["show", "none:1"], "'hardsave timelines' lists them"),
-        (["purge", "--whole", "none", "--yes"], "'hardsave timelines' lists them"),
-        (["import", "/dev/null"], "name a file that 'hardsave export' made"),
+        (
+            ["store", "purge", "--whole", "--timeline", "none", "--yes"],
+            "'hardsave timelines' lists them",
+        ),
+        (["store", "import", "/dev/null"], "name a file that 'hardsave store export' made"),
         (["worker", "--agents", "none.py:AGENTS"], "--agents is FILE.py:NAME or MODULE:NAME"),
     ],
 )
@@ -84,7 +87,7 @@ def test_every_phrase_that_is_translated_is_one_that_the_library_says() -> None:
 
 def test_a_store_that_cannot_be_opened_is_said_how_to_repair(run: Run, session_1: Path) -> None:
     """In words that can be typed, and they help."""
-    path = Path(run("stats", "--json").data["store"].removeprefix("sqlite:///"))
+    path = Path(run("store", "stats", "--json").data["store"].removeprefix("sqlite:///"))
     for each in path.parent.glob("store.db-backup*"):
         each.unlink()
     data = bytearray(path.read_bytes())
@@ -92,9 +95,9 @@ def test_a_store_that_cannot_be_opened_is_said_how_to_repair(run: Run, session_1
     path.write_bytes(data)
     ran = run("log")
     assert ran.code == Exit.DAMAGED
-    assert "run 'hardsave repair', which saves what can be read" in ran.err
+    assert "run 'hardsave store repair', which saves what can be read" in ran.err
     told = [each for each in run("doctor", "--json").data if each["what"] == "store"]
     assert told[0]["remedy"] == "do as it says, then look again"
     assert "repair()" not in told[0]["message"]
-    assert run("repair", "--yes").code in (Exit.DONE, Exit.DAMAGED)
+    assert run("store", "repair", "--yes").code in (Exit.DONE, Exit.DAMAGED)
     assert run("log").code == Exit.DONE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.cli.hints import Place, quoted
-from hardsave.cli.main import COMMANDS
+from hardsave.cli.tree import COMMANDS
 from hardsave.daemon import save
 from tests.unit.cli.conftest import Ran, Run
 
@@ -33,14 +33,16 @@ def test_a_shell_reads_a_quoted_word_as_what_it_was(word: str) -> None:
 
 def test_a_message_leads_to_where_the_command_was() -> None:
     place = Place(COMMANDS)
-    message = "see 'hardsave ops'; a fault of hardsave itself; /opt/hardsave log; then hardsave gc"
+    message = (
+        "see 'hardsave undo'; a fault of hardsave itself; /opt/hardsave log; hardsave store gc"
+    )
     assert place.aimed(message) == message
     place.go("a b")
     place.go("../c")
     place.store = "x.db"
     there = "hardsave -C 'a b/../c' --store x.db"
-    assert place.aimed(message) == message.replace("hardsave ops", f"{there} ops").replace(
-        "hardsave gc", f"{there} gc"
+    assert place.aimed(message) == message.replace("hardsave undo", f"{there} undo").replace(
+        "hardsave store gc", f"{there} store gc"
     )
     assert place.command("undo", "--timeline", "it's") == f"{there} undo --timeline 'it'\"'\"'s'"
 
@@ -64,10 +66,10 @@ def test_what_takes_a_rewind_back_is_about_the_project_that_was_rewound(
     ran = run("-C", str(session_1), "rewind", "@~1", "--yes")
     assert run(*told(ran, "take it back with")).code == 0
     assert (elsewhere / "mine.txt").read_text() == "one"
-    assert [each["kind"] for each in run("ops", "--json").data] == ["rewind"]
+    assert [each["kind"] for each in run("undo", "--list", "--json").data] == ["rewind"]
     ran = run("undo", "-C", os.path.relpath(session_1), "--timeline", "session-1")
-    assert (ran.code, ran.err.count("ops")) == (3, 1), "it was taken back already"
-    assert f"'hardsave -C {os.path.relpath(session_1)} ops'" in ran.err
+    assert (ran.code, ran.err.count("--list")) == (3, 1), "it was taken back already"
+    assert f"'hardsave -C {os.path.relpath(session_1)} undo --list'" in ran.err
 
 
 @pytest.mark.parametrize("names_store", [False, True])
@@ -76,7 +78,7 @@ def test_what_takes_a_rewind_back_is_about_the_project_that_was_rewound(
     [
         ["fork", "@", "--name", AWKWARD],
         ["delete", "@"],
-        ["clear", "session-1"],
+        ["timelines", "clear", "--timeline", "session-1"],
         ["rewind", "@~1", "--yes"],
         ["bisect", "@~1", "@", "--", "test", "!", "-f", "b.txt"],
         ["status"],
@@ -87,7 +89,7 @@ def test_every_command_that_is_printed_works_from_where_the_other_was_typed(
     run: Run, session_1: Path, elsewhere: Path, command: list[str], names_store: bool
 ) -> None:
     (session_1 / "a.txt").write_text("changed\n")
-    store = run("-C", str(session_1), "stats", "--json").data["store"]
+    store = run("-C", str(session_1), "store", "stats", "--json").data["store"]
     where = ["-C", str(session_1), *(["--store", store] if names_store else [])]
     ran = run(*where, *command)
     lines = [each for each in ran.err.splitlines() if ": hardsave " in each]
@@ -163,7 +165,7 @@ def test_a_store_that_was_named_from_here_is_told_to_others_by_its_whole_path(
     (url,) = shlex.split(ran.err.partition("export HARDSAVE_STORE=")[2])
     monkeypatch.chdir(other)
     monkeypatch.setenv("HARDSAVE_STORE", url)
-    assert run("log", "other", "--json").data[-1]["timeline"] == "main"
+    assert run("log", "--timeline", "other", "--json").data[-1]["timeline"] == "main"
 
 
 SESSION = "0b6e8d9e-1111-4222-8333-444455556666"

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.agents import codex_trust, install
+from hardsave.agents import install
 from hardsave.agents import settings as settings_of_agents
-from hardsave.agents.spec import CLAUDE_CODE, CODEX
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex import hooks as codex_hooks
+from hardsave.agents.codex.spec import CODEX
 from hardsave.cli import findings
 from hardsave.cli.errors import Exit
 from hardsave.daemon import save, spool
@@ -121,8 +123,8 @@ def hooks(tmp_path: Path, project: Path) -> Path:
 def trusted(hooks: Path) -> None:
     """As Codex writes it when its user has trusted every hook."""
     text = "".join(
-        f'[hooks.state."{codex_trust.key(str(hooks), place)}"]\n'
-        f'trusted_hash = "{codex_trust.fingerprint(place)}"\n'
+        f'[hooks.state."{codex_hooks.key(str(hooks), place)}"]\n'
+        f'trusted_hash = "{codex_hooks.fingerprint(place)}"\n'
         for place in settings_of_agents.places(hooks.read_text())
     )
     hooks.with_name("config.toml").write_text(text)

@@ -21,7 +21,7 @@ def office(project: Path) -> Path:
 
 
 def test_the_list_has_what_can_be_gone_on_with(run: Run, office: Path) -> None:
-    found = {job["id"]: job for job in run("checkpoints", "--json").data}
+    found = {job["id"]: job for job in run("jobs", "list", "--json").data}
     assert found.keys() == {"fix", "asks"}
     fix = found["fix"]
     assert (fix["state"], fix["turns"], fix["messages"], fix["model"], fix["text"]) == (
@@ -33,15 +33,15 @@ def test_the_list_has_what_can_be_gone_on_with(run: Run, office: Path) -> None:
     )
     assert fix["can_resume"]
     assert not found["asks"]["can_resume"]
-    every = {job["id"] for job in run("checkpoints", "--all", "--json").data}
+    every = {job["id"] for job in run("jobs", "list", "--all", "--json").data}
     assert every == {"fix", "asks", "done", "new"}
-    shown = run("checkpoints").out
+    shown = run("jobs", "list").out
     assert "turn 1/10" in shown
     assert "resumable" in shown
 
 
 def test_health_is_in_numbers(run: Run, office: Path) -> None:
-    assert run("checkpoints", "--health", "--json").data == {
+    assert run("jobs", "list", "--health", "--json").data == {
         "total": 4,
         "queued": 1,
         "unserved": 1,
@@ -53,39 +53,39 @@ def test_health_is_in_numbers(run: Run, office: Path) -> None:
         "stale": 0,
         "near_limit": 0,
     }
-    assert "resumable: 1" in run("checkpoints", "--health").out
+    assert "resumable: 1" in run("jobs", "list", "--health").out
 
 
 def test_inspecting_counts_messages_and_tools(run: Run, office: Path) -> None:
-    found = run("inspect", "done", "--json").data
+    found = run("jobs", "show", "done", "--json").data
     assert found["percent"] == 100
     assert found["message_counts"] == {"user": 2, "assistant": 2}
     assert found["tool_counts"] == {"note": 1}
     assert "conversation" not in found
-    assert len(run("inspect", "done", "--verbose", "--json").data["conversation"]) == 4
-    brief, full = run("inspect", "done").out, run("inspect", "done", "--verbose").out
+    assert len(run("jobs", "show", "done", "--verbose", "--json").data["conversation"]) == 4
+    brief, full = run("jobs", "show", "done").out, run("jobs", "show", "done", "--verbose").out
     assert "1 note" in brief
     assert "noted hello" not in brief
     assert "noted hello" in full
-    assert run("inspect", "nobody").code == Exit.NOT_FOUND
-    assert "hardsave checkpoints --all" in run("inspect", "nobody").err
+    assert run("jobs", "show", "nobody").code == Exit.NOT_FOUND
+    assert "hardsave jobs list --all" in run("jobs", "show", "nobody").err
 
 
 def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
-    ran = run("resume", "fix")
+    ran = run("jobs", "resume", "fix")
     assert ran.out == "fix goes on as fix~2, from turn 1 of 10\n"
-    assert run("resume", "fix").code == Exit.CONFLICT
+    assert run("jobs", "resume", "fix").code == Exit.CONFLICT
     (office / "agents.py").write_text(
         (office / "agents.py").read_text().replace('"default"', '"fix"')
     )
     ended = {job["id"]: job for job in run(*WORK, "--json").data}
     assert ended["fix~2"]["output"] == "all done"
     assert "new" not in ended  # nobody has given its agent
-    new = run("inspect", "new", "--json").data
+    new = run("jobs", "show", "new", "--json").data
     assert (new["state"], new["is_unserved"]) == ("queued", True)
-    assert "has agent 'default', and none runs now" in run("inspect", "new").out
-    assert "no worker for it" in run("checkpoints", "--all").out
-    assert run("inspect", "fix", "--json").data["resumed_from"] == "fix"
+    assert "has agent 'default', and none runs now" in run("jobs", "show", "new").out
+    assert "no worker for it" in run("jobs", "list", "--all").out
+    assert run("jobs", "show", "fix", "--json").data["resumed_from"] == "fix"
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
     ],
 )
 def test_what_cannot_be_resumed_is_refused(run: Run, office: Path, job: str, code: Exit) -> None:
-    assert run("resume", job).code == code
-    assert run("resume", job, "--json").data["error"]["exit"] == code
+    assert run("jobs", "resume", job).code == code
+    assert run("jobs", "resume", job, "--json").data["error"]["exit"] == code
 
 
 def test_a_resumption_may_begin_earlier(run: Run, office: Path) -> None:
-    ran = run("resume", "fix", "--from", "fix:1", "--max-turns", "3", "--json")
+    ran = run("jobs", "resume", "fix", "--from", "fix:1", "--max-turns", "3", "--json")
     assert (ran.data["turn"], ran.data["max_turns"]) == (0, 3)
 
 
@@ -117,13 +117,14 @@ def test_a_word_lets_a_job_go_on(run: Run, office: Path, answer: list[str], told
         .replace('"default": agent()', '"asks": agent(careful=True)')
     )
     assert (
-        run("inspect", "asks", "--json").data["question"] == 'may it call note({"text": "hello"})?'
+        run("jobs", "show", "asks", "--json").data["question"]
+        == 'may it call note({"text": "hello"})?'
     )
-    assert run(answer[0], "asks", *answer[1:], "--json").data["state"] == "queued"
+    assert run("jobs", answer[0], "asks", *answer[1:], "--json").data["state"] == "queued"
     assert run(*WORK, "--json").code == Exit.DONE
-    assert run("inspect", "asks", "--json").data["output"] == "all done"
-    assert told in run("inspect", "asks", "--verbose").out
-    assert run("approve", "asks").code == Exit.CONFLICT
+    assert run("jobs", "show", "asks", "--json").data["output"] == "all done"
+    assert told in run("jobs", "show", "asks", "--verbose").out
+    assert run("jobs", "approve", "asks").code == Exit.CONFLICT
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
 
 
 def test_the_workflow_that_the_help_shows_can_be_run(run: Run, office: Path) -> None:
-    shown = run("workflow", "--help").out.split("\n\n")
+    shown = run("workflow", "run", "--help").out.split("\n\n")
     Path("shown.yaml").write_text(next(part for part in shown if "steps:" in part))
     Path("own.py").write_text(
         "OWN = {'planner': lambda given: given['goal'], 'coder': lambda given: given['plan']}\n"
@@ -214,23 +215,25 @@ def test_a_workflow_is_checked_without_agents(run: Run, office: Path) -> None:
 
 
 def test_a_job_is_queued_and_run_in_this_workspace(run: Run, office: Path) -> None:
-    words = ("submit", "fresh", "--prompt", "Do it", "--max-turns", "5", "--json")
+    words = ("jobs", "submit", "fresh", "--prompt", "Do it", "--max-turns", "5", "--json")
     job = run(*words).data
     assert (job["state"], job["workspace"], job["max_turns"]) == ("queued", str(office), 5)
     assert run(*words).data["state"] == "queued"  # once more changes nothing
-    assert run("submit", "fresh", "--prompt", "Something else").code == Exit.CONFLICT
-    assert run("submit", "x", "--prompt", "Do", "--callback", "file:///x").code == Exit.USAGE
+    assert run("jobs", "submit", "fresh", "--prompt", "Something else").code == Exit.CONFLICT
+    assert (
+        run("jobs", "submit", "x", "--prompt", "Do", "--callback", "file:///x").code == Exit.USAGE
+    )
     run(*WORK)
-    assert run("inspect", "fresh", "--json").data["output"] == "all done"
+    assert run("jobs", "show", "fresh", "--json").data["output"] == "all done"
 
 
 def test_queued_jobs_are_not_denied_and_advice_is_in_the_words_of_commands(
     run: Run, project: Path
 ) -> None:
-    ran = run("submit", "fix", "--prompt", "Fix it")
+    ran = run("jobs", "submit", "fix", "--prompt", "Fix it")
     assert ran.out == "fix: queued\n"
     assert ran.err.endswith("start one with: hardsave worker --agents agents.py:AGENTS\n")
-    assert "--all shows every job" in run("checkpoints").err
+    assert "--all shows every job" in run("jobs", "list").err
     run("tasks", "cancel", "fix")
-    assert "'hardsave tasks retry' lets it run again" in run("inspect", "fix").out
-    assert "'fix' (failed) has asked nothing" in run("approve", "fix").err
+    assert "'hardsave tasks retry' lets it run again" in run("jobs", "show", "fix").out
+    assert "'fix' (failed) has asked nothing" in run("jobs", "approve", "fix").err

@@ -73,21 +73,30 @@ def test_what_was_exported_can_be_imported_elsewhere_and_taken_back(
     run: Run, session_1: Path, tmp_path: Path
 ) -> None:
     other = str(tmp_path / "other.db")
-    assert run("export", "out.hardsave", "session-1", "--json").data["checkpoints"] == 3
-    assert run("import", "out.hardsave", "--store", other, "--json").data["checkpoints"] == 3
+    assert (
+        run("store", "export", "out.hardsave", "--timeline", "session-1", "--json").data[
+            "checkpoints"
+        ]
+        == 3
+    )
+    assert (
+        run("store", "import", "out.hardsave", "--store", other, "--json").data["checkpoints"] == 3
+    )
     assert len(run("log", "--all", "--store", other, "--json").data) == 3
-    assert run("import", "out.hardsave", "--store", other).out.startswith("0 new checkpoints, 3")
+    assert run("store", "import", "out.hardsave", "--store", other).out.startswith(
+        "0 new checkpoints, 3"
+    )
     assert run("undo", "--any-timeline", "--store", other).code == 0
     assert run("log", "--all", "--store", other, "--json").data == []
-    assert run("import", "nothing.hardsave").code == 2
+    assert run("store", "import", "nothing.hardsave").code == 2
 
 
 def test_an_import_says_what_was_deleted_here_and_how_it_comes_back(
     run: Run, session_1: Path
 ) -> None:
-    run("export", "out.hardsave", "session-1")
-    run("delete", "--whole", "session-1")
-    again = run("import", "out.hardsave")
+    run("store", "export", "out.hardsave", "--timeline", "session-1")
+    run("timelines", "delete", "--timeline", "session-1")
+    again = run("store", "import", "out.hardsave")
     assert (
         again.out
         == "0 new checkpoints, 3 were here already; 3 of them are deleted here and stay so\n"
@@ -96,22 +105,24 @@ def test_an_import_says_what_was_deleted_here_and_how_it_comes_back(
 
 
 def test_retain_shows_then_lets_go(run: Run, session_1: Path) -> None:
-    plan = run("retain", "--keep", "1", "--dry-run", "--json").data
+    plan = run("store", "retain", "--keep", "1", "--dry-run", "--json").data
     assert [each["ref"] for each in plan["drops"]] == ["session-1:1"]
     assert len(run("log", "--json").data) == 3
-    assert run("retain", "--keep", "1", "--yes", "--json").data["dropped"] == 1
+    assert run("store", "retain", "--keep", "1", "--yes", "--json").data["dropped"] == 1
     assert [each["seq"] for each in run("log", "--json").data] == [3, 2]
 
 
 def test_purge_of_a_text_leaves_no_trace(run: Run, session_1: Path, tmp_path: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-1").append({"key": "sk-secret-0123"})
-    assert run("purge", "--text", "sk-secret-0123", "--yes", "--json").data["rewritten"] == 1
+    assert (
+        run("store", "purge", "--text", "sk-secret-0123", "--yes", "--json").data["rewritten"] == 1
+    )
     stored = [path.read_bytes() for path in tmp_path.glob("data/**/*") if path.is_file()]
     assert stored
     assert not any(b"sk-secret-0123" in content for content in stored)
-    assert run("purge", "--yes").code == 2
-    assert run("purge", "@", "--whole", "session-1", "--yes").code == 2
+    assert run("store", "purge", "--yes").code == 2
+    assert run("store", "purge", "@", "--whole", "--timeline", "session-1", "--yes").code == 2
 
 
 def test_damage_is_exit_5_with_the_next_step(run: Run, session_1: Path, tmp_path: Path) -> None:
@@ -122,7 +133,7 @@ def test_damage_is_exit_5_with_the_next_step(run: Run, session_1: Path, tmp_path
     for at in range(4096, len(content), 4096):
         content[at + 2000 : at + 2100] = os.urandom(100)
     store.write_bytes(content)
-    ran = run("verify")
+    ran = run("store", "verify")
     assert ran.code == 5, ran
     ran = run("log", "--json")
     assert ran.code == 5
@@ -152,7 +163,7 @@ def test_a_fork_into_the_workspace_is_told_of(run: Run, session_1: Path) -> None
     ("command", "message"),
     [
         (["bisect", "@", "@", "--", "true"], "cannot be good and bad"),
-        (["import", "a.txt"], "name a file that 'hardsave export' made"),
+        (["store", "import", "a.txt"], "name a file that 'hardsave store export' made"),
         (["completion"], "Choose from: bash, zsh, fish (see"),
     ],
 )
@@ -199,7 +210,9 @@ def test_a_full_disk_is_told(free: int, level: str) -> None:
 
 
 def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:
-    assert findings.disk("disk", 50 << 20).remedy.endswith("hardsave retain, then hardsave gc")
+    assert findings.disk("disk", 50 << 20).remedy.endswith(
+        "hardsave store retain, then hardsave store gc"
+    )
     remedy = findings.disk("disk", 4096, [("store.db-search", 5 << 20)]).remedy
     assert "or delete what nobody needs: store.db-search (5.0 MiB); only then" in remedy
 
@@ -298,51 +311,74 @@ def test_completion_is_a_script_for_the_shell(shell: str, run: Run) -> None:
 
 def test_purge_says_where_a_text_still_is_and_that_it_is_nowhere(run: Run, project: Path) -> None:
     run("save", "--timeline", "about sesame")
-    ran = run("purge", "--text", "sesame", "--yes")
+    ran = run("store", "purge", "--text", "sesame", "--yes")
     assert ran.code == 1
     assert "still there: the name of timeline 'about sesame'" in ran.err
-    assert run("purge", "--text", "sesame", "--yes", "--json").data["left"] != []
-    ran = run("purge", "--text", "nowhere", "--yes")
+    assert run("store", "purge", "--text", "sesame", "--yes", "--json").data["left"] != []
+    ran = run("store", "purge", "--text", "nowhere", "--yes")
     assert (ran.code, ran.out.strip()) == (0, "it was in nothing that is saved")
 
 
-@pytest.mark.parametrize("what", [["clear", "session-1"], ["delete", "--whole", "session-1"]])
+@pytest.mark.parametrize(
+    "what",
+    [
+        ["timelines", "clear", "--timeline", "session-1"],
+        ["timelines", "delete", "--timeline", "session-1"],
+    ],
+)
 def test_what_was_deleted_is_not_said_to_have_never_been_saved(
     run: Run, session_1: Path, what: list[str]
 ) -> None:
     run(*what)
     said = "; bring it back with: hardsave undo --timeline session-1"
     by_ref = [["show", "@"], ["show", "plan-ready"], ["rewind", "session-1:2", "--yes"]]
-    for command in (["log"], ["log", "session-1"], ["status"], ["diff"], *by_ref):
+    for command in (["log"], ["log", "-t", "session-1"], ["status"], ["diff"], *by_ref):
         ran = run(*command)
         assert said in ran.err, ran
         assert "nothing was saved" not in ran.err
     assert run("undo", "--timeline", "session-1").code == 0
     assert len(run("log", "--json").data) == 3
-    assert said not in run("log", "other").err
+    assert said not in run("log", "--timeline", "other").err
 
 
 def test_a_timeline_whose_only_checkpoint_was_deleted_says_so(run: Run, session_1: Path) -> None:
     run("save", "--timeline", "other", "--status", "done")
     run("delete", "other:1")
-    assert "a checkpoint of 'other' was deleted" in run("log", "other").err
+    assert "a checkpoint of 'other' was deleted" in run("log", "--timeline", "other").err
     ran = run("show", "other:1", "--timeline", "session-1")
     assert ran.err.strip().endswith("bring it back with: hardsave undo --timeline other")
-    assert "which is not there now" in run("ops").out
+    assert "which is not there now" in run("undo", "--list").out
     assert run("undo", "--timeline", "other").code == 0
-    assert "was deleted" not in run("log", "nothing-here").err
+    assert "was deleted" not in run("log", "--timeline", "nothing-here").err
 
 
 def test_a_timeline_that_is_not_there_is_not_said_to_be_cleared(run: Run, session_1: Path) -> None:
-    ran = run("clear", "sesion-1")
+    ran = run("timelines", "clear", "--timeline", "sesion-1")
     assert (ran.code, "there is no timeline 'sesion-1'" in ran.err) == (3, True)
-    assert run("clear", "session-1", "--json").data["checkpoints"] == 3
+    assert run("timelines", "clear", "--timeline", "session-1", "--json").data["checkpoints"] == 3
 
 
 def test_an_export_to_a_dash_is_not_a_file_of_that_name_by_chance(
     run: Run, session_1: Path
 ) -> None:
-    ran = run("export", "-")
+    ran = run("store", "export", "-")
     assert (ran.code, "not a stream" in ran.err) == (2, True)
     assert not Path("-").exists()
-    assert run("export", "./-").code == 0
+    assert run("store", "export", "./-").code == 0
+
+
+def test_a_rule_that_hides_most_files_is_said_by_save_status_and_log(
+    run: Run, project: Path
+) -> None:
+    for number in range(9):
+        (project / f"{number}.py").write_text("one\n")
+    run("save")
+    (project / ".gitignore").write_text("*\n")
+    said = "! a new rule in .gitignore:1 ('*') leaves out 10 of 10 files"
+    for command in ("status", "save", "status", "log"):
+        assert said in " ".join(run(command).out.split()), command
+    (project / "0.py").write_text("ruined\n")
+    (project / "1.py").unlink()
+    ran = run("rewind", "main:1", "--yes")
+    assert ran.code == 0, ran
+    assert (project / "0.py").read_text() == (project / "1.py").read_text() == "one\n"

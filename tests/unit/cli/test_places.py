@@ -20,7 +20,7 @@ def told_apart(tmp_path: Path) -> None:
         pytest.skip("this file system does not tell directories apart that had one inode")
 
 
-@pytest.mark.parametrize("command", ["log", "status", "save", "stats", "rewind @"])
+@pytest.mark.parametrize("command", ["log", "status", "save", "store stats", "rewind @"])
 def test_a_moved_project_is_not_taken_for_a_new_one(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, told_apart: None, command: str
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_fork_whose_store_is_gone_says_so(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("save", "start")
-    store = Path(run("stats", "--json").data["store"].removeprefix("sqlite:///"))
+    store = Path(run("store", "stats", "--json").data["store"].removeprefix("sqlite:///"))
     run("fork", "start", "../try-1")
     monkeypatch.chdir(project.with_name("try-1"))
     shutil.rmtree(store.parent)

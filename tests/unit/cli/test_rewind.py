@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_state_and_files_go_back_and_come_again(run: Run, session_1: Path) -> No
     assert files(session_1) == late
     run("redo")
     assert files(session_1) == {"a.txt": "one\ntwo\n"}
-    kinds = [each["kind"] for each in run("ops", "--json").data]
+    kinds = [each["kind"] for each in run("undo", "--list", "--json").data]
     assert kinds == ["redo", "undo", "rewind"]
 
 
@@ -44,7 +45,7 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing(run: Run, session_1: 
     data = run("rewind", "@~2", "--dry-run", "--json").data
     assert data["dry_run"] is True
     assert data["files"]["removed"] == ["b.txt"]
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
 
 
 def test_only_the_state_leaves_files_alone(run: Run, session_1: Path) -> None:
@@ -69,7 +70,7 @@ def test_of_two_options_that_exclude_each_other_none_is_taken(
     assert ran.code == 2
     assert all(option in ran.err for option in both)
     assert files(session_1) == before
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
 
 
 def test_an_empty_directory_is_something_to_do(run: Run, project: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_path_is_never_taken_for_another_of_the_same_name(
     (inner / "a.txt").write_text("within\n")
     monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/named.db")
     with hardsave.open() as vault:
-        saved = vault.timeline("session-1").snapshot(session_1)
+        saved = vault.timeline("session-1").save_files(session_1)
     (session_1 / "a.txt").write_text("mine\n")
     (inner / "a.txt").write_text("broken\n")
     (tmp_path / "link").symlink_to(session_1)
@@ -148,7 +149,7 @@ def test_where_it_is_all_there_already_nothing_is_done(run: Run, session_1: Path
     ran = run("rewind", "@", "--yes")
     assert ran.code == 0
     assert "nothing to do" in ran.err
-    assert run("ops", "--json").data == []
+    assert run("undo", "--list", "--json").data == []
 
 
 def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(
@@ -214,7 +215,7 @@ def test_undo_and_redo_say_what_became_of_files(run: Run, session_1: Path) -> No
 
 
 def test_undo_of_a_deleted_timeline_needs_its_name_or_any(run: Run, session_1: Path) -> None:
-    ran = run("delete", "--whole", "session-1")
+    ran = run("timelines", "delete", "--timeline", "session-1")
     assert "hardsave undo --timeline session-1" in ran.err
     assert run("log", "--all", "--json").data == []
     assert run("undo", "--any-timeline").code == 0
@@ -277,3 +278,70 @@ def test_whoever_interrupts_a_rewind_is_told_what_the_head_is_by_now(
     assert f"was to go to {target}" in " ".join(ran.err.split())
     assert run("rewind", target, "--yes").code == 0
     assert (session_1 / "a.txt").read_text() == "one\ntwo\n"
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_directory_with_a_secret(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / ".env").write_text("TOKEN=1")
+
+
+def a_file_that_is_shut(path: Path) -> None:
+    path.chmod(0)
+
+
+@pytest.mark.parametrize(
+    "become",
+    [
+        a_pipe,
+        a_directory_with_a_secret,
+        pytest.param(
+            a_file_that_is_shut,
+            marks=pytest.mark.skipif(os.getuid() == 0, reason="root may read everything"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_rewind_that_did_not_bring_everything_back_has_failed_and_says_what_is_missing(
+    run: Run, session_1: Path, become: Callable[[Path], None], alone: bool
+) -> None:
+    files = ["--files"] if alone else []
+    run("rewind", "plan-ready", "--yes")
+    become(session_1 / "a.txt")
+    if not alone:
+        (session_1 / "c.txt").write_text("to be removed")
+    shown = run("rewind", "plan-ready", *files, "--dry-run", "--json")
+    assert shown.code == 0
+    assert not shown.data["files"]["is_complete"]
+    ran = run("rewind", "plan-ready", *files, "--yes")
+    assert ran.code == 1
+    assert "1 path could not be brought back: a.txt" in ran.err
+    assert "! a.txt  left as it is" in ran.out
+    again = run("rewind", "plan-ready", *files, "--yes", "--json")
+    assert again.code == 1
+    assert [each["path"] for each in again.data["files"]["missing"]] == ["a.txt"]
+    assert not again.data["files"]["is_complete"]
+
+
+def test_a_directory_that_only_stays_is_nothing_that_is_missing(run: Run, session_1: Path) -> None:
+    (session_1 / "new").mkdir()
+    (session_1 / "new/.env").write_text("TOKEN=1")
+    ran = run("rewind", "plan-ready", "--yes", "--json")
+    assert ran.code == 0
+    assert [each["path"] for each in ran.data["files"]["kept"]] == ["new"]
+    assert ran.data["files"]["is_complete"]
+
+
+def test_an_undo_that_did_not_bring_everything_back_has_failed(run: Run, session_1: Path) -> None:
+    run("rewind", "@~2", "--yes")
+    a_pipe(session_1 / "a.txt")
+    ran = run("undo", "--json")
+    assert ran.code == 1
+    assert [each["path"] for each in ran.data["files"]["missing"]] == ["a.txt"]
+    (session_1 / "a.txt").unlink()
+    assert run("redo").code == 0

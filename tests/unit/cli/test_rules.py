@@ -9,8 +9,10 @@ import click
 import pytest
 
 import hardsave
+from hardsave.cli.command import HERE, ON_A_TIMELINE
 from hardsave.cli.errors import Exit
-from hardsave.cli.main import COMMANDS, SECTIONS, cli
+from hardsave.cli.main import cli
+from hardsave.cli.tree import COMMANDS, SECTIONS, Branch, Entry
 from tests.unit.cli.conftest import Run, talk
 from tests.unit.cli.office import furnish
 
@@ -20,11 +22,16 @@ CONTEXT = click.Context(cli)
 def every_command() -> list[str]:
     """All that can be typed: `log`, `tasks`, `tasks add`."""
     names = []
-    for name in COMMANDS:
-        command = cli.get_command(CONTEXT, name)
-        below = command.commands if isinstance(command, click.Group) else {}
+    for name, entry in COMMANDS.items():
+        below = entry.commands if isinstance(entry, Branch) else {}
         names += [name, *(f"{name} {each}" for each in below)]
     return names
+
+
+def entry_of(name: str) -> Entry | Branch:
+    top, _, below = name.partition(" ")
+    found = COMMANDS[top]
+    return found.commands[below] if below and isinstance(found, Branch) else found
 
 
 EVERY = every_command()
@@ -38,11 +45,12 @@ ARGUMENTS = {
     "rewind": ["@~1"],
     "fork": ["@~1"],
     "bisect": ["@~1", "@", "--", "test", "!", "-f", "b.txt"],
-    "export": ["out.hardsave"],
-    "import": ["in.hardsave"],
+    "store export": ["out.hardsave"],
+    "store import": ["in.hardsave"],
     "delete": ["@~1"],
-    "clear": ["session-1"],
-    "purge": ["@~1"],
+    "timelines clear": ["--timeline", "session-1"],
+    "timelines delete": ["--timeline", "session-1"],
+    "store purge": ["@~1"],
     "completion": ["bash"],
     "demo": ["files"],
     "tasks add": ["t9"],
@@ -51,19 +59,21 @@ ARGUMENTS = {
     "tasks retry": ["t1"],
     "tasks cancel": ["t1"],
     "tasks answer": ["t1", "yes"],
-    "submit": ["fresh", "--prompt", "Do"],
-    "inspect": ["fix"],
-    "resume": ["fix"],
-    "approve": ["asks"],
-    "deny": ["asks"],
+    "jobs submit": ["fresh", "--prompt", "Do"],
+    "jobs show": ["fix"],
+    "jobs resume": ["fix"],
+    "jobs approve": ["asks"],
+    "jobs deny": ["asks"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
-    "workflow": ["run", "flow.yaml", "--agents", "agents.py:AGENTS"],
+    "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
+    "workflow check": ["flow.yaml"],
 }
-ANSWERING = sorted({*EVERY} - {"run"})  # `run` becomes another program, and answers nothing
+SILENT = {"run", "workflow"}  # the one becomes another program, the other needs a command below it
+ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
     "save",
-    "import",
+    "store import",
     "completion",
     "doctor",
     "demo",
@@ -71,16 +81,28 @@ MAKING = {
     "trust",
     "tasks add",
     "workflow",
+    "workflow run",
+    "workflow check",
     "tasks settings",
-    "submit",
+    "jobs submit",
 }  # a store, or without one
-WITH_JOBS = {"checkpoints", "inspect", "resume", "approve", "deny", "worker", "workflow"}
+WITH_JOBS = {
+    "jobs",
+    "jobs list",
+    "jobs show",
+    "jobs resume",
+    "jobs approve",
+    "jobs deny",
+    "worker",
+    "workflow run",
+    "workflow check",
+}
 ASKING: dict[str, list[str]] = {
     "init": [],
     "rewind": [],
-    "purge": [],
-    "repair": [],
-    "retain": ["--keep", "1"],
+    "store purge": [],
+    "store repair": [],
+    "store retain": ["--keep", "1"],
 }
 A_TASK = ["tasks", "add", "t1"]
 BEFORE = {
@@ -88,16 +110,23 @@ BEFORE = {
     "tasks start": [A_TASK],
     "tasks cancel": [A_TASK],
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
-    "import": [["export", "in.hardsave"]],
+    "store import": [["store", "export", "in.hardsave"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
 }
 
 
 def found(name: str) -> click.Command:
-    command = cli.get_command(CONTEXT, name.partition(" ")[0])
+    command: click.Command | None = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(CONTEXT, word)
     assert command is not None
-    return command.commands[name.partition(" ")[2]] if " " in name else command  # type: ignore[attr-defined] # a group
+    return command
+
+
+def options_of(name: str) -> set[str]:
+    return {option for parameter in found(name).params for option in parameter.opts}
 
 
 def called(name: str, *more: str) -> list[str]:
@@ -124,10 +153,48 @@ def agreed(name: str, run: Run, *more: str) -> list[str]:
     return called(name, *more, *(["--yes", *ASKING[name]] if name in ASKING else []))
 
 
+ABOUT_A_TIMELINE = [
+    *["log", "show", "diff", "search", "status", "save", "rewind", "undo", "redo", "fork"],
+    *["bisect", "delete", "timelines delete", "timelines clear"],
+    *["store purge", "store verify", "store retain", "store export"],
+]
+# Of the common options, those that mean something to a command; to all others, all but --timeline.
+TAKES = {
+    **dict.fromkeys(ABOUT_A_TIMELINE, ON_A_TIMELINE),
+    "run": ("--store", "--timeline", "-C"),
+    **dict.fromkeys(["completion", "demo"], ("--json",)),
+    **dict.fromkeys(["trust", "init", "workflow check", "tasks settings"], ("--json", "-C")),
+}
+GIVEN = {"--json": [], "--store": ["sqlite:///x.db"], "--timeline": ["session-1"], "-C": ["."]}
+REFUSED = [
+    (name, option)
+    for name in EVERY
+    for option in ON_A_TIMELINE
+    if option not in TAKES.get(name, HERE)
+]
+
+
 @pytest.mark.parametrize("name", EVERY)
-def test_every_command_can_be_told_the_same(name: str) -> None:
-    options = {option for parameter in found(name).params for option in parameter.opts}
-    assert {"--json", "--store", "--timeline", "-C"} <= options
+def test_every_command_has_the_common_options_that_mean_something_to_it(name: str) -> None:
+    common = options_of(name) & {*ON_A_TIMELINE}
+    assert common == {*TAKES.get(name, HERE)}
+
+
+@pytest.mark.parametrize(("name", "option"), REFUSED)
+def test_an_option_that_means_nothing_to_a_command_is_refused(
+    name: str, option: str, run: Run, session_1: Path
+) -> None:
+    before = run("log", "--all", "--json").data
+    given = [option, *GIVEN[option]]
+    typed = [called(name, *given)]
+    if not isinstance(entry_of(name), Branch):  # whose default refuses it by its own name
+        typed.append([*given, *called(name)])
+    for words in typed:
+        ran = run(*words)
+        said = ran.data["error"]["message"] if option == "--json" else ran.err
+        assert ran.code == Exit.USAGE, ran
+        assert f"{option} means nothing to 'hardsave {name}'; leave it out" in said
+    assert run("log", "--all", "--json").data == before
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -138,7 +205,12 @@ def test_every_command_has_examples_that_can_be_parsed(name: str) -> None:
         assert " ".join(words[1:]).startswith(name)
         options = [word for word in words if re.fullmatch(r"--?[a-z-]+", word)]
         before_program = options[: options.index("--")] if "--" in words else options
-        known = {option for parameter in found(name).params for option in parameter.opts}
+        known = {
+            option
+            for each in (words[1], " ".join(words[1:3]))
+            if each in EVERY
+            for option in options_of(each)
+        }
         assert {*before_program} - known - {"--"} <= {"-q"}
 
 
@@ -146,7 +218,7 @@ def test_every_command_has_examples_that_can_be_parsed(name: str) -> None:
 def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     text = found(name).help or ""
     short = " ".join(text.partition("\n\n")[0].split())
-    assert short == COMMANDS[name].help if name in COMMANDS else short
+    assert short == entry_of(name).help
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -200,8 +272,8 @@ def test_what_others_have_written_does_not_turn_the_text_around(
                 workspace=".",
             )
     typed = [*name.split(), *ARGUMENTS.get(name, [])]
-    if name == "clear":
-        typed = ["clear", NAMED_BADLY]
+    if name in ("timelines clear", "timelines delete"):
+        typed = [*name.split(), "--timeline", NAMED_BADLY]
     if name == "bisect":
         typed = ["bisect", "@~2", "@", "--", "test", "!", "-f", f"{NAMED_BADLY}1.txt"]
     more = [*ASKING.get(name, []), "--yes"] if name in ASKING else []
@@ -242,15 +314,19 @@ def test_a_store_that_was_named_and_is_not_there_is_not_made_by_looking(
     assert not (tmp_path / "typo.db").exists()
 
 
-@pytest.mark.parametrize("option", ["--store", "--timeline"])
-@pytest.mark.parametrize("name", EVERY)
+NAMING = [(n, o) for n in EVERY for o in ("--store", "--timeline") if (n, o) not in REFUSED]
+
+
+@pytest.mark.parametrize(("name", "option"), NAMING)
 def test_what_an_unset_variable_names_is_not_the_usual_one(
     name: str, option: str, run: Run, session_1: Path
 ) -> None:
-    for typed in ([option, "", *name.split()], called(name, option, "")):
+    has_one = option in ARGUMENTS.get(name, [])  # and of two, the second would count
+    behind = [*name.split(), option, ""] if has_one else called(name, option, "")
+    for typed in ([option, "", *name.split()], behind):
         ran = run(*typed)
         assert ran.code == Exit.USAGE, ran
-        assert f"Invalid value for '{option}': it is empty" in ran.err
+        assert f"{option}': it is empty; name one, or leave it out" in ran.err
 
 
 def test_every_command_stands_in_one_section() -> None:
@@ -263,18 +339,20 @@ def test_every_module_of_commands_is_in_the_list() -> None:
 
     (folder,) = room.__path__
     modules = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
-    assert modules == {entry.module for entry in COMMANDS.values()}
+    every = [entry_of(name) for name in EVERY]
+    assert modules == {entry.module for entry in every if isinstance(entry, Entry)}
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_paths_are_meant_from_the_directory_that_was_named(
     before: bool, run: Run, session_1: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("export", "in.hardsave")
+    run("store", "export", "in.hardsave")
     monkeypatch.chdir(tmp_path)
     there = ["-C", "project"]
-    arguments = [*there, "import", "in.hardsave"] if before else ["import", *there, "in.hardsave"]
-    assert run(*arguments, "--json").data["skipped"] == 3
+    typed = ["store", "import"]
+    arguments = [*there, *typed] if before else [*typed, *there]
+    assert run(*arguments, "in.hardsave", "--json").data["skipped"] == 3
     assert Path.cwd() == tmp_path
     assert run("log", "-C", "nowhere", "--json").data["error"]["kind"] == "usage"
 

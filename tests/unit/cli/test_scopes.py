@@ -36,19 +36,19 @@ def counts() -> list[int]:
 
 
 def test_retain_lets_nothing_go_that_is_another_project_s(run: Run, theirs: Path) -> None:
-    ran = run("retain", "--keep", "1", "--dry-run")
+    ran = run("store", "retain", "--keep", "1", "--dry-run")
     assert "2 timelines of other projects or of none left alone" in ran.err
-    done = run("retain", "--keep", "1", "--yes", "--json").data
+    done = run("store", "retain", "--keep", "1", "--yes", "--json").data
     assert (done["dropped"], done["left_alone"]) == (2, ["nobody's", "theirs"])
     assert counts() == [1, 3, 3]
 
 
 def test_retain_sees_deleted_timelines_of_its_own_project_too(run: Run, theirs: Path) -> None:
     for name in ("ours", "theirs"):
-        run("delete", "--whole", name)
+        run("timelines", "delete", "--timeline", name)
     with hardsave.open() as vault:
         policy = hardsave.Policy(undo_window=hardsave.Policy().undo_window * 0)
-        found = vault.plan_retention(policy, own=True)
+        found = vault.retention.plan(policy, own=True)
     assert {choice.row.timeline for choice in found.drops} == {"ours"}
 
 
@@ -63,7 +63,7 @@ def test_retain_sees_deleted_timelines_of_its_own_project_too(run: Run, theirs: 
 def test_retain_goes_further_if_it_is_told_so(
     run: Run, theirs: Path, arguments: tuple[str, ...], left: list[int]
 ) -> None:
-    assert run("retain", "--keep", "1", "--yes", *arguments).code == 0
+    assert run("store", "retain", "--keep", "1", "--yes", *arguments).code == 0
     assert counts() == left
 
 
@@ -72,12 +72,12 @@ def test_retain_in_a_directory_that_saved_nothing_lets_nothing_go(
 ) -> None:
     (elsewhere := theirs.parent / "elsewhere").mkdir()
     monkeypatch.chdir(elsewhere)
-    assert "left alone" in run("retain", "--keep", "1", "--yes").err
+    assert "left alone" in run("store", "retain", "--keep", "1", "--yes").err
     assert counts() == [3, 3, 3]
 
 
 def test_all_and_one_are_two_wishes(run: Run, theirs: Path) -> None:
-    assert run("retain", "--all", "--timeline", "ours", "--dry-run").code == 2
+    assert run("store", "retain", "--all", "--timeline", "ours", "--dry-run").code == 2
 
 
 def test_a_store_of_one_project_is_all_its_own_also_once_it_was_moved(
@@ -97,7 +97,7 @@ def test_a_store_of_one_project_is_all_its_own_also_once_it_was_moved(
     assert there is not None
     old.rename(there[1])
     run("save", "--timeline", "second")
-    done = run("retain", "--keep", "1", "--yes", "--json").data
+    done = run("store", "retain", "--keep", "1", "--yes", "--json").data
     assert (done["dropped"], done["left_alone"]) == (1, [])
 
 
@@ -115,14 +115,14 @@ def test_log_undo_and_status_are_about_this_project(run: Run, theirs: Path) -> N
 
 
 def test_gc_and_compact_take_nothing_that_is_anybody_s(run: Run, theirs: Path) -> None:
-    assert run("gc").code == run("compact").code == 0
-    assert run("verify", "--json").data["ok"]
+    assert run("store", "gc").code == run("store", "compact").code == 0
+    assert run("store", "verify", "--json").data["ok"]
     assert counts() == [3, 3, 3]
 
 
 def test_purge_and_search_are_about_the_whole_store(run: Run, theirs: Path) -> None:
     hits = run("search", "turn", "-n", "50", "--json").data["hits"]
     assert {hit["timeline"] for hit in hits} == {"ours", "theirs", "nobody's"}
-    run("purge", "--text", TEXT, "--yes")
+    run("store", "purge", "--text", TEXT, "--yes")
     assert run("search", "hunter2", "--json").data["hits"] == []
     assert counts() == [3, 3, 3]

@@ -154,15 +154,15 @@ def test_recover_tells_what_a_killed_server_left_and_puts_it_back(run: Run, proj
     run("tasks", "add", "t1", "Build it")
     run("tasks", "add", "t2")
     killed_at_work()
-    looked = run("recover", "--dry-run", "--json").data
+    looked = run("tasks", "recover", "--dry-run", "--json").data
     assert [each["id"] for each in looked["interrupted"]] == ["t1"]
     assert run("tasks", "show", "t1", "--json").data["state"] == "in_progress"
-    ran = run("recover")
+    ran = run("tasks", "recover")
     assert "session 'server-1'" in ran.out
     assert "interrupted: t1 ('Build it'), attempt 1 of 3" in ran.out
     task = run("tasks", "show", "t1", "--json").data
     assert (task["state"], task["attempts"]) == ("pending", 1)
-    after = run("recover", "--json").data
+    after = run("tasks", "recover", "--json").data
     assert (after["was_clean"], after["iterations"], after["last_session"]) == (True, 1, "server-1")
     assert after["incomplete_count"] == 2
 
@@ -199,10 +199,10 @@ def test_a_command_that_outlives_its_attempt_keeps_the_task(
     run("tasks", "add", "t1", "Build it")
     pid = left_working(project.parent, "t1", command)
     try:
-        while run("recover", "--json").data["outlived"][0]["pids"] != [pid]:
+        while run("tasks", "recover", "--json").data["outlived"][0]["pids"] != [pid]:
             time.sleep(0.01)  # until its parent is gone, too
         for words in (["--dry-run"], []):
-            ran = run("recover", *words)
+            ran = run("tasks", "recover", *words)
             assert f"task 't1' is still worked on by process {pid}" in ran.out
             assert "interrupted" not in ran.out
         again = run("tasks", "start", "t1", "--", "true")
@@ -212,7 +212,7 @@ def test_a_command_that_outlives_its_attempt_keeps_the_task(
         os.kill(pid, signal.SIGKILL)
     while processes.started(pid) is not None:
         time.sleep(0.01)
-    assert [each["id"] for each in run("recover", "--json").data["interrupted"]] == ["t1"]
+    assert [each["id"] for each in run("tasks", "recover", "--json").data["interrupted"]] == ["t1"]
     assert run("tasks", "start", "t1", "--", "true").code == 0
     assert list(project.parent.rglob("*tether*")) == []
 
@@ -247,7 +247,7 @@ def test_a_rewind_shows_and_takes_back_tasks(run: Run, session_1: Path) -> None:
     assert "edit, attempt 1" in run("show", "@").out
     done = run("rewind", "@~1", "--tasks", "--yes", "--json").data
     assert [each["id"] for each in done["tasks"]] == ["edit"]
-    assert "tasks ['edit']" in run("ops").out
+    assert "tasks ['edit']" in run("undo", "--list").out
     assert "edit" in run("tasks", "list", "--state", "rolled_back").out
     run("undo")
     assert run("tasks", "show", "edit", "--json").data["state"] == "completed"

@@ -1,4 +1,4 @@
-"""A project's file comes from anybody: what leads out of the project counts once it is trusted."""
+"""A project's file comes with a clone: what could do harm counts once the user has trusted it."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ import pytest
 
 import hardsave
 from hardsave import config
-from hardsave.config import trust
+from hardsave.config import file, trust
 from tests.unit.cli.conftest import Run
 
 
@@ -21,7 +21,7 @@ def elsewhere(project: Path, tmp_path: Path) -> Path:
     return store
 
 
-def test_untrusted_only_its_policy_counts_and_that_is_said(
+def test_untrusted_it_is_left_out_and_that_is_said(
     project: Path, elsewhere: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), hardsave.open() as vault:
@@ -31,10 +31,16 @@ def test_untrusted_only_its_policy_counts_and_that_is_said(
     assert "hardsave trust" in caplog.text
 
 
+def test_only_what_removes_and_reruns_nothing_needs_no_trust() -> None:
+    free = {key.setting for keys in file.SECTIONS.values() for key in keys.values()}
+    free -= {key.setting for ks in file.SECTIONS.values() for key in ks.values() if key.needs_trust}
+    assert free == {"retain_automatically", "hooks_daemon", "max_attempts"}
+
+
 def test_trusted_all_of_it_counts_until_it_changes(
     project: Path, elsewhere: Path, run: Run
 ) -> None:
-    assert run("trust").code == 2  # nobody is there to ask
+    assert run("trust").code == 2  # there is no terminal to ask at
     shown = run("trust", "--yes")
     assert f"store: {elsewhere}" in shown.err
     assert run("trust", "--yes", "--json").data["trusted"] is True
@@ -44,8 +50,8 @@ def test_trusted_all_of_it_counts_until_it_changes(
         vault.timeline("main").save({"by": "trust"})
     assert elsewhere.exists()
     assert run("log", "--json").data[0]["ref"] == "main:1"
-    with (project / config.PROJECT_FILE).open("a") as file:
-        file.write("# one comment more\n")
+    with (project / config.PROJECT_FILE).open("a") as written:
+        written.write("# one comment more\n")
     assert run("log", "--json").data == []
     assert run("trust").code == 2
     assert run("trust", "--undo").code == 0
@@ -67,7 +73,7 @@ def test_trust_is_of_one_project_alone(
 
 def test_what_needs_no_trust_is_not_asked_about(project: Path, run: Run) -> None:
     assert run("trust", "--json").data == {"file": None, "trusted": False, "settings": {}}
-    (project / config.PROJECT_FILE).write_text("tasks:\n  max_attempts: 9\n")
+    (project / config.PROJECT_FILE).write_text("hooks:\n  daemon: false\n")
     assert "nothing in it needs to be trusted" in run("trust").out
     (project / config.PROJECT_FILE).write_text("tasks:\n  max_atempts: 9\n")
     ran = run("trust")
@@ -84,6 +90,7 @@ def test_the_user_s_own_file_needs_no_trust_and_a_project_s_is_more_specific(
     assert (tmp_path / "own.db").exists()
     assert run("tasks", "settings", "--json").data["max_attempts"] == 7
     (project / config.PROJECT_FILE).write_text("tasks:\n  profile: long-running\n")
+    assert run("trust", "--yes").code == 0
     assert run("tasks", "settings").out == (
         "max_attempts: 5\nkeep_completed: 500\ncleanup_every: 10\n"
     )
@@ -107,12 +114,12 @@ def test_the_environment_outranks_every_file(
 
 @pytest.mark.parametrize("record", [b"", b"[]", b"{", b'{"hash": 3}'])
 def test_a_damaged_record_trusts_nothing(record: bytes, project: Path, elsewhere: Path) -> None:
-    file = trust.look(project)
-    assert file is not None
-    trust.trust(file, os.environ, sys.platform)
-    assert trust.is_trusted(file, os.environ, sys.platform)
-    trust._record(file, os.environ, sys.platform).write_bytes(record)
-    assert not trust.is_trusted(file, os.environ, sys.platform)
+    found = trust.look(project)
+    assert found is not None
+    trust.trust(found, os.environ, sys.platform)
+    assert trust.is_trusted(found, os.environ, sys.platform)
+    trust._record(found, os.environ, sys.platform).write_bytes(record)
+    assert not trust.is_trusted(found, os.environ, sys.platform)
 
 
 def test_what_is_left_out_is_said_once(
@@ -126,21 +133,40 @@ def test_what_is_left_out_is_said_once(
 
 def test_what_a_project_s_file_says_does_not_drive_the_terminal(project: Path, run: Run) -> None:
     (project / config.PROJECT_FILE).write_text('"\\e]0;mine\\a": 1\n')
-    done = run("tasks", "settings")
+    done = run("trust")
     assert done.code == 2
     assert r"\x1b]0;mine\x07 is not a setting" in done.err
     assert "\x1b" not in done.err
 
 
-@pytest.mark.parametrize("text", ["::: [", "stroe: x", "store: 3"])
-def test_a_project_s_file_that_cannot_be_read_keeps_nobody_from_saving(
-    project: Path, text: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    "text", ["::: [", "stroe: x", "store: 3", "tasks: {max_attempts: 1" + ":1" * 400 + ".0}"]
+)
+def test_a_project_s_file_that_cannot_be_read_stops_no_save_and_no_task(
+    project: Path, text: str, caplog: pytest.LogCaptureFixture, run: Run
 ) -> None:
     with hardsave.open() as vault:
         vault.timeline("main").save(1)
     (project / config.PROJECT_FILE).write_text(text)
     with caplog.at_level(logging.WARNING), hardsave.open() as vault:
         assert vault.timeline("main").save(2).seq == 2
-        with pytest.raises(hardsave.Misuse, match=r"hardsave\.yaml:"):
-            _ = vault.tasks
-    assert "where things are saved does not depend on it" in caplog.text
+        assert vault.tasks.add("t").max_attempts == 3
+    assert "hardsave.yaml is left out, because it cannot be read: " in caplog.text
+    assert "hardsave.yaml:1: " in caplog.text
+    assert run("save").code == 0
+
+
+@pytest.mark.parametrize("command", ["save", "status", "doctor"])
+def test_every_command_says_that_a_project_s_file_cannot_be_read(
+    command: str,
+    project: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (project / config.PROJECT_FILE).write_text("tasks: {max_attempts: 1" + ":1" * 400 + ".0}\n")
+    assert run("save").code == 0
+    caplog.clear()
+    monkeypatch.setattr(config, "_reported", set())  # as in a process of its own
+    assert run(command).code == 0
+    assert f"{project}/hardsave.yaml:1: tasks.max_attempts is a number" in caplog.text

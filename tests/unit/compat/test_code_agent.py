@@ -20,17 +20,27 @@ from hardsave.compat.code_agent import (
     TaskLogger,
     TaskState,
 )
-from hardsave.errors import Corrupt, Misuse, Unstorable
+from hardsave.config import trust
+from hardsave.errors import Corrupt, Unstorable
 
 ROOT = Path(__file__).parents[3]
 Open = Callable[..., CheckpointManager]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     folder = tmp_path / "project"
     folder.mkdir()
     return folder
+
+
+def say(project: Path, text: str) -> None:
+    """Let the project's file say this, and be trusted."""
+    (project / "hardsave.yaml").write_text(text)
+    found = trust.look(project)
+    assert found is not None
+    trust.trust(found, os.environ, sys.platform)
 
 
 @pytest.fixture
@@ -435,7 +445,7 @@ def test_what_a_killed_writer_has_left_beside_the_file_goes(
 
 def test_a_file_of_somebody_else_in_its_place_is_kept(open_manager: Open, project: Path) -> None:
     open_manager().mark_server_start("s")
-    (project / "hardsave.yaml").write_text("server: {checkpoint: {checkpoint_file: main.py}}\n")
+    say(project, "server: {checkpoint: {checkpoint_file: main.py}}\n")
     (project / "main.py").write_text("print('mine')\n")
     manager = open_manager()
     manager.add_task("a", "A")
@@ -462,7 +472,7 @@ def test_of_two_servers_the_one_with_the_older_picture_does_not_come_last(
 def test_what_is_switched_off_keeps_nothing(open_manager: Open, project: Path) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     exclude = (project / ".git/info/exclude").read_bytes()
-    (project / "hardsave.yaml").write_text("server: {checkpoint: {enabled: false}}\n")
+    say(project, "server: {checkpoint: {enabled: false}}\n")
     manager = open_manager()
     manager.mark_server_start("s")
     manager.start_task("do it", "t")
@@ -475,20 +485,30 @@ def test_what_is_switched_off_keeps_nothing(open_manager: Open, project: Path) -
     assert (project / ".git/info/exclude").read_bytes() == exclude
 
 
-def test_settings_are_heeded_and_wrong_ones_refused(open_manager: Open, project: Path) -> None:
+def test_settings_of_a_trusted_file_are_heeded(open_manager: Open, project: Path) -> None:
     text = "server:\n  checkpoint:\n    checkpoint_file: mirror.json\n    max_task_attempts: 1\n"
-    (project / "hardsave.yaml").write_text(text)
+    say(project, text)
     manager = open_manager()
     assert shown(project, "mirror.json")["version"] == "1.0"
     manager.start_task("x", "t")
     assert not manager.should_retry("t")
-    (project / "hardsave.yaml").write_text("server:\n  checkpoint:\n    enabled: false\n")
+    say(project, "server:\n  checkpoint:\n    enabled: false\n")
     (project / "mirror.json").unlink()
     open_manager().add_task("u", "y")
     assert not (project / ".codeagent_checkpoint.json").exists()
-    (project / "hardsave.yaml").write_text("server:\n  checkpont: {}\n")
-    with pytest.raises(Misuse, match=r"hardsave.yaml:2"):
-        open_manager()
+
+
+@pytest.mark.parametrize(
+    "said", ["{checkpoint: {enabled: false}}", "{checkpoint: {checkpoint_file: main.py}}", "{}x"]
+)
+def test_a_stranger_s_file_neither_stops_it_nor_has_it_write_elsewhere(
+    said: str, open_manager: Open, project: Path
+) -> None:
+    (project / "main.py").write_text("print('mine')\n")
+    (project / "hardsave.yaml").write_text(f"server: {said}\n")
+    open_manager().add_task("u", "y")
+    assert len(shown(project)["tasks"]) == 1  # type: ignore[arg-type] # a list
+    assert (project / "main.py").read_text() == "print('mine')\n"
 
 
 def test_a_file_from_before_there_was_a_store_is_taken_in(

@@ -428,7 +428,7 @@ def test_each_user_has_a_vault_and_other_timelines_in_it_are_left_alone(tmp_path
     run(storage.close())
     with hardsave.open(url, user="a") as vault:
         assert {line.name: len(line) for line in vault.timelines()} == {"flowagent": 2, "mine": 5}
-        assert vault.verify().ok
+        assert vault.store.verify().ok
     with hardsave.open(url) as vault:
         assert list(vault.timelines()) == []
 
@@ -448,7 +448,7 @@ def test_who_owns_an_id_that_was_evicted_is_forgotten(
     assert {"chk_a_149", "chk_a_150"} <= notes(tmp_path / "a.db").keys()
     assert len(notes(tmp_path / "a.db")) <= 6, "what was evicted goes with the next notes"
     with hardsave.open(f"sqlite:///{tmp_path}/a.db", user="~flowagent") as vault:
-        assert vault.stats().checkpoints < 80, "old lists are let go"
+        assert vault.store.stats().checkpoints < 80, "old lists are let go"
 
 
 def test_a_save_past_the_limit_takes_hardly_more_than_two_commits(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_touched(
     record = run(manager.create_checkpoint("x"))
     (project / "app.ts").write_text("mine\n")
     bad = hardsave.Verification(1, 1, ("object x is missing",))
-    monkeypatch.setattr(manager.vault, "verify", lambda ref=None: bad)
+    monkeypatch.setattr(hardsave.VaultStore, "verify", lambda store, ref=None: bad)
     with pytest.raises(Corrupt, match="is damaged"):
         run(manager.rollback(record.id))
     assert (project / "app.ts").read_text() == "mine\n"

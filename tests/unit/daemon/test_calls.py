@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hardsave.agents import events
-from hardsave.agents.spec import CLAUDE_CODE, CODEX
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon.attribution import NOTHING
 from hardsave.daemon.calls import CallLog
 from hardsave.timeline.diff import FileDiff

@@ -18,8 +18,10 @@ import pytest
 import hardsave
 from hardsave import config
 from hardsave.agents import events, install
-from hardsave.agents.spec import CLAUDE_CODE, CODEX
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon import client, hook, protocol, save, spool, standalone
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.stores import processes
 from tests.unit.agents.conftest import said
@@ -68,8 +70,8 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
         assert head.read("transcript")["pending"] == "t1"
         assert head.read("transcript")["offset"] == transcript.stat().st_size
         assert head.metadata["tool_use_id"] == "t1"
-        assert head.snapshot is not None
-        assert head.snapshot.read("a.txt") == b"one\n"
+        assert head.files is not None
+        assert head.files.read("a.txt") == b"one\n"
     assert list(place(project).iterdir()) == []
 
 
@@ -174,7 +176,7 @@ def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcr
 def test_another_writer_in_between_costs_nothing(project: Path, transcript: Path) -> None:
     save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
-        vault.timeline(SESSION).snapshot(project)  # as a daemon does
+        vault.timeline(SESSION).save_files(project)  # as a daemon does
     with transcript.open("a") as file:
         file.write(said("assistant", "hi") + "\n")
     save.work(told(transcript), os.environ)
@@ -248,8 +250,8 @@ def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("new.txt") == b"precious"
+        assert head.files is not None
+        assert head.files.read("new.txt") == b"precious"
         assert [each["content"] for each in head.state["messages"]] == ["hello"]
 
 
@@ -551,7 +553,7 @@ def test_a_daemon_that_dies_late_leaves_its_hook_no_second_budget(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def takes_its_time(*_: object) -> None:
-        now[0] += protocol.HOOK_BUDGET_SECONDS - 1
+        now[0] += HOOK_BUDGET_SECONDS - 1
 
     now, given = [100.0], []
     monkeypatch.setattr(client, "ask", takes_its_time)
@@ -564,8 +566,8 @@ def test_a_daemon_that_dies_late_leaves_its_hook_no_second_budget(
 
 
 def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -> None:
-    script = "from hardsave.daemon import hook, protocol\n"
-    script += "protocol.HOOK_BUDGET_SECONDS = 0.5\n"
+    script = "from hardsave.daemon import hook\n"
+    script += "hook.HOOK_BUDGET_SECONDS = 0.5\n"
     script += "hook.detached = lambda job, *, seconds: print(hook._read_input(0), seconds)\n"
     script += "hook.take()"
     reads, writes = os.pipe()
@@ -600,11 +602,11 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
 ) -> None:
     happened: list[str] = []
 
-    def upkeep(vault: hardsave.Vault) -> None:
+    def upkeep(store: hardsave.VaultStore) -> None:
         happened.append(f"kept up after {name}")
         raise hardsave.Unavailable("the disk is full")  # no fault of the hook's
 
-    monkeypatch.setattr(hardsave.Vault, "upkeep", upkeep)
+    monkeypatch.setattr(hardsave.VaultStore, "upkeep", upkeep)
     for name in ("PostToolUse", "Stop", "SessionEnd"):
         data, at = told(transcript, name), time.time_ns()
 
@@ -626,8 +628,8 @@ def test_a_directory_that_is_none_is_where_the_hook_was_called(
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.workspace == str(project)
+        assert head.files is not None
+        assert head.files.workspace == str(project)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "/half/\ud800.jsonl"])
@@ -639,7 +641,7 @@ def test_files_are_saved_where_the_transcript_has_no_path(project: Path, path: s
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
-        assert head.snapshot is not None
+        assert head.files is not None
     (note,) = spool.missed(place(project))
     assert "only files were saved" in note.about["why"]
 
@@ -779,5 +781,5 @@ def test_a_directory_that_json_cannot_name_is_where_the_hook_was_called(
     with hardsave.open() as vault:
         head = vault.timeline("codex-s-1").head
         assert head is not None
-        assert head.snapshot is not None
-        assert head.snapshot.read("b.txt") == b"two\n"
+        assert head.files is not None
+        assert head.files.read("b.txt") == b"two\n"

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from hardsave.agents import claude_lines, codex_lines, lines
-from hardsave.agents.cutting import Moment, cut
+from hardsave.agents import state
+from hardsave.agents.claude_code import lines as claude_lines
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex import lines as codex_lines
+from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.cut import Moment, cut
 from hardsave.agents.events import Event, parse
-from hardsave.agents.spec import CLAUDE_CODE, CODEX
 from hardsave.agents.transcripts import EMPTY, read
 from hardsave.daemon import save
 
@@ -167,7 +170,7 @@ def test_what_was_said_is_known_in_every_form() -> None:
         {"role": "assistant", "content": "One"},
         {"role": "assistant", "content": [text("two")]},
     ]
-    assert lines.has_said(said, "One  two")
-    assert lines.has_said(said, "two")
-    assert not lines.has_said(said, "two one")
-    assert not lines.has_said([{"role": "user", "content": "One"}], "One")
+    assert state.has_said(said, "One  two")
+    assert state.has_said(said, "two")
+    assert not state.has_said(said, "two one")
+    assert not state.has_said([{"role": "user", "content": "One"}], "One")

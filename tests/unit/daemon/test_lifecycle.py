@@ -11,7 +11,6 @@ import pytest
 from hardsave import config
 from hardsave.daemon import election, protocol
 from hardsave.daemon.lifecycle import (
-    IDLE_SECONDS,
     Facts,
     Lifecycle,
     SameFiles,
@@ -19,6 +18,7 @@ from hardsave.daemon.lifecycle import (
     why_end,
     why_unfit,
 )
+from hardsave.defaults import DAEMON_IDLE_SECONDS
 from hardsave.stores import processes
 from hardsave.stores.processes import Process, started
 
@@ -27,7 +27,7 @@ STAYING = Facts(agents=1, sessions=1, idle_seconds=0)
 
 def test_it_stays_as_long_as_nothing_speaks_against_it() -> None:
     assert why_end(STAYING) == ""
-    assert why_end(STAYING._replace(idle_seconds=IDLE_SECONDS - 1)) == ""
+    assert why_end(STAYING._replace(idle_seconds=DAEMON_IDLE_SECONDS - 1)) == ""
     assert why_end(STAYING._replace(agents=2, sessions=5)) == ""
 
 
@@ -36,7 +36,7 @@ def test_it_stays_as_long_as_nothing_speaks_against_it() -> None:
     [
         (STAYING._replace(agents=0, sessions=0), "its agents have ended"),
         (STAYING._replace(sessions=0), "the sessions of its agents have ended"),
-        (STAYING._replace(idle_seconds=IDLE_SECONDS), "for 30 minutes"),
+        (STAYING._replace(idle_seconds=DAEMON_IDLE_SECONDS), "for 30 minutes"),
         (STAYING._replace(is_in_place=False), "not the one that it was"),
         (STAYING._replace(is_current=False), "installed anew"),
         (STAYING._replace(is_wanted=False), "switched off"),
@@ -49,7 +49,7 @@ def test_each_reason_to_go_is_enough(facts: Facts, why: str) -> None:
 
 
 def test_one_with_a_run_to_save_for_ends_only_when_it_is_told_to() -> None:
-    alone = Facts(agents=0, sessions=0, idle_seconds=2 * IDLE_SECONDS, is_current=False)
+    alone = Facts(agents=0, sessions=0, idle_seconds=2 * DAEMON_IDLE_SECONDS, is_current=False)
     assert why_end(alone._replace(has_run=True, has_failed=True, is_in_place=False)) == ""
     assert why_unfit(alone._replace(has_run=True, has_failed=True)) == ""
     assert why_end(alone._replace(has_run=True, told="its agent has ended")) != ""
@@ -134,7 +134,7 @@ def test_it_waits_for_nobody_longer_than_half_an_hour() -> None:
     own = processes.look(os.getpid())
     assert own is not None
     lifecycle.asked(own, "s")
-    now[0] += IDLE_SECONDS
+    now[0] += DAEMON_IDLE_SECONDS
     assert "for 30 minutes" in lifecycle.why_end()
 
 

@@ -61,7 +61,7 @@ def test_a_command_of_any_length_is_no_reason_not_to_save(
 ) -> None:
     words = ["agent", *[word] * 100_000]
     misses, place = MissedSaves(tmp_path / "notes"), vault.workspace(tmp_path / "work")
-    Recorder(vault.timeline("a"), place, words, misses)._snapshot("running")
+    Recorder(vault.timeline("a"), place, words, misses)._save_files("running")
     (saved,) = vault.timeline("a").checkpoints()
     assert saved.metadata["command"] == noted(words)
     assert noted(words)[0] == "agent"
@@ -185,7 +185,7 @@ def test_what_was_purged_does_not_come_back_from_the_memory_of_a_daemon(
     daemon = Recorder(line, vault.workspace(work), ["x", "--k=sesame"], misses)
     daemon._save("running")
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as other:
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
     daemon._save("running")
     daemon._save("ended")
     told = [dict(each.metadata) for each in line.checkpoints()][::-1]
@@ -231,8 +231,8 @@ def test_what_an_agent_says_is_saved_with_its_files(vault: hardsave.Vault, tmp_p
     assert head is not None
     assert head.state == {"messages": ["hello"]}
     assert head.metadata["session"] == "s"
-    assert head.snapshot is not None
-    assert head.snapshot.read("f") == b"one"
+    assert head.files is not None
+    assert head.files.read("f") == b"one"
 
 
 def test_a_conversation_that_cannot_be_had_costs_no_files(

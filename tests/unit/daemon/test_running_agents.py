@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.agents.spec import AGENTS, Agent, is_called
+from hardsave.agents import registry
+from hardsave.agents.spec import AgentSpec, is_called
 from hardsave.daemon.running_agents import Others, at_work, others
 from hardsave.stores import processes
 from tests.unit.stores.processes import eventually
@@ -111,8 +112,8 @@ def test_agents_at_work_are_found_once_each_and_not_those_of_other_places(tmp_pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
-def test_a_tool_that_has_outlived_its_agent_is_found_once(tmp_path: Path, agent: Agent) -> None:
+@pytest.mark.parametrize("agent", registry.every(), ids=lambda agent: agent.name)
+def test_a_tool_that_has_outlived_its_agent_is_found_once(tmp_path: Path, agent: AgentSpec) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     (tmp_path / "work").mkdir()

@@ -9,8 +9,10 @@ import pytest
 
 import hardsave
 from hardsave.agents import sessions
-from hardsave.agents.conversations import resume
-from hardsave.agents.spec import CLAUDE_CODE, CODEX, Agent
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.conversation import resume
+from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import transcripts
 from hardsave.daemon.calls import CallLog
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
@@ -39,7 +41,7 @@ class Stage:
 
     def listen(
         self,
-        agent: Agent = CLAUDE_CODE,
+        agent: AgentSpec = CLAUDE_CODE,
         folder: Path | None = None,
         calls: CallLog | None = None,
     ) -> TranscriptTail:
@@ -98,7 +100,7 @@ def test_what_was_said_is_saved_with_the_files(stage: Stage) -> None:
     assert stage.said() == ["one", "two"]
     head = stage.line.head
     assert head is not None
-    assert head.snapshot is not None
+    assert head.files is not None
     assert head.metadata == {"agent": "claude-code", "session": ONE}
     told = dict(head.state["transcript"])
     data = (stage.place / f"{ONE}.jsonl").read_bytes()
@@ -290,7 +292,7 @@ def test_what_was_purged_does_not_come_back_while_the_agent_talks_on(
     stage.write(ONE, "sesame")
     daemon._save("running")
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as other:
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
     stage.write(ONE, "two")
     daemon._save("running")
     assert daemon.failed_saves == 0

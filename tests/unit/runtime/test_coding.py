@@ -202,8 +202,8 @@ Files(".").write("a.txt", "one")
     assert len(list(root.iterdir())) == 1
     with hardsave.open("memory://") as vault:
         saved = vault.timeline("t").save({}, workspace=root)
-        assert saved.snapshot is not None
-        assert not list(saved.snapshot.files())
+        assert saved.files is not None
+        assert not list(saved.files.list())
 
 
 # The shell

@@ -32,6 +32,7 @@ from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import Task
+from hardsave.vault.store import VaultStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
@@ -201,7 +202,7 @@ def test_of_two_who_resume_one_wins(office: Office, monkeypatch: pytest.MonkeyPa
     office.jobs.resume("fix")
     with monkeypatch.context() as patch:
         patch.setattr(office.jobs, "get", lambda id: stale)  # as the second one saw it
-        with pytest.raises(Conflict, match="somebody else"):
+        with pytest.raises(Conflict, match="another process"):
             office.jobs.resume("fix")
     assert office.vault.tasks.stats().total == 2
 
@@ -421,14 +422,14 @@ def purges(office: Office) -> list[Task]:
 def test_a_purge_that_fails_is_tried_again(
     office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    purge, failures = office.vault.purge, [Unavailable("an export is under way")] * 2
+    purge, failures = VaultStore.purge, [Unavailable("an export is under way")] * 2
 
-    def first_not(**given: Any) -> Any:
+    def first_not(store: VaultStore, **given: Any) -> Any:
         if failures:
             raise failures.pop()
-        return purge(**given)
+        return purge(store, **given)
 
-    monkeypatch.setattr(office.vault, "purge", first_not)
+    monkeypatch.setattr(VaultStore, "purge", first_not)
     office.add(on_success="purge")
     office.work(callback_retry=AT_ONCE)
     assert office.vault.timeline("fix").head is None
@@ -442,7 +443,7 @@ def test_a_purge_that_could_not_be_is_tried_by_the_next_worker(
 ) -> None:
     office.add(on_success="purge")
     with monkeypatch.context() as patch:
-        patch.setattr(office.vault, "purge", lambda **_: 1 / 0)
+        patch.setattr(VaultStore, "purge", lambda store, **_: 1 / 0)
         office.work(callback_retry=AT_ONCE)
     (task,) = purges(office)
     assert (task.state, task.attempts) == ("failed", closing.TRIES)
@@ -556,9 +557,9 @@ def test_what_has_come_into_the_place_of_a_purged_job_stays(
 ) -> None:
     office.add(on_success="purge")
     with monkeypatch.context() as patch:
-        patch.setattr(office.vault, "purge", lambda **_: 1 / 0)
+        patch.setattr(VaultStore, "purge", lambda store, **_: 1 / 0)
         office.work(callback_retry=replace(AT_ONCE, max_seconds=3600, first_seconds=3600))
-    office.vault.purge(timeline="fix")  # and then the worker died
+    office.vault.store.purge(timeline="fix")  # and then the worker died
     office.vault.tasks.forget(keep_completed=0)
     office.failed(3, on_success="purge")
     office.jump(days=1)

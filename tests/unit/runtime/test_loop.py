@@ -265,7 +265,7 @@ def test_a_workspace_that_is_removed_costs_no_conversation(tmp_path: Path) -> No
         workspace = vault.workspace(tmp_path / "files")
         done = loop.run_sync(agent, "hi", line=line(vault), workspace=workspace)
         assert (done.output, done.save_failures) == ("done", 0)
-        assert _described(vault, "before remove").snapshot is not None
+        assert _described(vault, "before remove").files is not None
         assert _described(vault, "completed").status == "completed"
 
 
@@ -642,7 +642,9 @@ def test_a_save_that_fails_never_stops_the_agent(
         agent.tool_plain(_tool("pay", [], "paid"))
         outcome = loop.run_sync(agent, "hi", line=line(vault))
         assert outcome.output == "done"
-        assert outcome.save_failures == len(told) == len(refused) == vault.stats().save_failures
+        assert (
+            outcome.save_failures == len(told) == len(refused) == vault.store.stats().save_failures
+        )
         assert "the disk is full" in caplog.text
         if 6 not in refused:  # the last save makes up for those before it
             assert line(vault).load()["messages"] == forms.plain(outcome.messages)
@@ -691,7 +693,7 @@ def test_somebody_who_saves_only_files_does_not(tmp_path: Path) -> None:
 
         @agent.tool_plain
         def help() -> str:
-            line(vault).snapshot(tmp_path / "files")
+            line(vault).save_files(tmp_path / "files")
             return "helped"
 
         assert loop.run_sync(agent, "hi", line=line(vault)).save_failures == 0

@@ -99,11 +99,11 @@ def assert_intact(path: Path, saves: int = SAVES) -> None:
         for number in (1, saves // 2, saves):
             assert line.load(f"main:{number}") == state(number)
         assert vault.timeline("fork").load() == {"other": "way"}
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         line.save(state(saves + 1))
     with hardsave.open(url(path)) as vault:
         assert vault.timeline("main").load() == state(saves + 1)
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def told(path: Path, kind: str = "takeover") -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
     path = tmp_path / "store.db"
     payload = Conversation(TURNS)
     with hardsave.open(f"sqlite:///{path}", durability="process") as vault:
-        vault.compact()
+        vault.store.compact()
         tables = path.stat().st_size  # each takes a page before anything is in it
         line = vault.timeline("main")
         for turn in range(1, TURNS + 1):
@@ -151,7 +151,7 @@ def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
                 line.save(payload.state(turn))
             else:
                 line.append(payload.delta(turn))
-        vault.compact()
+        vault.store.compact()
         assert path.stat().st_size - tables <= 0.935 * payload.size
         assert line.load() == payload.state(TURNS)
-        assert vault.verify().ok
+        assert vault.store.verify().ok

@@ -100,7 +100,7 @@ def test_what_was_dropped_does_not_come_back(tmp_path: Path) -> None:
         line = vault.timeline("main")
         for number in range(200):
             line.save({"n": number, "data": os.urandom(300)})
-        vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
+        vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=20)))
         kept = [each.id for each in line.checkpoints(limit=999)]
         assert len(kept) < 30
     beside(path, "-backup").unlink()
@@ -108,7 +108,7 @@ def test_what_was_dropped_does_not_come_back(tmp_path: Path) -> None:
     hardsave.repair(url(path))
     with hardsave.open(url(path)) as vault:
         assert [each.id for each in vault.timeline("main").checkpoints(limit=999)] == kept
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_users_are_not_taken_for_what_looks_like_them(tmp_path: Path) -> None:

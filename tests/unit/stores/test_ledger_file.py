@@ -107,7 +107,7 @@ def test_the_number_of_a_task_that_was_forgotten_is_not_given_out_again(path: Pa
     Path(f"{path}-mark").unlink()  # or the machine was started anew: it is not relied on
     with hardsave.open(f"sqlite:///{path}") as vault:
         vault.timeline("main").save({"n": 1})
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_a_damaged_store_takes_its_ledger_over_from_the_backup(path: Path) -> None:

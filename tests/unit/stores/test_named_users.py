@@ -14,4 +14,4 @@ def test_a_named_user_goes_on_in_a_new_vault(tmp_path: Path) -> None:
             vault.timeline("s").append({"messages": messages[turn : turn + 2], "turn": turn})
     with hardsave.open(url, user="alice") as vault:
         assert vault.timeline("s").load() == {"messages": messages, "turn": 10}
-        assert vault.verify().ok
+        assert vault.store.verify().ok

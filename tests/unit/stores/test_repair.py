@@ -67,19 +67,19 @@ def test_a_store_without_its_index_gets_it_back(path: Path) -> None:
     beside(path, "-backup").unlink()
     change(path, "DELETE FROM objects")
     with hardsave.open(url(path)) as vault:
-        assert not vault.verify().ok
-        assert vault.repair().ok
-        assert vault.verify().ok
+        assert not vault.store.verify().ok
+        assert vault.store.repair().ok
+        assert vault.store.verify().ok
     assert_intact(path)
 
 
 def test_an_index_row_that_leads_nowhere_is_named_and_goes(alone: Path) -> None:
     change(alone, "INSERT INTO objects (user, prefix, pack) VALUES (0, 81985529216486895, 1)")
     with hardsave.open(url(alone)) as vault:
-        (fault,) = vault.verify().faults
+        (fault,) = vault.store.verify().faults
         assert "02468acf13579bd" in fault
-        vault.repair()
-        assert vault.verify().ok
+        vault.store.repair()
+        assert vault.store.verify().ok
 
 
 def test_a_head_that_is_gone_falls_back_to_the_newest_that_is_not(alone: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_vault_goes_on_after_its_repair(path: Path) -> None:
     with hardsave.open(url(path)) as vault:
         line = vault.timeline("main")
         line.append({"turn": 1})
-        assert vault.repair().ok
+        assert vault.store.repair().ok
         line.append({"turn": 2})
         assert line.load()["turn"] == 2
 
@@ -199,7 +199,7 @@ def test_a_vault_goes_on_after_its_repair(path: Path) -> None:
 def test_a_store_in_memory_has_nothing_to_repair() -> None:
     with hardsave.open("memory://") as vault:
         vault.timeline("main").save({})
-        assert vault.repair() == (1, 0, (), None)
+        assert vault.store.repair() == (1, 0, (), None)
 
 
 def test_a_header_that_only_the_wal_still_has_is_written_anew(tmp_path: Path) -> None:

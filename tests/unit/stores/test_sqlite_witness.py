@@ -444,21 +444,21 @@ def test_a_store_that_was_cut_is_noticed_although_its_wal_goes_on_behind_the_cut
         turns = [c.state["turn"] for c in vault.timeline("old").checkpoints(limit=200)]
         assert sorted(turns) == list(range(100))
         assert len(vault.timeline("new")) == 20
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_room_that_another_gave_back_is_no_reason_to_stop(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with hardsave.open(f"sqlite:///{path}") as vault, hardsave.open(f"sqlite:///{path}") as other:
         vault.timeline("large").save({"data": os.urandom(1 << 20)})
-        vault.gc()  # which moves it out of the WAL
+        vault.store.gc()  # which moves it out of the WAL
         line = vault.timeline("small")
         line.save({"turn": 1})
         before = path.stat().st_size
-        other.purge(timeline="large")
+        other.store.purge(timeline="large")
         assert path.stat().st_size < before - (1 << 19)
         line.save({"turn": 2})
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_room_that_is_given_back_piece_by_piece_is_no_reason_to_stop(

@@ -137,8 +137,8 @@ def test_a_flipped_bit_is_healed_or_does_no_harm(path: Path, seed: int) -> None:
     flip(path, dice.randrange(path.stat().st_size * 8))
     read_everything(path)
     with hardsave.open(url(path)) as vault:
-        if not vault.verify().ok:  # a page that nobody has met yet
-            vault.repair()
+        if not vault.store.verify().ok:  # a page that nobody has met yet
+            vault.store.repair()
     assert_intact(path)
 
 
@@ -172,7 +172,7 @@ def test_users_and_hidden_checkpoints_come_back_as_they_were(path: Path) -> None
     for user in ("kim", "sam"):
         with hardsave.open(url(path), user=user) as vault:
             assert vault.timeline("main").load() == {"of": user}
-            assert vault.verify().ok
+            assert vault.store.verify().ok
 
 
 # What it did not hold is named
@@ -315,7 +315,7 @@ def test_nobody_is_sent_to_a_backup_that_is_not_there(path: Path) -> None:
 def test_of_a_damaged_backup_it_is_said_that_it_is_made_anew(path: Path) -> None:
     overwrite(beside(path, "-backup"))
     with hardsave.open(url(path)) as vault:
-        (fault,) = vault.verify().faults
+        (fault,) = vault.store.verify().faults
         assert fault.startswith(f"{beside(path, '-backup')} is damaged")
         assert fault.endswith("; it is made anew with the next commit")
         vault.timeline("main").save(ruins.state(SAVES + 1))
@@ -457,7 +457,7 @@ def test_a_damaged_object_is_read_from_the_backup(
         line = vault.timeline("main")
         for number in (1, SAVES):
             assert line.load(f"main:{number}") == ruins.state(number)
-        assert not vault.verify().ok  # the damage itself is not hidden
+        assert not vault.store.verify().ok  # the damage itself is not hidden
     assert caplog.text.count("read from the backup") == 1
 
 
@@ -651,14 +651,14 @@ else:
         if verb == "import":
             vault.import_file(sys.argv[1] + ".export")
         else:
-            vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
+            vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=20)))
 os._exit(0)
 """
 
 
 def _standing(path: Path) -> dict[str, list[str]]:
     with hardsave.open(url(path)) as vault:
-        assert vault.verify().ok
+        assert vault.store.verify().ok
         return {
             line.name: [str(line.head and line.head.id), *(each.id for each in found)]
             for line in map(vault.timeline, ("main", "fork"))
@@ -703,15 +703,15 @@ def test_a_checkpoint_that_was_dropped_and_came_back_is_there_once(
     with hardsave.open(url(path)) as vault:
         vault.export_file(f"{path}.export")
         if is_dropped:
-            vault.apply(vault.plan_retention(Policy(max_per_timeline=20)))
+            vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=20)))
     _operate(path, what if is_dropped else f"retain and {what}")
     expected = _standing(ruins.ruined(path, tmp_path / "sound"))
     path.unlink()
     assert _standing(path) == expected
     assert "first_lost" not in told(path)[0]
     with hardsave.open(url(path)) as vault:
-        vault.apply(vault.plan_retention(Policy(max_per_timeline=10)))
-        assert vault.verify().ok
+        vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=10)))
+        assert vault.store.verify().ok
 
 
 def test_a_task_has_nothing_of_one_that_was_forgotten_in_its_place(path: Path) -> None:
@@ -725,7 +725,7 @@ def test_a_task_has_nothing_of_one_that_was_forgotten_in_its_place(path: Path) -
         assert [task.id for task in vault.tasks.find()] == ["second"]
         assert [each.kind for each in vault.tasks.history("second")] == ["added"]
         assert vault._context.store.journal(None, "second", 1) == []
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_a_task_does_not_wait_for_one_that_only_the_wal_knows_to_be_completed(path: Path) -> None:

@@ -65,7 +65,7 @@ EARLIER = range(1, schema.VERSION)
 def test_an_earlier_file_is_renewed_and_verifies_at_once(path: Path, version: int) -> None:
     age(path, version)
     with hardsave.open(url(path)) as vault:
-        assert vault.verify().faults == ()  # its backup is still the old one
+        assert vault.store.verify().faults == ()  # its backup is still the old one
     assert_intact(path)
     assert set_aside(path) == []
 

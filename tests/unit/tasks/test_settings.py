@@ -1,14 +1,21 @@
 """What a project's hardsave.yaml may say, and what is refused."""
 
+import contextlib
+import logging
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hardsave
 from hardsave import config
-from hardsave.config import file
-from hardsave.config.file import MAX_BYTES
+from hardsave.config import file, trust
+from hardsave.config.nodes import composed
+from hardsave.defaults import MAX_CONFIG_BYTES
 from hardsave.errors import Misuse
 from hardsave.tasks import settings
 from hardsave.tasks.settings import DEFAULT, TaskSettings, combined
@@ -87,7 +94,9 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
         ("tasks: {\n", r"f.yaml:2: this is not YAML"),
         ("tasks: {max_attempts: !!bool maybe}", r"f.yaml:1: tasks.max_attempts: 'maybe' is no '"),
         ('tasks: {max_attempts: !!int ""}', r"f.yaml:1: tasks.max_attempts: '' is no '"),
-        ("store: !!timestamp soon", r"f.yaml:1: store: 'soon' is no '"),
+        ("store: !!timestamp soon", r"f.yaml:1: store is the URL of a store, .*, not 'soon'"),
+        ("tasks: {max_attempts: 1" + ":1" * 400 + ".0}", r"f.yaml:1: tasks.max_attempts is a num"),
+        ('store: "\\UFFFFFFFF"', r"f.yaml: this is not YAML"),
         ("tasks: {max_attempts: 1" + ":1" * 100_000 + "}", r"from 1 to 100, not '1[:1]{79}'…$"),
         ("tasks:\n  max_attempts: !!python/object:os.system 3", r"f.yaml:2: .*"),
         ("store: elsewhere.db", r"f.yaml:1: store is the URL of a store, or the whole path"),
@@ -117,20 +126,67 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         read(b"\xff\xfe\x00\xd8", "f")
 
 
-def test_a_file_that_cannot_be_read_is_an_error_not_a_default(tmp_path: Path) -> None:
+ANYTHING = st.text(st.sampled_from("tasks:max_ep{}[]&*!|>%@`'\"\\U0F1.:- \n#~?,")) | st.text()
+
+
+@given(ANYTHING)
+def test_no_text_is_worse_than_refused(text: str) -> None:
+    with contextlib.suppress(Misuse):
+        read(f"tasks: {{max_attempts: {text}}}", "f")
+    with contextlib.suppress(Misuse):
+        read(text, "f")
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """What is reported, as if this process had not reported anything before."""
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(config, "_reported", set())
+    return lambda: caplog.text
+
+
+def test_a_file_that_cannot_be_read_is_reported_and_nothing_is_forgotten(
+    tmp_path: Path, told: Callable[[], str]
+) -> None:
+    (tmp_path / config.PROJECT_FILE).write_text("tasks:\n  keep_completed: many\n")
+    assert settings.of_project(tmp_path, {}) == TaskSettings(cleanup_every=0)
+    assert f"{tmp_path}/hardsave.yaml:2: tasks.keep_completed is a number from 0 to" in told()
+
+
+def test_a_file_that_is_none_or_too_long_is_reported(
+    tmp_path: Path, told: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / config.PROJECT_FILE).mkdir()
-    with pytest.raises(Misuse, match="cannot be read"):
-        settings.of_project(tmp_path, {})
+    assert settings.of_project(tmp_path, {}).max_attempts == 3
+    assert "hardsave.yaml cannot be read" in told()
     (tmp_path / config.PROJECT_FILE).rmdir()
-    (tmp_path / config.PROJECT_FILE).write_bytes(b"#" * (MAX_BYTES + 1))
-    with pytest.raises(Misuse, match="longer than"):
-        settings.of_project(tmp_path, {})
+    (tmp_path / config.PROJECT_FILE).write_bytes(b"#" * (MAX_CONFIG_BYTES + 1))
+    monkeypatch.setattr(config, "_reported", set())
+    assert settings.of_project(tmp_path, {}).max_attempts == 3
+    assert "is longer than 32 KiB" in told()
 
 
-def test_a_file_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(
+    tmp_path: Path, told: Callable[[], str]
+) -> None:
     os.mkfifo(tmp_path / config.PROJECT_FILE)
-    with pytest.raises(Misuse, match="it is no file"):
-        settings.of_project(tmp_path, {})
+    assert settings.of_project(tmp_path, {}).max_attempts == 3
+    assert "it is no file" in told()
+
+
+@pytest.mark.parametrize("text", ["tasks: {max_attempts: 5}\n", "tasks: {\n"])
+def test_a_file_is_parsed_once_a_process(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def counted(data: bytes | str, name: str) -> object:
+        parsed.append(name)
+        return composed(data, name)
+
+    monkeypatch.setattr(file, "composed", counted)
+    for _ in range(3):
+        with contextlib.suppress(Misuse):
+            read(text, f"once/{len(text)}.yaml")
+    assert parsed == [f"once/{len(text)}.yaml"]
 
 
 def test_a_file_that_is_nested_too_deeply_is_refused() -> None:
@@ -143,8 +199,9 @@ def test_a_vault_heeds_the_file_of_its_project(
 ) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "below").mkdir()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     text = "tasks:\n  max_attempts: 9\n  keep_completed: 2\n  cleanup_every: 3\n"
-    (tmp_path / config.PROJECT_FILE).write_text(text)
+    trusted(tmp_path, text)
     monkeypatch.chdir(tmp_path / "below")
     with hardsave.open("memory://") as vault:
         assert vault.tasks.add("t").max_attempts == 9
@@ -156,6 +213,49 @@ def test_a_vault_heeds_the_file_of_its_project(
         assert vault.tasks.stats().completed == 5
         assert vault.tasks.iterate() == 3
         assert [task.id for task in vault.tasks.find(state="completed")] == ["t3", "t4"]
+
+
+def trusted(project: Path, text: str) -> None:
+    """A project's file that says this, and that its user has trusted."""
+    (project / config.PROJECT_FILE).write_text(text)
+    found = trust.look(project)
+    assert found is not None
+    trust.trust(found, os.environ, sys.platform)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tasks: {keep_completed: 0, cleanup_every: 1}",
+        "tasks: {profile: development}",
+        "server: {checkpoint: {keep_completed_tasks: 0}}",
+    ],
+)
+def test_a_stranger_s_file_lets_no_finished_task_run_again(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / config.PROJECT_FILE).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with hardsave.open("memory://") as vault:
+        for number in range(102):
+            vault.tasks.add(f"t{number}")
+            with vault.tasks.attempt(f"t{number}"):
+                pass
+        for _ in range(20):
+            vault.tasks.iterate()
+        assert not vault.tasks.add("t0").is_new
+
+
+def test_a_comment_in_a_trusted_file_has_no_finished_task_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    trusted(tmp_path, "tasks: {keep_completed: 1000}\n")
+    assert settings.of_project(tmp_path, os.environ) == TaskSettings(keep_completed=1000)
+    with (tmp_path / config.PROJECT_FILE).open("a") as written:
+        written.write("# of an agent\n")
+    assert settings.of_project(tmp_path, os.environ) == TaskSettings(cleanup_every=0)
 
 
 def test_ten_iterations_clean_up_by_default() -> None:

@@ -41,7 +41,7 @@ def test_many_appends_are_one_long_list(line: Timeline, vault: Vault) -> None:
         line.append({"messages": messages(2, start=2 * n), "turn": n})
     assert line.load() == {"messages": messages(600), "turn": 299}
     assert line.load("main:100") == {"messages": messages(200), "turn": 99}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_an_append_and_a_save_of_the_same_state_are_the_same(vault: Vault) -> None:
@@ -49,7 +49,7 @@ def test_an_append_and_a_save_of_the_same_state_are_the_same(vault: Vault) -> No
     for n in range(40):
         one.append({"messages": messages(3, start=3 * n), "turn": n})
         two.save({"messages": messages(3 * n + 3), "turn": n})
-        assert one.get().record.root == two.get().record.root
+        assert one.get()._record.root == two.get()._record.root
 
 
 def test_appends_and_saves_alternate(line: Timeline, vault: Vault) -> None:
@@ -62,7 +62,7 @@ def test_appends_and_saves_alternate(line: Timeline, vault: Vault) -> None:
             line.append({"messages": messages(5, start=5 * n)})
             state["messages"] = state["messages"] + messages(5, start=5 * n)
         assert line.load() == state
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_an_append_costs_what_is_new(line: Timeline, store: Watched) -> None:
@@ -92,7 +92,7 @@ def test_after_a_conflict_an_append_grows_the_new_head(vault: Vault) -> None:
     one.load()
     one.append({"messages": messages(1, start=101)})
     assert one.load() == {"messages": messages(102)}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_after_a_fork_each_side_grows_on_its_own(vault: Vault) -> None:
@@ -130,7 +130,7 @@ def test_a_failed_append_leaves_the_handle_usable(line: Timeline, vault: Vault) 
         assert caught.value.path == "state.messages[2].image"
         line.append({"messages": messages(1, start=100 + n)})
     assert line.load() == {"messages": messages(103)}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_keys_that_are_no_texts_can_be_appended(line: Timeline) -> None:

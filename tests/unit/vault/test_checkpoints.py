@@ -216,11 +216,11 @@ def test_a_checkpoint_at_hand_is_as_good_as_a_ref(line: Timeline, vault: Vault) 
     assert [each.seq for each in line.children(tenth)] == [11]
     assert next(line.ancestors(tenth)).seq == line.depth(tenth) == 9
     assert line.fork(tenth, name="fork").load() == 9
-    assert vault.verify(tenth).checkpoints == 1
+    assert vault.store.verify(tenth).checkpoints == 1
     assert line.rewind(tenth).target.id == tenth.id
     assert line.load() == 9
     assert vault.delete(last).id == last.id
-    assert vault.purge(last).dropped == 1
+    assert vault.store.purge(last).dropped == 1
     with pytest.raises(NotFound):
         vault.get(last)
 
@@ -233,7 +233,7 @@ def test_a_checkpoint_of_another_user_is_not_found(line: Timeline, store: Watche
 def test_what_was_deleted_or_dropped_is_still_known(vault: Vault, line: Timeline) -> None:
     ids = [line.save({"n": n}).id for n in range(3)]
     vault.delete(ids[1])
-    dropped = vault.apply(vault.plan_retention(hardsave.Policy(max_per_timeline=2)))
+    dropped = vault.retention.apply(vault.retention.plan(hardsave.Policy(max_per_timeline=2)))
     assert dropped.dropped
     assert [vault.knows(id) for id in ids] == [True] * 3
     assert not vault.knows("chk_" + "0" * 24)

@@ -154,7 +154,7 @@ def test_after_a_conflict_everything_needed_is_stored(vault: Vault, store: Watch
     two.load()
     state["messages"] += messages(1, start=400)
     two.save(state)
-    assert vault.verify().ok
+    assert vault.store.verify().ok
     assert one.load() == {"messages": messages(401)}
 
 
@@ -167,7 +167,7 @@ def test_after_a_conflict_an_append_stores_everything_needed(vault: Vault) -> No
         two.append({"messages": messages(100, start=300)})
     two.load()
     two.append({"messages": messages(1, start=300)})
-    assert vault.verify().ok
+    assert vault.store.verify().ok
     assert one.load() == {"messages": messages(301), "turn": 1}
 
 
@@ -220,4 +220,4 @@ def test_racing_handles_lose_no_save(url: str, tmp_path: Path) -> None:
         line = vault.timeline("main")
         assert sorted(line.load()["list"]) == [(w, n) for w in range(4) for n in range(15)]
         assert [cp.seq for cp in line.checkpoints(limit=100)] == list(range(60, 0, -1))
-        assert vault.verify().ok
+        assert vault.store.verify().ok

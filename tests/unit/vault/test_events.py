@@ -154,9 +154,9 @@ def test_upkeep_is_told_with_what_it_returned(vault: Vault, tmp_path: Path) -> N
         other.export_file(tmp_path / "out")
     done: list[object] = [
         vault.import_file(tmp_path / "out"),
-        vault.apply(vault.plan_retention()),
-        vault.gc(),
-        vault.purge(text="sk-12345"),
+        vault.retention.apply(vault.retention.plan()),
+        vault.store.gc(),
+        vault.store.purge(text="sk-12345"),
     ]
     assert told == list(zip(names, done, strict=True))
 
@@ -170,9 +170,9 @@ def test_a_save_that_fails_is_told_and_counted_and_still_raised(
     with pytest.raises(Unstorable) as caught:
         line.append({"n": object()})
     assert told == [(line.name, caught.value)]
-    assert vault.stats().save_failures == 1
+    assert vault.store.stats().save_failures == 1
     line.save({"n": 2})
-    assert vault.stats().save_failures == 1
+    assert vault.store.stats().save_failures == 1
 
 
 def test_a_save_that_fails_as_nobody_foresaw_is_told_too(
@@ -183,7 +183,7 @@ def test_a_save_that_fails_as_nobody_foresaw_is_told_too(
     monkeypatch.setattr(store, "commit", _no_memory)
     with pytest.raises(MemoryError):
         line.save({"n": 1})
-    assert len(told) == vault.stats().save_failures == 1
+    assert len(told) == vault.store.stats().save_failures == 1
 
 
 def _no_memory(*_: object, **__: object) -> None:
@@ -258,4 +258,4 @@ def test_coroutines_are_told_of_tasks_too() -> None:
 def test_stats_count_tasks(vault: Vault) -> None:
     for name in ("a", "b"):
         vault.tasks.add(name)
-    assert vault.stats().tasks == 2
+    assert vault.store.stats().tasks == 2

@@ -200,7 +200,7 @@ def test_an_empty_directory_that_was_there_stays_after_an_interrupted_fork(
         vault.timeline("main").save({}, workspace=work)
         monkeypatch.setattr(steps.Steps, "take", mock.Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            copying.fill(vault._context, vault.timeline("main").get().record, tmp_path / "mine",
+            copying.fill(vault._context, vault.timeline("main").get()._record, tmp_path / "mine",
                          lambda id, root: None)  # fmt: skip
         monkeypatch.undo()
         assert (tmp_path / "mine/sub").exists()
@@ -242,7 +242,7 @@ def test_a_directory_that_cannot_be_written_to_makes_no_timeline(
     error = refusal(desk.vault.workspace(desk.work).fork, "@", tmp_path / "try")
     monkeypatch.undo()
     assert isinstance(error, Unavailable)
-    assert "nothing was changed" in str(error)
+    assert "no file was changed" in str(error)
     assert [line.name for line in desk.vault.timelines()] == ["main"]
     assert not (tmp_path / "try").exists()
 

@@ -26,15 +26,15 @@ def test_files_live_and_die_with_their_checkpoints(desk: Desk, store: Watched) -
     one = desk.save(1)
     desk.write(a_txt="two")
     desk.save(2)
-    desk.vault.gc()
+    desk.vault.store.gc()
     assert contents(store) == {b"one", b"two", b"same"}
     desk.vault.delete(one)
-    desk.vault.gc()
+    desk.vault.store.gc()
     assert b"one" in contents(store)  # it can be brought back
     desk.vault.undo()
-    desk.vault.purge(one)
+    desk.vault.store.purge(one)
     assert contents(store) == {b"two", b"same"}
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_a_safety_checkpoint_outlives_retention_while_it_can_be_undone(
@@ -49,18 +49,18 @@ def test_a_safety_checkpoint_outlives_retention_while_it_can_be_undone(
     desk.line.rewind("kept")
     policy = hardsave.Policy(max_age=timedelta(days=1), undo_window=timedelta(days=7))
     clock.now += 3 * DAY
-    desk.vault.apply(desk.vault.plan_retention(policy))
-    desk.vault.gc()
+    desk.vault.retention.apply(desk.vault.retention.plan(policy))
+    desk.vault.store.gc()
     assert b"three, never saved by hand" in contents(store)
     desk.line.undo()
     assert desk.seen() == unsaved
     desk.line.redo()
     clock.now += 30 * DAY
-    desk.vault.apply(desk.vault.plan_retention(policy))
-    desk.vault.gc()
+    desk.vault.retention.apply(desk.vault.retention.plan(policy))
+    desk.vault.store.gc()
     assert contents(store) == {b"one"}
     assert isinstance(refusal(desk.line.undo), NotFound)
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_what_a_restore_of_files_replaced_outlives_retention_too(
@@ -74,14 +74,14 @@ def test_what_a_restore_of_files_replaced_outlives_retention_too(
     desk.save(3)
     clock.now += 3 * DAY
     policy = hardsave.Policy(max_age=timedelta(days=1), undo_window=timedelta(days=7))
-    desk.vault.apply(desk.vault.plan_retention(policy))
-    desk.vault.gc()
+    desk.vault.retention.apply(desk.vault.retention.plan(policy))
+    desk.vault.store.gc()
     desk.line.undo()
     assert (desk.read("a.txt"), desk.read("b.txt")) == ("two, never saved by hand", "later")
     desk.save(4)
     desk.save(5)
     clock.now += 3 * DAY
-    desk.vault.apply(desk.vault.plan_retention(policy))
+    desk.vault.retention.apply(desk.vault.retention.plan(policy))
     desk.line.redo()  # what the undo was about is known by two checkpoints, which stayed
     assert (desk.read("a.txt"), desk.read("b.txt")) == ("one", "later")
 
@@ -91,10 +91,10 @@ def test_gc_beside_a_first_capture_takes_nothing_of_it(
 ) -> None:
     desk.write(a_txt="one")
     real = store.commit
-    monkeypatch.setattr(store, "commit", lambda batch: (desk.vault.gc(), real(batch))[1])
+    monkeypatch.setattr(store, "commit", lambda batch: (desk.vault.store.gc(), real(batch))[1])
     saved = desk.line.save({}, workspace=desk.work)
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("a.txt") == b"one"
+    assert saved.files is not None
+    assert saved.files.read("a.txt") == b"one"
 
 
 def test_verify_finds_a_damaged_and_a_missing_content(desk: Desk, store: Watched) -> None:
@@ -105,8 +105,8 @@ def test_verify_finds_a_damaged_and_a_missing_content(desk: Desk, store: Watched
             store.objects[address] = data + b"!"
         if data.endswith(b"two"):
             del store.objects[address]
-    assert len(desk.vault.verify().faults) == 2
-    assert len(desk.vault.verify(saved).faults) == 2
+    assert len(desk.vault.store.verify().faults) == 2
+    assert len(desk.vault.store.verify(saved).faults) == 2
 
 
 def test_an_export_restores_to_the_byte_elsewhere(desk: Desk, tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_an_export_restores_to_the_byte_elsewhere(desk: Desk, tmp_path: Path) ->
     assert exported.checkpoints == 2
     with Vault(Watched()) as vault:
         vault.import_file(tmp_path / "export")
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         saved = vault.get(first)
-        assert saved.snapshot is not None
-        assert saved.snapshot.read(os_name) == b"odd name"
+        assert saved.files is not None
+        assert saved.files.read(os_name) == b"odd name"
         assert [each.path for each in saved.not_captured] == [".env"]
         fork = vault.workspace(tmp_path).fork(first, tmp_path / "elsewhere", name="elsewhere")
         assert picture(fork.workspace.path) == then
@@ -148,7 +148,7 @@ def test_an_undone_import_takes_its_files_along(desk: Desk, tmp_path: Path) -> N
         vault.import_file(tmp_path / "export")
         assert contents(store) == {b"one"}
         vault.undo()
-        vault.purge(timeline="main")
+        vault.store.purge(timeline="main")
         assert contents(store) == set()
 
 
@@ -157,11 +157,11 @@ def test_a_store_that_was_repaired_still_has_its_files(tmp_path: Path) -> None:
     put(work, "a.txt", "one")
     with hardsave.open(url) as vault:
         saved = vault.timeline("main").save({"turn": 1}, workspace=work)
-        vault.compact()
+        vault.store.compact()
     with hardsave.open(url) as vault:
-        vault.repair()
+        vault.store.repair()
         again = vault.get(saved.id)
-        assert again.snapshot is not None
-        assert again.snapshot.read("a.txt") == b"one"
-        assert again.snapshot.workspace == str(work)
+        assert again.files is not None
+        assert again.files.read("a.txt") == b"one"
+        assert again.files.workspace == str(work)
         assert vault.workspace(work).last == again

@@ -161,7 +161,7 @@ def test_if_nothing_can_be_taken_back_both_errors_are_told(ready: Desk) -> None:
     assert ready.read("a.txt") == "one"
 
 
-@pytest.mark.parametrize("where", ["snapshot", "rewind"])
+@pytest.mark.parametrize("where", ["save_files", "rewind"])
 def test_a_second_interruption_says_what_to_rewind_to(
     ready: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, where: str
 ) -> None:
@@ -171,7 +171,7 @@ def test_a_second_interruption_says_what_to_rewind_to(
         with ready.line.guard("risky", workspace=ready.work):
             ready.write(a_txt="broken")
             stops = mock.Mock(side_effect=KeyboardInterrupt)
-            monkeypatch.setattr(ready.line if where == "snapshot" else guard, where, stops)
+            monkeypatch.setattr(ready.line if where == "save_files" else guard, where, stops)
             raise first
 
     with pytest.raises(KeyboardInterrupt) as raised:

@@ -270,7 +270,7 @@ def test_an_entry_of_a_store_that_leads_out_is_refused_at_the_restore(
     assert isinstance(store, MemoryStore)
     tenant = store._tenant(None)
     tenant.objects |= forge.objects
-    tenant.put(saved.record._replace(snapshot=address))
+    tenant.put(saved._record._replace(snapshot=address))
     with pytest.raises(Corrupt):
         line.rewind("main:1", what="files")
     assert not (tmp_path / "escaped").exists()

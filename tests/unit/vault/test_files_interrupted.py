@@ -108,10 +108,10 @@ def test_what_decides_about_it_is_not_forgotten_before_it_is_settled(
 
     def retain(vault: hardsave.Vault) -> None:
         policy = hardsave.Policy(undo_window=timedelta(0))
-        assert vault.apply(vault.plan_retention(policy)).forgotten
+        assert vault.retention.apply(vault.retention.plan(policy)).forgotten
 
     def purge(vault: hardsave.Vault) -> None:
-        vault.purge(text=str(work))
+        vault.store.purge(text=str(work))
 
     for shorten in (retain, purge):
         with hardsave.open(url) as vault:
@@ -207,8 +207,8 @@ def test_threads_that_save_and_rewind_one_workspace_take_turns(desk: Desk) -> No
             for turn in range(8):
                 put(desk.work, f"{name}/file", str(turn))
                 saved = line.save({"turn": turn}, workspace=desk.work)
-                assert saved.snapshot is not None
-                assert saved.snapshot.read(f"{name}/file") == str(turn).encode()
+                assert saved.files is not None
+                assert saved.files.read(f"{name}/file") == str(turn).encode()
         except BaseException as error:
             errors.append(error)
             raise
@@ -225,7 +225,7 @@ def test_threads_that_save_and_rewind_one_workspace_take_turns(desk: Desk) -> No
         thread.join()
     assert errors == []
     assert [desk.read(f"{name}/file") for name in ("ada", "bob")] == ["7", "7"]
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_a_store_in_the_workspace_behind_a_symlink_is_not_captured(tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_a_store_in_the_workspace_behind_a_symlink_is_not_captured(tmp_path: Pat
         line = vault.timeline("main")
         for turn in range(2):
             saved = line.save({"turn": turn}, workspace=work)
-            assert saved.snapshot is not None
-            assert [file.path for file in saved.snapshot.files()] == ["a.txt", "inside"]
+            assert saved.files is not None
+            assert [file.path for file in saved.files.list()] == ["a.txt", "inside"]
         put(work, "a.txt", "two")
         line.rewind("main:1")
         assert (work / "a.txt").read_text() == "one"
@@ -279,7 +279,7 @@ def test_after_a_power_loss_devices_may_have_other_numbers(
     assert written is not None
     journal.write(path, written._replace(device=written.device + 1))
     with hardsave.open(url) as vault:  # in the same boot it is another directory
-        assert isinstance(refusal(vault.timeline("main").snapshot, work), Misuse)
+        assert isinstance(refusal(vault.timeline("main").save_files, work), Misuse)
     journal.write(path, written._replace(device=written.device + 1, boot=b"earlier"))
     with hardsave.open(url) as vault:
         assert vault.timeline("main").load() == {"turn": 1}
@@ -300,7 +300,7 @@ def test_another_directory_is_another_one_after_a_power_loss_too(
     work.with_name("copy").rename(work)
     before = picture(work)
     with hardsave.open(url) as vault:
-        assert isinstance(refusal(vault.timeline("main").snapshot, work), Misuse)
+        assert isinstance(refusal(vault.timeline("main").save_files, work), Misuse)
     assert picture(work) == before
 
 
@@ -351,7 +351,7 @@ def test_a_journal_of_a_vault_that_is_not_understood_stops_nobody_from_opening_t
     before = picture(work)
     with hardsave.open(url) as vault:
         assert vault.timeline("main").load() == {"turn": 1}
-        error = refusal(vault.timeline("main").snapshot, work)
+        error = refusal(vault.timeline("main").save_files, work)
     assert isinstance(error, Unavailable)
     assert "another hardsave" in str(error)
     assert (picture(work), journals(work)) == (before, [path])
@@ -366,7 +366,7 @@ def test_a_journal_of_a_later_version_is_left_to_it(
     path.write_bytes(data[:4] + b"\x7f" + data[5:])
     before = picture(work)
     with hardsave.open(url) as vault:
-        assert "newer hardsave" in str(refusal(vault.timeline("main").snapshot, work))
+        assert "newer hardsave" in str(refusal(vault.timeline("main").save_files, work))
     assert (picture(work), journals(work)) == (before, [path])
 
 
@@ -377,9 +377,9 @@ def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> Non
         put(work, "a.txt", "one")
         one = line.save({"turn": 1}, workspace=work)
         put(work, "a.txt", "two")
-        damaged = vault.workspace(work).place.journal
+        damaged = vault.workspace(work)._place.journal
         damaged.write_bytes(b"not ours any more")
-        for call in (lambda: line.snapshot(work), lambda: line.rewind(one.id, workspace=work)):
+        for call in (lambda: line.save_files(work), lambda: line.rewind(one.id, workspace=work)):
             error = refusal(call)
             assert isinstance(error, Corrupt)
             assert "Remove the journal, then rewind again" in str(error)
@@ -391,8 +391,8 @@ def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> Non
 def test_a_journal_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
     with Desk(tmp_path / "work").vault as vault:
         workspace = vault.workspace(tmp_path / "work")
-        workspace.place.journal.mkdir()
-        assert isinstance(refusal(workspace.snapshot), Unavailable)
+        workspace._place.journal.mkdir()
+        assert isinstance(refusal(workspace.save_files), Unavailable)
 
 
 def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
@@ -400,7 +400,7 @@ def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
 ) -> None:
     """As when one thread saves while another starts a pool of processes."""
     with hardsave.open(url) as vault, hardsave.open(url) as other:
-        with vault.workspace(work).place.locked():
+        with vault.workspace(work)._place.locked():
             reads, writes = os.pipe()
             child = os.fork()
             if not child:  # pragma: no cover # it ends when its parent has looked
@@ -408,7 +408,7 @@ def test_a_child_that_was_forked_during_a_save_does_not_hold_the_workspace(
                 os.read(reads, 1)
                 os._exit(0)
             os.close(reads)
-        is_busy = other.workspace(work).place.is_busy()
+        is_busy = other.workspace(work)._place.is_busy()
         os.close(writes)
         os.waitpid(child, 0)
     assert not is_busy

@@ -257,8 +257,8 @@ class Play:
         """All files that any checkpoint has."""
         found: set[tuple[bytes, object]] = set()
         for checkpoint in self.line.checkpoints(limit=1_000):
-            if (snapshot := checkpoint.snapshot) is not None:
-                files = [each for each in snapshot.files() if each.kind == "file"]
+            if (snapshot := checkpoint.files) is not None:
+                files = [each for each in snapshot.list() if each.kind == "file"]
                 found.update(
                     (os.fsencode(each.path), ("file", each.mode, snapshot.read(each.path)))
                     for each in files
@@ -323,7 +323,7 @@ def session(folder: Path, seed: int, steps: int) -> None:
     try:
         for _ in range(steps):
             play.step()
-        assert play.vault.verify().faults == ()
+        assert play.vault.store.verify().faults == ()
     finally:
         play.vault.close()
 

@@ -145,8 +145,8 @@ def test_an_edit_within_the_same_tick_was_missed(desk: Desk) -> None:
         path.write_text(text)  # as long as before
         os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
         saved = desk.line.save({}, workspace=desk.work)
-        assert saved.snapshot is not None
-        assert saved.snapshot.read("racy") == text.encode()
+        assert saved.files is not None
+        assert saved.files.read("racy") == text.encode()
 
 
 def test_nothing_could_be_saved_in_a_conflicted_merge(repository: Desk) -> None:
@@ -187,8 +187,8 @@ def test_a_restore_deleted_files_of_the_user(repository: Desk) -> None:
     put(repository.work, "notes.txt", "written by the user, saved by nobody")
     done = repository.line.rewind(one)
     assert done.before is not None
-    assert done.before.snapshot is not None
-    assert done.before.snapshot.read("notes.txt") == b"written by the user, saved by nobody"
+    assert done.before.files is not None
+    assert done.before.files.read("notes.txt") == b"written by the user, saved by nobody"
     repository.line.undo()
     assert repository.read("notes.txt") == "written by the user, saved by nobody"
 
@@ -216,11 +216,11 @@ def test_saving_again_and_again_filled_the_disk(tmp_path: Path) -> None:
     with hardsave.open(f"sqlite:///{tmp_path}/store/store.db") as vault:
         line = vault.timeline("main")
         line.save({"turn": 0}, workspace=work)
-        objects = vault.stats().objects
+        objects = vault.store.stats().objects
         for turn in range(1, 40):
             put(work, "d0/file-0", os.urandom(2_000))
             line.save({"turn": turn}, workspace=work)
-        grown = vault.stats().objects - objects
+        grown = vault.store.stats().objects - objects
     assert grown <= 39 * 6  # a content, two directories, a snapshot, a capture, a state
 
 
@@ -274,8 +274,8 @@ def test_what_could_not_be_captured_was_taken_for_absent_and_deleted(desk: Desk)
     open_handed = desk.vault.workspace(desk.work, include=[".env"])
     desk.write(a_txt="two")
     saved = desk.line.save({"turn": 2}, workspace=open_handed)
-    assert saved.snapshot is not None
-    assert ".env" in saved.snapshot
+    assert saved.files is not None
+    assert ".env" in saved.files
     desk.line.rewind(one)
     assert desk.read("a.txt") == "one"
     assert desk.read("large") == "l" * 1_000
@@ -340,14 +340,14 @@ def test_a_file_that_keeps_changing_was_saved_half_old_half_new(
     monkeypatch.setattr(content, "parts", changing)
     saved = desk.line.save({}, workspace=desk.work)
     assert [each.path for each in saved.not_captured] == ["restless"]
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("calm") == b"calm"
-    assert "restless" not in saved.snapshot
+    assert saved.files is not None
+    assert saved.files.read("calm") == b"calm"
+    assert "restless" not in saved.files
     monkeypatch.undo()
     time.sleep(0.03)
     second = desk.line.save({}, workspace=desk.work)
-    assert second.snapshot is not None
-    assert len({*second.snapshot.read("restless")}) == 1
+    assert second.files is not None
+    assert len({*second.files.read("restless")}) == 1
     desk.line.rewind(saved.id)
     assert restless.exists()  # what it held then is not known: it is left alone
 

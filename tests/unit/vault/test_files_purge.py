@@ -51,7 +51,7 @@ def test_a_cache_that_somebody_has_left_half_written_goes_too(path: Path, tmp_pa
         os._exit(1)
     assert os.waitpid(pid, 0)[1] == 0
     with hardsave.open(f"sqlite:///{path}") as vault:
-        assert vault.purge(text=SECRETS[0]).rewritten > 0
+        assert vault.store.purge(text=SECRETS[0]).rewritten > 0
     assert found(path.parent, SECRETS[:1]) == set()
 
 
@@ -75,16 +75,14 @@ def test_texts_of_files_are_in_no_file_of_the_store(path: Path, tmp_path: Path) 
         backed_up(path)
         assert found(path.parent, SECRETS) == CAPTURED - IN_TWO_PARTS
         for secret in CAPTURED:
-            assert vault.purge(text=secret).rewritten > 0
+            assert vault.store.purge(text=secret).rewritten > 0
         assert found(path.parent, SECRETS) == set()
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         again = vault.get(first.id)
-        assert again.snapshot is not None
-        assert again.snapshot.read("plain.txt") == b"a line\n[purged]\n"
-        assert again.snapshot.read("dir-[purged]/file") == b"x"
-        assert (
-            len(again.snapshot.read("large")) == 428 * 1024 - 28 * 1024 + 300_000 - 300 * 1024 or 1
-        )
+        assert again.files is not None
+        assert again.files.read("plain.txt") == b"a line\n[purged]\n"
+        assert again.files.read("dir-[purged]/file") == b"x"
+        assert len(again.files.read("large")) == 428 * 1024 - 28 * 1024 + 300_000 - 300 * 1024 or 1
         assert again.git is not None
         assert again.git.branch == "[purged]"
         assert [each.path for each in again.not_captured] == ["fifo-[purged]"]
@@ -114,21 +112,21 @@ def test_a_purged_checkpoint_or_timeline_takes_its_files_along(
         line.save({"turn": 2}, workspace=work)
         backed_up(path)
         if whole:
-            vault.purge(timeline="main")
+            vault.store.purge(timeline="main")
         else:
-            vault.purge(doomed.id)
+            vault.store.purge(doomed.id)
         assert found(path.parent, SECRETS) == set()
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         saved = vault.timeline("other").head
         assert saved is not None
-        assert saved.snapshot is not None
-        assert saved.snapshot.read("kept.txt") == b"this text stays in the store"
+        assert saved.files is not None
+        assert saved.files.read("kept.txt") == b"this text stays in the store"
 
 
 def test_a_workspace_can_be_saved_on_after_a_purge(desk: Desk) -> None:
     desk.write(a_txt="open sesame", b_txt="b")
     one = desk.save(1)
-    desk.vault.purge(text="sesame")
+    desk.vault.store.purge(text="sesame")
     assert desk.read("a.txt") == "open sesame"  # the workspace itself is its owner's
     status = desk.vault.workspace(desk.work).status()
     assert status.files.changed == ("a.txt",)
@@ -138,17 +136,17 @@ def test_a_workspace_can_be_saved_on_after_a_purge(desk: Desk) -> None:
     assert desk.read("a.txt") == "open [purged]"
     desk.line.undo()
     assert desk.read("a.txt") == "clean"
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_a_snapshot_does_not_bring_back_a_state_that_was_purged(desk: Desk) -> None:
     desk.write(a_txt="one")
     desk.line.save({"word": "open sesame"}, workspace=desk.work)
-    desk.vault.purge(text="sesame")
+    desk.vault.store.purge(text="sesame")
     desk.write(a_txt="two")
-    saved = desk.line.snapshot(desk.work)
+    saved = desk.line.save_files(desk.work)
     assert saved.state["word"] == "open [purged]"
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_another_vaults_memory_of_purged_files_does_no_harm(path: Path, tmp_path: Path) -> None:
@@ -159,11 +157,11 @@ def test_another_vaults_memory_of_purged_files_does_no_harm(path: Path, tmp_path
     with hardsave.open(url) as vault, hardsave.open(url) as other:
         line = vault.timeline("main")
         line.save({"turn": 1}, workspace=work)
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
         put(work, "c.txt", "c")
         line.save({"turn": 2}, workspace=work)
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_what_stands_in_its_place_cannot_be_purged(desk: Desk) -> None:
-    assert isinstance(refusal(desk.vault.purge, text="purged"), Misuse)
+    assert isinstance(refusal(desk.vault.store.purge, text="purged"), Misuse)

@@ -11,13 +11,13 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse, NotFound
-from hardsave.vault.files import Held, Snapshot, compared, difference, unified
+from hardsave.vault.files import Files, Held, compared, difference, unified
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 
 
-def snapshot(desk: Desk) -> Snapshot:
-    found = desk.line.save({}, workspace=desk.work).snapshot
+def captured(desk: Desk) -> Files:
+    found = desk.line.save({}, workspace=desk.work).files
     assert found is not None
     return found
 
@@ -26,7 +26,7 @@ def test_everything_is_listed_directories_before_their_files(desk: Desk) -> None
     desk.write(b__c="c", b__a__x="x", a_txt="one")
     (desk.work / "link").symlink_to("b/c")
     (desk.work / "b/c").chmod(0o640)
-    files = list(snapshot(desk).files())
+    files = list(captured(desk).list())
     assert [(file.path, file.kind) for file in files] == [
         ("a.txt", "file"), ("b", "directory"), ("b/a", "directory"), ("b/a/x", "file"),
         ("b/c", "file"), ("link", "symlink"),
@@ -37,9 +37,9 @@ def test_everything_is_listed_directories_before_their_files(desk: Desk) -> None
 
 def test_a_part_can_be_listed_and_read(desk: Desk) -> None:
     desk.write(b__c="c", b__a__x="x", a_txt="one")
-    found = snapshot(desk)
-    assert [file.path for file in found.files("b")] == ["b", "b/a", "b/a/x", "b/c"]
-    assert [file.path for file in found.files("b/c")] == ["b/c"]
+    found = captured(desk)
+    assert [file.path for file in found.list("b")] == ["b", "b/a", "b/a/x", "b/c"]
+    assert [file.path for file in found.list("b/c")] == ["b/c"]
     assert found.read("b/a/x") == b"x"
     assert "b/a" in found
     for missing in ("nope", "b/c/deeper", "../a.txt", "b/../a.txt"):
@@ -51,21 +51,21 @@ def test_a_part_can_be_listed_and_read(desk: Desk) -> None:
 def test_the_same_files_are_equal_wherever_they_are(desk: Desk, tmp_path: Path) -> None:
     desk.write(a_txt="one")
     put(tmp_path, "other/a.txt", "one")
-    one = snapshot(desk)
-    two = desk.vault.timeline("other").save({}, workspace=tmp_path / "other").snapshot
+    one = captured(desk)
+    two = desk.vault.timeline("other").save({}, workspace=tmp_path / "other").files
     assert one == two
     assert hash(one) == hash(two)
     assert two is not None
     assert one.workspace != two.workspace
     desk.write(a_txt="two")
-    assert one != snapshot(desk)
+    assert one != captured(desk)
 
 
 def test_a_change_is_shown_as_diff_would(desk: Desk) -> None:
     desk.write(a_txt="one\ntwo\x0c and \u2028 more\nthree")
-    before = snapshot(desk)
+    before = captured(desk)
     desk.write(a_txt="one\n2\x0c and \u2028 more\nthree\n", new="n\n")
-    after = snapshot(desk)
+    after = captured(desk)
     assert unified(before, after, "a.txt") == (
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n"
         "-two\x0c and \u2028 more\n-three\n\\ No newline at end of file\n"
@@ -80,14 +80,14 @@ def test_what_lines_do_not_tell_is_told_above_them(desk: Desk) -> None:
     desk.write(tool="#!/bin/sh\n", plain="x\n", link="text\n")
     for name in ("tool", "plain"):
         (desk.work / name).chmod(0o644)
-    before = snapshot(desk)
+    before = captured(desk)
     (desk.work / "plain").chmod(0o755)
     desk.write(tool="#!/bin/bash\n", new="#!/bin/sh\n")
     for name in ("tool", "new"):
         (desk.work / name).chmod(0o755)
     (desk.work / "link").unlink()
     (desk.work / "link").symlink_to("plain")
-    after = snapshot(desk)
+    after = captured(desk)
     can_run = "old mode 100644\nnew mode 100755\n"
     above = "plain: mode 0644 before, 0755 now\ndiff --git a/plain b/plain\n"
     assert unified(before, after, "plain") == above + can_run
@@ -102,7 +102,7 @@ def test_what_lines_do_not_tell_is_told_above_them(desk: Desk) -> None:
     )
     (desk.work / "link").unlink()
     (desk.work / "link").symlink_to("tool")
-    assert unified(after, snapshot(desk), "link").startswith("link: a symlink\n--- a/link\n")
+    assert unified(after, captured(desk), "link").startswith("link: a symlink\n--- a/link\n")
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -110,14 +110,14 @@ def test_a_diff_of_all_files_can_be_applied_by_git(desk: Desk, tmp_path: Path) -
     desk.write(tool="x\n", text="t\n", gone="", same="s\n")
     (desk.work / "link").symlink_to("tool")
     (desk.work / "away").symlink_to("tool")
-    before, old = snapshot(desk), shutil.copytree(desk.work, tmp_path / "old", symlinks=True)
+    before, old = captured(desk), shutil.copytree(desk.work, tmp_path / "old", symlinks=True)
     (desk.work / "tool").chmod(0o755)
     for name in ("text", "link", "away", "gone"):
         (desk.work / name).unlink()
     desk.write(link="a file now\n", empty="", **{"an odd\n\u202ename": "o\n"})
     desk.write(**dict.fromkeys(("@@ -1 +1 @@", "diff --git a", "--- a", "+++ b"), ""))
     (desk.work / "text").symlink_to("nowhere")
-    after = snapshot(desk)
+    after = captured(desk)
     changed = difference(before, after)
     paths = (*changed.added, *changed.changed, *changed.removed)
     patch = "\n".join(unified(before, after, path) for path in paths)  # as the command prints it
@@ -154,7 +154,7 @@ def test_no_name_begins_a_line_of_a_diff(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_shown_by_lines_says_so(desk: Desk, data: bytes, word: str) -> None:
     put(desk.work, "file", data)
-    assert word in unified(None, snapshot(desk), "file")
+    assert word in unified(None, captured(desk), "file")
 
 
 def test_a_damaged_capture_from_before_does_not_stop_the_next_save(tmp_path: Path) -> None:
@@ -165,12 +165,12 @@ def test_a_damaged_capture_from_before_does_not_stop_the_next_save(tmp_path: Pat
         saved = vault.timeline("main").save({}, workspace=work)
         place = vault._context.places.at(work)
         place.last = None  # as in a process that has just begun
-        assert saved.record.snapshot is not None
-        store.objects[saved.record.snapshot] = b"rubbish"
+        assert saved._record.snapshot is not None
+        store.objects[saved._record.snapshot] = b"rubbish"
         put(work, "b.txt", "two")
         again = vault.timeline("main").save({}, workspace=work)
-        assert again.snapshot is not None
-        assert again.snapshot.read("b.txt") == b"two"
+        assert again.files is not None
+        assert again.files.read("b.txt") == b"two"
     assert not path.exists()
 
 

@@ -163,8 +163,8 @@ def test_the_present_is_saved_only_if_it_is_not_saved_already(desk: Desk) -> Non
     done = desk.line.rewind(two)
     assert done.before is not None
     assert (done.before.seq, len(desk.line)) == (3, 3)
-    assert done.before.snapshot is not None
-    assert done.before.snapshot.read("a.txt") == b"three"
+    assert done.before.files is not None
+    assert done.before.files.read("a.txt") == b"three"
     assert done.before.read() == {"turn": 1}
 
 
@@ -254,7 +254,7 @@ def test_a_file_that_appears_after_the_present_was_saved_is_kept(
 
 
 def test_an_unwritten_workspace_needs_no_git(desk: Desk, tmp_path: Path) -> None:
-    assert desk.vault.workspace(desk.work).snapshot().git is None
+    assert desk.vault.workspace(desk.work).save_files().git is None
 
 
 def test_a_rewind_over_checkpoints_without_files_moves_the_state(desk: Desk) -> None:
@@ -353,7 +353,7 @@ def test_a_handle_can_go_on_saving_after_a_rewind(desk: Desk) -> None:
     desk.write(a_txt="three")
     third = desk.line.save({"turn": 3}, workspace=desk.work)
     assert third.parent == one
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_a_workspace_in_a_subdirectory_of_a_repository_leaves_the_rest_alone(
@@ -379,8 +379,8 @@ def test_a_workspace_in_a_subdirectory_of_a_repository_leaves_the_rest_alone(
     saved = desk.vault.get(one)
     assert saved.git is not None
     assert saved.git.branch == "main"
-    assert saved.snapshot is not None
-    assert "x.tmp" not in saved.snapshot
+    assert saved.files is not None
+    assert "x.tmp" not in saved.files
     left = {path: seen for path, seen in picture(repository).items() if b"work" not in path}
     assert left == outside
     desk.vault.close()
@@ -483,7 +483,7 @@ def test_no_mode_is_changed_under_a_name_outside_of_the_workspace(
             with pytest.raises(KeyboardInterrupt):
                 vault.timeline("main").rewind("main:1", what="files")
             monkeypatch.undo()
-            vault.timeline("main").snapshot(work)  # which recovers
+            vault.timeline("main").save_files(work)  # which recovers
         else:
             vault.timeline("main").rewind("main:1", what="files")
         assert oct((work / "tool").stat().st_mode) == "0o100755"

@@ -25,8 +25,8 @@ from tests.unit.vault.stage import Watched
 
 
 def names(checkpoint: hardsave.Checkpoint) -> list[str]:
-    assert checkpoint.snapshot is not None
-    return [file.path for file in checkpoint.snapshot.files()]
+    assert checkpoint.files is not None
+    return [file.path for file in checkpoint.files.list()]
 
 
 def test_state_and_files_are_one_commit(desk: Desk, store: Watched) -> None:
@@ -35,9 +35,9 @@ def test_state_and_files_are_one_commit(desk: Desk, store: Watched) -> None:
     assert len(store.batches) == 1
     assert saved.state["turn"] == 1
     assert names(saved) == ["a.txt", "sub", "sub/b.txt"]
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("sub/b.txt") == b"two"
-    assert saved.snapshot.workspace == str(desk.work)
+    assert saved.files is not None
+    assert saved.files.read("sub/b.txt") == b"two"
+    assert saved.files.workspace == str(desk.work)
     assert saved.not_captured == ()
 
 
@@ -48,7 +48,7 @@ def test_a_snapshot_on_what_the_handle_saved_asks_for_no_head(
     for question in ("timeline", "checkpoint"):
         monkeypatch.setattr(store, question, lambda *_: pytest.fail("it knows the head"))
     desk.write(a_txt="one")
-    saved = desk.line.snapshot(desk.work)
+    saved = desk.line.save_files(desk.work)
     assert (saved.seq, saved.state["turn"]) == (2, 1)
 
 
@@ -57,7 +57,7 @@ def test_a_snapshot_goes_on_top_of_what_another_handle_saved(desk: Desk, store: 
     other = desk.vault.timeline("main")
     between = other.save({"turn": 2})
     desk.write(a_txt="one")
-    saved = desk.line.snapshot(desk.work)
+    saved = desk.line.save_files(desk.work)
     assert (saved.seq, saved.state["turn"], saved.parent) == (3, 2, between.id)
 
 
@@ -68,10 +68,10 @@ def test_a_snapshot_without_a_status_has_that_of_what_it_stands_on(
     desk.save(1)
     desk.vault.timeline("main").save({"turn": 2}, status="ended")
     desk.write(a_txt="one")
-    assert desk.line.snapshot(desk.work, status=None).status == "ended"
-    assert desk.vault.timeline("new").snapshot(desk.work, status=None).status == "running"
+    assert desk.line.save_files(desk.work, status=None).status == "ended"
+    assert desk.vault.timeline("new").save_files(desk.work, status=None).status == "running"
     with pytest.raises(Misuse, match="status"):
-        desk.line.snapshot(desk.work, status="")
+        desk.line.save_files(desk.work, status="")
 
 
 def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
@@ -89,7 +89,7 @@ def test_a_save_that_fails_leaves_neither(desk: Desk, store: Watched) -> None:
 def test_files_are_saved_on_no_timeline_that_could_not_be_named(desk: Desk, name: Any) -> None:
     desk.write(a_txt="one")
     with pytest.raises(Misuse, match="a timeline's name"):
-        desk.vault.workspace(desk.work).snapshot(timeline=name)
+        desk.vault.workspace(desk.work).save_files(timeline=name)
     assert list(desk.vault.timelines()) == []
 
 
@@ -104,7 +104,7 @@ def test_one_pattern_alone_is_not_taken_for_its_letters(desk: Desk, what: str, g
 def test_files_of_no_workspace_cannot_be_saved(desk: Desk) -> None:
     nowhere: Any = None
     with pytest.raises(Misuse, match="workspace is the directory"):
-        desk.line.snapshot(nowhere)
+        desk.line.save_files(nowhere)
 
 
 def test_a_conflicting_save_writes_no_files_either(desk: Desk) -> None:
@@ -125,14 +125,14 @@ def test_what_is_large_is_stored_ahead_and_shows_only_with_its_checkpoint(
     store.before_commit = Unavailable("no")
     with pytest.raises(Unavailable):
         desk.save(1)
-    assert desk.vault.stats().checkpoints == 0
+    assert desk.vault.store.stats().checkpoints == 0
     assert not store._tenant(None).pins
-    assert desk.vault.gc().objects > 0
+    assert desk.vault.store.gc().objects > 0
     assert store.objects == {}
     saved = desk.line.save({"turn": 2}, workspace=desk.work)
     assert len(names(saved)) == 50
     assert not store._tenant(None).pins
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_what_cannot_be_stored_ahead_fails_the_save(
@@ -157,7 +157,7 @@ def test_what_cannot_be_stored_ahead_fails_the_save(
     assert not store._tenant(None).pins
     assert desk.line.head is None
     assert len(names(desk.line.save({"turn": 2}, workspace=desk.work))) == 50
-    assert desk.vault.verify().faults == ()
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_nothing_is_stored_behind_the_back_of_a_save_that_was_interrupted(
@@ -231,16 +231,16 @@ def test_append_and_snapshot_take_files_along(desk: Desk) -> None:
     desk.write(a_txt="two")
     second = desk.line.append({"messages": ["again"]}, workspace=desk.work)
     desk.write(a_txt="three")
-    third = desk.line.snapshot(desk.work, name="by hand")
+    third = desk.line.save_files(desk.work, name="by hand")
     assert third.read() == {"messages": ["hello", "again"]}
     assert third.kind == "manual"
-    assert [c.snapshot.read("a.txt") for c in (second, third) if c.snapshot] == [b"two", b"three"]
-    assert desk.line.append({"messages": ["without"]}).snapshot is None
+    assert [c.files.read("a.txt") for c in (second, third) if c.files] == [b"two", b"three"]
+    assert desk.line.append({"messages": ["without"]}).files is None
 
 
 def test_a_snapshot_needs_no_state(desk: Desk) -> None:
     desk.write(a_txt="one")
-    taken = desk.vault.workspace(desk.work).snapshot()
+    taken = desk.vault.workspace(desk.work).save_files()
     assert (taken.timeline, taken.read()) == ("main", None)
     assert names(taken) == ["a.txt"]
 
@@ -258,11 +258,11 @@ def test_an_unchanged_workspace_is_not_read_again(desk: Desk, store: Watched) ->
 def test_what_the_cache_speaks_of_may_be_collected(desk: Desk) -> None:
     desk.write(a_txt="one", b_txt="two")
     desk.save(1)
-    desk.vault.purge(timeline="main")
+    desk.vault.store.purge(timeline="main")
     saved = desk.vault.timeline("other").save({}, workspace=desk.work)
-    assert saved.snapshot is not None
-    assert saved.snapshot.read("a.txt") == b"one"
-    assert desk.vault.verify().faults == ()
+    assert saved.files is not None
+    assert saved.files.read("a.txt") == b"one"
+    assert desk.vault.store.verify().faults == ()
 
 
 def test_secrets_fifos_and_sockets_are_left_out_and_listed(desk: Desk) -> None:
@@ -305,16 +305,16 @@ def test_include_asks_for_a_directory_with_all_that_is_in_it(desk: Desk, asked: 
 def test_caps_leave_out_and_say_so(desk: Desk) -> None:
     desk.write(small="x", large="x" * 1_000)
     workspace = desk.vault.workspace(desk.work, max_file_bytes=100)
-    saved = workspace.snapshot()
+    saved = workspace.save_files()
     assert names(saved) == ["small"]
     assert "cap" in dict(saved.not_captured)["large"]
-    again = desk.vault.workspace(desk.work).snapshot()
+    again = desk.vault.workspace(desk.work).save_files()
     assert names(again) == ["large", "small"]
 
 
 def test_a_cap_on_the_whole_leaves_out_and_says_so(desk: Desk) -> None:
     desk.write(one="x" * 60, two="x" * 60)
-    saved = desk.vault.workspace(desk.work, max_total_bytes=100).snapshot()
+    saved = desk.vault.workspace(desk.work, max_total_bytes=100).save_files()
     assert len(names(saved)) == 1
     assert ["cap" in why for _, why in saved.not_captured] == [True]
 
@@ -331,7 +331,7 @@ def test_the_stores_own_files_are_never_captured(tmp_path: Path) -> None:
         assert (tmp_path / "a.txt").read_text() == "one"
         line.undo()
         assert line.load() == {"turn": 2}
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_files_that_are_called_like_the_store_are_captured(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_what_one_vault_has_seen_another_builds_on(tmp_path: Path) -> None:
         with hardsave.open(url) as vault:
             line = vault.timeline("main")
             line.save({"turn": turn}, workspace=tmp_path / "work")
-            assert vault.verify().faults == ()
+            assert vault.store.verify().faults == ()
     with hardsave.open(url) as vault:
         put(tmp_path, "work/a.txt", "two")
         assert vault.workspace(tmp_path / "work").status().files.changed == ("a.txt",)
@@ -439,7 +439,7 @@ def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(
 
     monkeypatch.setattr(os, "scandir", failing)
     monkeypatch.setattr(os, "listdir", failing)
-    error = refusal(desk.vault.workspace(desk.work).snapshot, timeline="other")
+    error = refusal(desk.vault.workspace(desk.work).save_files, timeline="other")
     monkeypatch.undo()
     assert "Input/output" in str(error)
     assert [line.name for line in desk.vault.timelines()] == ["main"]
@@ -469,7 +469,7 @@ def test_a_workspace_that_goes_under_a_capture_is_an_error_never_an_empty_snapsh
         return real(*given)
 
     monkeypatch.setattr(where, name, go)
-    error = refusal(desk.vault.workspace(desk.work).snapshot)
+    error = refusal(desk.vault.workspace(desk.work).save_files)
     assert isinstance(error, Unavailable)
     assert "while it was being captured" in str(error)
     assert list(desk.vault.timelines()) == []
@@ -491,19 +491,19 @@ def write(text):
 write("first")
 with hardsave.open(f"sqlite:///{sys.argv[1]}/s.db") as vault:
     line = vault.timeline("main")
-    line.snapshot(work)
+    line.save_files(work)
     used = len(os.listdir("/proc/self/fd"))
     for spare in range(16):
         write(spare)
         resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, 4096))
         try:
-            saved = line.snapshot(work)
+            saved = line.save_files(work)
         except hardsave.Unavailable as error:
             assert "oo many open files" in str(error), error
             print("refused", end=" ")
         else:
             assert not saved.not_captured, saved.not_captured[:3]
-            assert len(list(saved.snapshot.files())) == 49, list(saved.snapshot.files())
+            assert len(list(saved.files.list())) == 49, list(saved.files.list())
             print("saved", end=" ")
         resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 """
@@ -530,5 +530,5 @@ def test_a_capture_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         patched.setattr(threading.Thread, "start", refused)
         with hardsave.open(f"sqlite:///{tmp_path}/store.db") as vault:
             saved = vault.timeline("main").save({}, workspace=tmp_path / "work")
-            assert saved.snapshot is not None
-            assert saved.snapshot.read("file") == b"content"
+            assert saved.files is not None
+            assert saved.files.read("file") == b"content"

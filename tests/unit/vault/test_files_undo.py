@@ -175,7 +175,7 @@ def test_undo_of_a_path_takes_the_directories_away_that_it_needed(desk: Desk) ->
 def test_an_undone_restore_of_a_purged_target_still_goes_back(desk: Desk) -> None:
     ids, seen = steps(desk, 2)
     desk.line.rewind(ids[0], what="files")
-    desk.vault.purge(ids[0])
+    desk.vault.store.purge(ids[0])
     desk.line.undo()
     assert desk.seen() == seen[1]
 
@@ -183,7 +183,7 @@ def test_an_undone_restore_of_a_purged_target_still_goes_back(desk: Desk) -> Non
 def test_an_undo_to_a_purged_present_is_refused(desk: Desk) -> None:
     ids, seen = steps(desk, 2)
     desk.line.rewind(ids[0])
-    desk.vault.purge(ids[1])
+    desk.vault.store.purge(ids[1])
     assert isinstance(refusal(desk.line.undo), NotFound)
     assert (desk.seen(), desk.line.load()) == (seen[0], {"turn": 0})
 
@@ -293,7 +293,7 @@ def test_what_was_brought_from_a_checkpoint_that_is_gone_stays(desk: Desk) -> No
     desk.write(a="two")
     desk.save(2)
     desk.vault.workspace(desk.work).restore(one)
-    desk.vault.purge(one)
+    desk.vault.store.purge(one)
     desk.line.undo()
     assert (desk.read("a"), desk.read("log")) == ("two", "one")
 
@@ -335,6 +335,8 @@ def test_an_undo_brings_back_what_its_rewind_replaced_by_what_is_ignored_since(d
         assert desk.seen() == after
     desk.write(log="written since")
     desk.line.undo()
+    assert desk.seen() == before
+    desk.line.redo()
     assert desk.read("log") == "written since"
 
 
@@ -362,6 +364,8 @@ def test_an_undo_brings_back_what_its_rewind_removed_and_its_rules_ignore(desk: 
         assert desk.seen() == after
     desk.write(out__a="written since")
     desk.line.undo()
+    assert desk.seen() == before
+    desk.line.redo()
     assert desk.read("out/a") == "written since"
 
 

@@ -47,10 +47,10 @@ def test_a_watched_workspace_is_looked_at_where_it_changed(
         desk.save(3)
         assert looked == [b"sub/b.txt"]
     before, after = desk.line.get("main:2"), desk.line.get("main:3")
-    assert before.snapshot is not None
-    assert after.snapshot is not None
-    assert before.snapshot.read("sub/b.txt") == b"two"
-    assert after.snapshot.read("sub/b.txt") == b"changed"
+    assert before.files is not None
+    assert after.files is not None
+    assert before.files.read("sub/b.txt") == b"two"
+    assert after.files.read("sub/b.txt") == b"changed"
 
 
 def test_a_look_that_finds_nothing_new_is_one_to_build_on(
@@ -69,7 +69,7 @@ def test_a_look_that_finds_nothing_new_is_one_to_build_on(
         assert workspace.status().files.changed == ("a.txt",)
         desk.save(2)
         assert set(looked) == {b"a.txt"}
-    files = desk.line.get().snapshot
+    files = desk.line.get().files
     assert files is not None
     assert files.read("a.txt") == b"changed"
 
@@ -88,7 +88,7 @@ def test_what_a_rewind_writes_is_found_by_the_next_capture(desk: Desk) -> None:
         desk.save(3)
     last = desk.line.head
     assert last is not None
-    assert last.snapshot == desk.line.get("main:1").snapshot
+    assert last.files == desk.line.get("main:1").files
     assert status.not_captured == ()
 
 
@@ -101,9 +101,9 @@ def test_a_save_that_failed_loses_nothing_of_what_was_told(desk: Desk) -> None:
         desk.save(2)
     head = desk.line.head
     assert head is not None
-    assert head.snapshot is not None
-    assert head.snapshot.read("a.txt") == b"changed"
-    assert "sub/b.txt" in head.snapshot
+    assert head.files is not None
+    assert head.files.read("a.txt") == b"changed"
+    assert "sub/b.txt" in head.files
 
 
 def test_one_watch_is_enough(desk: Desk) -> None:

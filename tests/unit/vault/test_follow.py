@@ -40,7 +40,7 @@ def test_saves_and_log_entries_come_in_the_order_of_commits(vault: Vault, line: 
     assert [event.timeline for event in events] == ["main", "other", "other"]
     assert [event.checkpoint for event in events] == [first, None, second]
     assert events[1].data is not None
-    assert events[1].data["source"] == first.record.id
+    assert events[1].data["source"] == first._record.id
     assert events[0].data is None
     assert events[0].created_at == first.created_at
 

@@ -42,7 +42,7 @@ def test_a_fork_is_an_entry_in_the_log(line: Timeline, store: Watched, vault: Va
     (entry,) = store.log(None, 0, 10)
     assert (entry.kind, entry.timeline, entry.number) == ("fork", "try-2", 6)
     said = vault._context.objects.codec.decode(entry.data)
-    assert (said["source"], said["from"]) == (line.get("@~3").record.id, "main")
+    assert (said["source"], said["from"]) == (line.get("@~3")._record.id, "main")
 
 
 def test_a_fork_leaves_the_source_timeline_unchanged(line: Timeline, store: Watched) -> None:

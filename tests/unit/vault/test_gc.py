@@ -22,7 +22,7 @@ MIB = 1024 * 1024
 
 def drop(vault: Vault, *checkpoints: hardsave.Checkpoint) -> None:
     event = LogRecord(0, os.urandom(12), None, "drop", 0, b"\x80")
-    changes = Changes(drop=[checkpoint.record.id for checkpoint in checkpoints])
+    changes = Changes(drop=[checkpoint._record.id for checkpoint in checkpoints])
     vault._context.store.commit(Batch(vault.user, event, changes=changes))
 
 
@@ -32,13 +32,13 @@ def test_what_a_dropped_checkpoint_alone_held_goes(
     old = line.save({"messages": messages(50)})
     line.save({"messages": messages(50, start=25)})
     before = len(store.objects)
-    assert vault.gc().objects == 0
+    assert vault.store.gc().objects == 0
     drop(vault, old)
-    done = vault.gc()
+    done = vault.store.gc()
     assert 25 <= done.objects < before - 25
     assert len(store.objects) == before - done.objects
     assert line.load() == {"messages": messages(50, start=25)}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_what_was_deleted_can_be_brought_back_after_collecting(
@@ -46,7 +46,7 @@ def test_what_was_deleted_can_be_brought_back_after_collecting(
 ) -> None:
     line.save({"messages": messages(30)})
     line.delete()
-    assert vault.gc().objects == 0
+    assert vault.store.gc().objects == 0
     line.undo()
     assert line.load() == {"messages": messages(30)}
 
@@ -58,10 +58,10 @@ def test_a_handle_goes_on_after_what_it_remembers_was_collected(tmp_path: Path) 
         old = line.save(state)
         vault.timeline("main").save({"messages": []})
         drop(vault, old)
-        assert vault.gc().objects > 40
+        assert vault.store.gc().objects > 40
         line.save(state, expect=hardsave.ANY_HEAD)  # it remembers having stored all of it
         assert line.load() == state
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_an_append_to_a_head_that_is_gone_is_a_conflict(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_an_append_to_a_head_that_is_gone_is_a_conflict(tmp_path: Path) -> None:
         old = line.save({"messages": messages(40)})
         beside.timeline("main").save({"messages": []})
         drop(beside, old)
-        beside.gc()
+        beside.store.gc()
         with pytest.raises(hardsave.Conflict, match="dropped meanwhile"):
             line.append({"messages": messages(1)})
         line.append({"messages": messages(1)}, expect=hardsave.ANY_HEAD)
@@ -90,14 +90,14 @@ def test_whoever_holds_on_to_what_is_gone_is_told_so_and_not_of_damage(
         line = other.timeline("main")
         line.save({"messages": [*messages(40), "a secret text"]}, workspace=workspace)
         held = vault.get("main:1")
-        snapshot = held.snapshot
+        snapshot = held.files
         assert snapshot is not None
         line.save({})
         if how == "purged":
-            other.purge(text="a secret text")
+            other.store.purge(text="a secret text")
         else:
             drop(other, held)
-            other.gc()
+            other.store.gc()
         for read in (lambda: held.state, held.read, lambda: snapshot.read("file")):
             with pytest.raises(NotFound, match="dropped or purged since it was looked up"):
                 read()
@@ -110,11 +110,11 @@ def test_compacting_leaves_everything_as_it_was(tmp_path: Path) -> None:
         line = vault.timeline("main")
         for turn in range(60):
             line.append({"messages": messages(2, start=2 * turn)})
-        vault.compact()
+        vault.store.compact()
         assert line.load() == {"messages": messages(120)}
         assert line.load("main:30") == {"messages": messages(60)}
         line.append({"messages": messages(1)})
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 # The files become smaller, and never much larger on the way
@@ -172,12 +172,12 @@ def shrinks(path: Path, size: int, *, alternating: bool) -> None:
         assert eventually(lambda: copied_bytes(path) > 0.9 * size, seconds=120)
         drop(vault, *[checkpoint for checkpoint in saved if checkpoint not in kept])
         with Scale(path) as scale:
-            vault.gc()
+            vault.store.gc()
         assert eventually(lambda: 0 < copied_bytes(path) <= 0.2 * scale.before, seconds=120)
         assert eventually(lambda: scale.now <= 0.2 * scale.before, seconds=60)
         assert scale.peak <= 1.1 * scale.before + 32 * MIB  # which a WAL takes, however large it is
-        assert vault.verify().ok
-        assert vault.stats().checkpoints == len(kept) + 10
+        assert vault.store.verify().ok
+        assert vault.store.stats().checkpoints == len(kept) + 10
 
 
 def test_after_nine_tenths_of_a_store_are_dropped_its_files_are_a_fifth(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def race(url: str, beside: subprocess.Popen[str], rounds: int) -> None:
             exact = at % 10 == 0
             removed += vault._context.store.collect(refs, exact=exact).objects
             if at % 20 == 0:
-                vault.compact()
+                vault.store.compact()
             if crowd.faults or beside.poll() is not None:
                 break
     beside.terminate()
@@ -54,14 +54,14 @@ def race(url: str, beside: subprocess.Popen[str], rounds: int) -> None:
 def check(url: str) -> None:
     """Everything is sound, and every checkpoint that was not dropped loads."""
     with hardsave.open(url) as vault:
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         for _ in range(2):
             for line in vault.timelines():
                 store = vault._context.store
                 for record in store.checkpoints(None, Query(line.name, 10_000, hidden=True)):
                     vault._context.objects.reader.load(record.root)
             vault._context.store.collect(refs, exact=True)
-        assert vault.gc().objects == 0
+        assert vault.store.gc().objects == 0
 
 
 def test_two_hundred_collections_beside_writers(url: str, beside: subprocess.Popen[str]) -> None:

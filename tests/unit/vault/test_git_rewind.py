@@ -144,7 +144,7 @@ def test_what_was_pinned_for_a_dropped_checkpoint_goes_with_the_next_restore(
     repository.git("update-ref", "refs/hardsave/mine/HEAD", "HEAD")
     repository.git("update-ref", f"refs/hardsave/chk_{'ab' * 12}/HEAD", "HEAD")
     others = {"mine", f"chk_{'ab' * 12}"}
-    vault.purge(first.id)
+    vault.store.purge(first.id)
     assert pins(repository) == {first.id, *others}  # nobody has asked to write there
     repository.commit("a", "two\n")
     second = line.rewind(target.id, git=True).before

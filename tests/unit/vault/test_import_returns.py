@@ -26,19 +26,19 @@ def test_a_timeline_that_was_dropped_returns_with_its_head(
     vault, file = exported
     line = vault.timeline("main")
     if way == "purge":
-        vault.purge(timeline="main")
+        vault.store.purge(timeline="main")
     elif way == "purge the head":
-        vault.purge("main:3")
+        vault.store.purge("main:3")
     else:
         getattr(line, way)()
         policy = hardsave.Policy(undo_window=timedelta(0))
-        vault.apply(vault.plan_retention(policy))
+        vault.retention.apply(vault.retention.plan(policy))
     vault.import_file(file)
     line = vault.timeline("main")
     assert line.load() == {"messages": [1, 2, 3], "turn": 3}
     assert [each.seq for each in line.checkpoints()] == [3, 2, 1]
     assert line.append({"messages": [4], "turn": 4}).seq == 4
-    assert vault.verify().faults == ()
+    assert vault.store.verify().faults == ()
 
 
 def test_a_head_that_was_rewound_stays_where_it_is(
@@ -77,7 +77,7 @@ def test_what_was_deleted_after_an_import_goes_and_comes_with_every_undo_and_red
             assert numbers(vault) == imported
             repeat(vault.redo, steps)
             assert numbers(vault) == deleted
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_an_import_that_was_taken_back_does_not_keep_a_fork_from_being_undone(

@@ -51,7 +51,7 @@ def test_a_save_that_was_not_written_is_as_if_it_never_was(
     state["messages"] += messages(1, start=250)
     assert line.save(state).seq == 2
     assert line.load() == state
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: type(cut).__name__)
@@ -67,7 +67,7 @@ def test_a_save_that_was_written_and_did_not_return_is_found(
     saved = line.save(state)
     assert (saved.seq, saved.parent) == (3, line.get("main:2").id)
     assert line.load() == state
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -85,7 +85,7 @@ def test_an_append_that_did_not_return_is_not_made_twice(
     assert len(found) == 100 + written
     line.append({"messages": messages(1, start=len(found))})
     assert line.load() == {"messages": messages(101 + written)}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_an_append_after_one_that_did_not_return_wants_a_look_first(
@@ -101,7 +101,7 @@ def test_an_append_after_one_that_did_not_return_wants_a_look_first(
     assert line.load() == {"messages": messages(101)}
     line.append({"messages": messages(1, start=101)})
     assert line.load() == {"messages": messages(102)}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_an_append_whose_handler_was_interrupted_wants_a_look_first(
@@ -150,7 +150,7 @@ def test_an_append_that_is_written_while_the_next_one_looks_is_not_doubled(
     with pytest.raises(Conflict):
         line.append({"messages": messages(1, start=100)})
     assert line.load() == {"messages": messages(101)}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_somebody_elses_save_is_not_taken_for_ones_own(
@@ -193,7 +193,7 @@ def test_an_interrupt_while_encoding_leaves_a_usable_handle(line: Timeline, vaul
     state["messages"] += messages(100, start=200)
     line.save(state)
     assert line.load() == state
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_a_handler_that_is_interrupted_has_been_told_of_a_save(
@@ -229,7 +229,7 @@ def real(url: str) -> Iterator[Vault]:
         for turn in range(40):
             line.append({"messages": messages(3, start=3 * turn), "turn": turn})
         line.load()
-        assert warm.verify().ok
+        assert warm.store.verify().ok
     with hardsave.open(url) as vault:
         yield vault
 
@@ -254,7 +254,7 @@ def test_ctrl_c_at_any_time_leaves_a_usable_handle(real: Vault) -> None:
     line.load()
     line.append({"messages": messages(3, start=3 * turn), "turn": turn})
     assert line.load() == {"messages": messages(3 * turn + 3), "turn": turn}
-    assert real.verify().ok
+    assert real.store.verify().ok
     before = time.monotonic()
     real.close()
     assert time.monotonic() - before < 5  # nobody is waited for who is not there any more
@@ -279,7 +279,7 @@ def test_ctrl_c_between_any_two_lines_of_a_save_leaves_a_line_that_goes_on(metho
             line.load()  # an append does not guess
         write({"messages": messages(1, start=31)})
         assert len(line) == 2 + written
-        assert vault.verify().ok
+        assert vault.store.verify().ok
     assert cuts > 20
 
 
@@ -309,7 +309,7 @@ def test_a_signal_handler_that_saves_on_the_same_line_spoils_nothing(method: str
             given = [*(given if method == "append" else messages(250))]
             given.append({"role": "user", "content": by * 100})
             assert checkpoint.read() == {"messages": given, "by": by}
-        assert vault.verify().ok
+        assert vault.store.verify().ok
     assert answers <= {Conflict, Misuse}
     assert Conflict in answers
 
@@ -355,7 +355,7 @@ def test_ctrl_c_in_one_thread_does_not_stop_the_others(real: Vault) -> None:
         assert len(real.timeline(f"line {number}")) == count > 0
     line.load()
     line.append({"turn": 1})
-    assert real.verify().ok
+    assert real.store.verify().ok
 
 
 def test_a_forked_process_goes_on_with_the_same_vault(real: Vault, url: str) -> None:
@@ -375,7 +375,7 @@ def test_a_forked_process_goes_on_with_the_same_vault(real: Vault, url: str) -> 
     line.append({"messages": messages(1, start=101)})
     assert line.load() == {"messages": messages(102)}
     assert real.timeline("child").load() == {"messages": messages(101)}
-    assert real.verify().ok
+    assert real.store.verify().ok
 
 
 def test_a_killed_process_leaves_what_it_was_told_is_saved(url: str) -> None:
@@ -394,7 +394,7 @@ def test_a_killed_process_leaves_what_it_was_told_is_saved(url: str) -> None:
         line = vault.timeline("main")
         assert line.load() == {"messages": messages(20)}
         line.append({"messages": messages(1, start=20)})
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_after_a_disk_that_was_full_for_all_writers_everybody_goes_on(
@@ -430,4 +430,4 @@ def test_after_a_disk_that_was_full_for_all_writers_everybody_goes_on(
         assert {type(answer) for answer in at_once(turn)} == {hardsave.Checkpoint}
     for number, line in enumerate(lines):
         assert line.load() == {"messages": messages(74, start=1_000 * number)}
-    assert real.verify().ok
+    assert real.store.verify().ok

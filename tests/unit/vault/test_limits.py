@@ -44,7 +44,7 @@ def test_a_deep_state_comes_back(line: Timeline, vault: Vault, depth: int, kind:
     assert depth_of(line.load()["deeper"]) == depth
     line.save({"deep": nested(depth, kind), "turn": 2})
     assert depth_of(line.load()["deep"]) == depth
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 @pytest.mark.parametrize("kind", ["list", "dict"])
@@ -60,7 +60,7 @@ def test_a_state_too_deep_is_refused_and_the_vault_works_afterwards(
     assert len(line) == 1
     line.save({"turn": 2})
     assert line.load() == {"turn": 2}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_a_state_that_contains_itself_is_refused(line: Timeline) -> None:
@@ -250,7 +250,7 @@ def test_a_failed_save_leaves_the_handle_usable(line: Timeline, vault: Vault) ->
     line.save(state)
     assert line.load() == state
     assert len(line) == 6
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_a_large_value_that_cannot_be_looked_into_any_more_is_named(line: Timeline) -> None:

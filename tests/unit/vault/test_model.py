@@ -165,7 +165,7 @@ class Machine(RuleBasedStateMachine):
         self.count = 0
 
     def teardown(self) -> None:
-        assert self.vault.verify().faults == ()
+        assert self.vault.store.verify().faults == ()
         self.vault.close()
         shutil.rmtree(self.folder, ignore_errors=True)  # the other one may still feed its backup
 

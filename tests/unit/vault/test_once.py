@@ -50,11 +50,11 @@ def test_files_are_taken_under_that_id(vault: hardsave.Vault, tmp_path: Path) ->
     work = tmp_path / "work"
     work.mkdir()
     (work / "f").write_text("one")
-    vault.timeline("a", once=ID).snapshot(work)
+    vault.timeline("a", once=ID).save_files(work)
     (work / "f").write_text("two")
-    again = vault.timeline("a", once=ID).snapshot(work)
-    assert again.snapshot is not None
-    assert again.snapshot.read("f") == b"one"
+    again = vault.timeline("a", once=ID).save_files(work)
+    assert again.files is not None
+    assert again.files.read("f") == b"one"
     assert len(vault.timeline("a")) == 1
 
 

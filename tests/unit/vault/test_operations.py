@@ -32,7 +32,7 @@ def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Vault]:
         store = SqliteStore(tmp_path / "store.db")
     with Vault(store, clock=Clock()) as vault:
         yield vault
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 @pytest.fixture
@@ -371,7 +371,7 @@ def test_a_name_that_was_given_up_can_be_forked_to_again(line: Timeline, vault: 
 
 def test_undo_that_relies_on_a_dropped_checkpoint_says_so(line: Timeline, vault: Vault) -> None:
     line.rewind("@~1")
-    head = line.get("main:5").record.id
+    head = line.get("main:5")._record.id
     vault._context.store.commit(Batch(None, an_entry("drop"), changes=Changes(drop=[head])))
     with pytest.raises(NotFound, match="cannot be taken back any more"):
         line.undo()
@@ -395,7 +395,7 @@ def test_clear_hides_all_and_the_numbers_go_on(line: Timeline, vault: Vault) -> 
     assert line.clear() == 5
     assert (len(line), line.head, list(line.checkpoints())) == (0, None, [])
     assert [each.name for each in vault.timelines()] == ["main"]
-    assert vault.stats().checkpoints == 0
+    assert vault.store.stats().checkpoints == 0
     saved = line.save({"turn": 6})
     assert (saved.seq, saved.parent) == (6, None)
     assert line.clear() == 1
@@ -599,6 +599,6 @@ def test_an_entry_that_no_operation_has_written_is_damage(data: dict[str, Any]) 
     for call in (line.undo, vault.undo, lambda: list(vault.operations())):
         with pytest.raises(Corrupt, match="entry 2 of the log, 'rewind', is malformed"):
             call()
-    (fault,) = vault.verify().faults
+    (fault,) = vault.store.verify().faults
     assert fault.startswith("entry 2 of the log, 'rewind', is malformed")
     assert line.load() == 1

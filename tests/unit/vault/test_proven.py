@@ -67,7 +67,7 @@ def test_after_a_collection_everything_is_read_anew(
     vault: Vault, line: Timeline, store: Watched
 ) -> None:
     line.load()
-    vault.gc()
+    vault.store.gc()
     store.forget_reads()
     line.load()
     assert len(store.read_hashes) > 100

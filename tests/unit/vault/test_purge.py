@@ -71,11 +71,11 @@ def test_texts_are_in_no_file_after_they_were_purged(path: Path) -> None:
         before = [vault.get(f"main:{n}").read() for n in (1, 40, 85)]
         assert found(path.parent, SECRETS) == set(SECRETS)
         for secret in SECRETS:
-            assert vault.purge(text=secret).rewritten > 0
+            assert vault.store.purge(text=secret).rewritten > 0
         assert found(path.parent, SECRETS) == set()
         for n, old in zip((1, 40, 85), before, strict=True):
             assert vault.get(f"main:{n}").read() == without(vault, old)
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         assert len(line) == 88
         line.append({"turn": 3})
     assert found(path.parent, SECRETS) == set()
@@ -96,10 +96,10 @@ def test_a_purged_timeline_is_in_no_file(path: Path) -> None:
         backed_up(path)
         other = vault.timeline("other")
         other.save({"kept": "this stays here"})
-        assert vault.purge(timeline="main").dropped == 88
+        assert vault.store.purge(timeline="main").dropped == 88
         assert found(path.parent, [*SECRETS, "this stays here"]) == {"this stays here"}
         assert [line.name for line in vault.timelines()] == ["other"]
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         assert other.load() == {"kept": "this stays here"}
         assert vault.timeline("main").save({"turn": 1}).seq == 89
 
@@ -110,13 +110,13 @@ def test_a_purged_checkpoint_is_in_no_file_and_its_children_stay(path: Path) -> 
         for text in ("first words", SECRETS[0], "last words"):
             line.save({"messages": [text * 20]})
         backed_up(path)
-        assert vault.purge("main:2").dropped == 1
+        assert vault.store.purge("main:2").dropped == 1
         assert found(path.parent, SECRETS) == set()
         assert [each.seq for each in line.ancestors()] == [1]
         assert line.load() == {"messages": ["last words" * 20]}
-        assert vault.purge("main:3").dropped == 1
+        assert vault.store.purge("main:3").dropped == 1
         assert line.load() == {"messages": ["first words" * 20]}
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         with pytest.raises(NotFound):
             vault.get("main:2")
 
@@ -135,12 +135,12 @@ def test_a_purge_that_was_interrupted_is_finished_by_calling_it_again(
             with monkeypatch.context() as patched:
                 patched.setattr(purge, "_collected", killed)
                 with pytest.raises(KeyboardInterrupt):
-                    vault.purge(ref)
-            assert vault.purge(ref).dropped == 0
+                    vault.store.purge(ref)
+            assert vault.store.purge(ref).dropped == 0
         assert found(path.parent, SECRETS[:3]) == {SECRETS[2]}
         for unknown in ("main:9", "main:99999999999999999999", "chk_" + "0" * 24):
             with pytest.raises(NotFound):
-                vault.purge(unknown)
+                vault.store.purge(unknown)
 
 
 @pytest.mark.parametrize("has_backup", [True, False])
@@ -153,7 +153,7 @@ def test_what_was_left_half_made_goes_too(path: Path, has_backup: bool) -> None:
         rows = [drafts.TAKEOVER + each for each in drafts.ROWS.values()]
         for suffix in ("-backup-old", "-backup-new", drafts.TAKEOVER, *rows):
             path.with_name(path.name + suffix).write_text(SECRETS[0])
-        vault.purge(text=SECRETS[0])
+        vault.store.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()
         assert vault.timeline("main").load() == {"messages": ["[purged]" * 20]}
 
@@ -172,7 +172,7 @@ def test_what_somebody_holds_who_was_killed_is_purged_all_the_same(path: Path) -
         vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
     fresh(_PINS_AND_DIES, f"sqlite:///{path}")
     with opened(path) as vault:
-        assert vault.purge(text=SECRETS[0]).objects > 0
+        assert vault.store.purge(text=SECRETS[0]).objects > 0
         assert found(path.parent, SECRETS[:1]) == set()
 
 
@@ -187,10 +187,10 @@ def test_what_somebody_holds_is_not_said_to_be_purged(
         holder = (vault if who == "this process" else other)._context.store
         holder.put(None, {}, pin=b"p" * 12, seconds=3600)
         with pytest.raises(Unavailable, match="repeat it afterwards"):
-            vault.purge(text=SECRETS[0])
-        assert vault.gc().left == (None,)
+            vault.store.purge(text=SECRETS[0])
+        assert vault.store.gc().left == (None,)
         holder.unpin(None, b"p" * 12)
-        vault.purge(text=SECRETS[0])
+        vault.store.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()
         assert vault.timeline("main").load() == {"messages": ["[purged]" * 20]}
 
@@ -202,7 +202,7 @@ def test_a_capture_under_way_is_waited_for(path: Path) -> None:
         store.put(None, {}, pin=b"p" * 12, seconds=3600)
         later = threading.Timer(0.3, store.unpin, (None, b"p" * 12))
         later.start()
-        assert vault.purge(text=SECRETS[0]).objects > 0
+        assert vault.store.purge(text=SECRETS[0]).objects > 0
         later.join()
         assert found(path.parent, SECRETS[:1]) == set()
 
@@ -211,9 +211,9 @@ def test_what_another_user_holds_is_no_hindrance_and_not_told(path: Path) -> Non
     with opened(path, user="ada") as ada, opened(path, user="bob") as bob:
         ada.timeline("main").save({"messages": [SECRETS[0] * 20]})
         bob._context.store.put("bob", {}, pin=b"p" * 12, seconds=3600)
-        ada.purge(text=SECRETS[0])
+        ada.store.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()
-        assert ada.gc().left == ()
+        assert ada.store.gc().left == ()
 
 
 def test_a_deleted_checkpoint_is_purged_by_its_ref(path: Path) -> None:
@@ -222,16 +222,16 @@ def test_a_deleted_checkpoint_is_purged_by_its_ref(path: Path) -> None:
         for text in (*SECRETS[:2], "last words"):
             line.save({"messages": [text * 20]})
         vault.delete("main:2")
-        assert vault.purge("main:2").dropped == 1
+        assert vault.store.purge("main:2").dropped == 1
         assert found(path.parent, SECRETS[:2]) == {SECRETS[0]}
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_what_was_deleted_is_purged_too(path: Path) -> None:
     with opened(path) as vault:
         planted(vault).delete()
         backed_up(path)
-        vault.purge(text=SECRETS[9])
+        vault.store.purge(text=SECRETS[9])
         vault.undo()
         assert found(path.parent, SECRETS[9:11]) == {SECRETS[10]}
         assert vault.timeline("main").load()["messages"][12]["content"].endswith("[purged]")
@@ -245,9 +245,9 @@ def test_what_another_timeline_stands_on_is_not_purged() -> None:
         fork = line.fork("@~1", name="try-2")
         for wanted in ({"ref": "main:1"}, {"timeline": "main"}):
             with pytest.raises(Conflict, match="'try-2' stands there"):
-                vault.purge(**wanted)
+                vault.store.purge(**wanted)
         fork.save({"turn": 3})
-        assert vault.purge("main:1").dropped == 1
+        assert vault.store.purge("main:1").dropped == 1
         assert fork.load() == {"turn": 3}
 
 
@@ -255,7 +255,7 @@ def test_another_users_text_is_not_touched(path: Path) -> None:
     with opened(path, user="ada") as ada, opened(path, user="bob") as bob:
         for vault in (ada, bob):
             vault.timeline("main").save({"text": "a word of mine, sesame"})
-        assert ada.purge(text="sesame").rewritten == 1
+        assert ada.store.purge(text="sesame").rewritten == 1
         assert bob.timeline("main").load() == {"text": "a word of mine, sesame"}
         assert ada.timeline("main").load() == {"text": "a word of mine, [purged]"}
 
@@ -265,15 +265,15 @@ def test_a_handle_that_has_saved_before_goes_on(path: Path) -> None:
         line = vault.timeline("main")
         state = {"messages": [f"{n} sesame" * 50 for n in range(30)]}
         line.save(state)
-        vault.purge(text="sesame")
+        vault.store.purge(text="sesame")
         state["messages"].append("one more")
         assert line.save(state).read() == state  # it has the text again, as it was told
         grown = vault.timeline("other")
         grown.append({"messages": ["sesame" * 100]})
-        vault.purge(text="sesame")
+        vault.store.purge(text="sesame")
         grown.append({"messages": ["more"]})
         assert grown.load()["messages"] == ["[purged]" * 100, "more"]
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 @pytest.mark.parametrize(
@@ -295,14 +295,14 @@ def test_what_cannot_be_purged_is_an_error(wanted: dict[str, str], error: type[E
     with Vault(MemoryStore()) as vault:
         vault.timeline("main").save({"turn": 1})
         with pytest.raises(error):
-            vault.purge(**wanted)
+            vault.store.purge(**wanted)
         assert vault.timeline("main").load() == {"turn": 1}
 
 
 def test_a_text_that_is_nowhere_changes_nothing() -> None:
     with Vault(MemoryStore()) as vault:
         vault.timeline("main").save({"turn": 1})
-        assert vault.purge(text="nowhere") == purge.Purged(0, 0, 0)
+        assert vault.store.purge(text="nowhere") == purge.Purged(0, 0, 0)
         assert vault.timeline("main").load() == {"turn": 1}
 
 
@@ -314,7 +314,7 @@ def test_an_append_goes_on_after_somebody_else_has_purged(
         line = vault.timeline("main")
         line.save({"m": ["sesame " + "x" * size for _ in range(count)], "rest": b"r" * rest})
         line.append({"m": ["y sesame"]})
-        other.purge(text="sesame")
+        other.store.purge(text="sesame")
         line.append({"m": ["one more"]})
         assert len(line.load()["m"]) == count + 2
         assert "sesame" not in str(line.load())
@@ -331,19 +331,19 @@ def test_tasks_that_hold_a_text_are_forgotten(path: Path) -> None:
                 attempt.step("look", lambda secret=secret: {"found": secret * 400})
         backed_up(path)
         for secret in (first, second):
-            assert vault.purge(text=secret).tasks == 1
+            assert vault.store.purge(text=secret).tasks == 1
         assert [task.id for task in vault.tasks.find()] == ["c"]
         assert found(path.parent, [first, second]) == set()
         vault.tasks.add("d", third)
         with pytest.raises(Conflict, match="task 'd' holds the text and is pending"):
-            vault.purge(text=third)
+            vault.store.purge(text=third)
         vault.tasks.cancel("d")
         vault.tasks.add("e", after=["d"])
         with pytest.raises(Conflict, match="and task 'e' waits for it"):
-            vault.purge(text=third)
+            vault.store.purge(text=third)
         vault.tasks.cancel("e")
-        assert vault.purge(text=third).tasks == 1
-        assert vault.verify().faults == ()
+        assert vault.store.purge(text=third).tasks == 1
+        assert vault.store.verify().faults == ()
     assert found(path.parent, SECRETS) == set()
 
 
@@ -366,9 +366,9 @@ def test_a_task_that_is_begun_anew_while_it_is_purged_is_not_forgotten(
 
         monkeypatch.setattr(store, "commit", overtaken)
         with pytest.raises(Conflict, match="task 'a' holds the text and is in_progress; cancel it"):
-            vault.purge(text="swordfish")
+            vault.store.purge(text="swordfish")
         begun[0].complete("still here")
-        assert vault.purge(text="swordfish").tasks == 1
+        assert vault.store.purge(text="swordfish").tasks == 1
         assert vault.tasks.find() == []
 
 
@@ -382,10 +382,10 @@ def test_the_id_of_a_task_is_purged_from_its_checkpoints_and_from_the_log_too(pa
             saved = line.save({"n": 1}).id
         line.rewind(first, tasks=True)
         backed_up(path)
-        assert vault.purge(text=secret).tasks == 1
+        assert vault.store.purge(text=secret).tasks == 1
         assert vault.get(saved).task == "use [purged]"
         assert vault.get(saved).read("n") == 1
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
     assert found(path.parent, [secret]) == set()
 
 
@@ -397,12 +397,12 @@ def test_what_is_stored_as_a_text_is_gone_too(path: Path) -> None:
         secrets = ["1983-04-05", "4929123456781234"]
         assert found(path.parent, secrets) == set(secrets)
         for secret in secrets:
-            vault.purge(text=secret)
+            vault.store.purge(text=secret)
         assert found(path.parent, secrets) == set()
         first, second = (vault.get(f"main:{n}").read() for n in (1, 2))
         assert first == {"born": "[purged]", "card": "[purged]", "[purged]": 1}
         assert second["[purged][purged]"] == 2
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
 
 
 def test_objects_stay_what_they_are_where_nobody_knows_their_class(path: Path) -> None:
@@ -410,7 +410,7 @@ def test_objects_stay_what_they_are_where_nobody_knows_their_class(path: Path) -
     numbers = tuple(f"number {n:04d}" for n in range(500))
     with opened(path) as vault:
         vault.timeline("main").save({"card": Card(SECRETS[0], numbers)})
-        vault.purge(text=SECRETS[0])
+        vault.store.purge(text=SECRETS[0])
     known = Types()
     known.register(Card)
     with Vault(SqliteStore(path), types=known) as vault:
@@ -420,7 +420,7 @@ def test_objects_stay_what_they_are_where_nobody_knows_their_class(path: Path) -
 def test_a_name_that_grows_stays_within_the_rules(path: Path, tmp_path: Path) -> None:
     with opened(path) as vault:
         vault.timeline("main").save({}, name="no: " + "abcd" * 49, status="abcd" * 50)
-        vault.purge(text="abcd")
+        vault.store.purge(text="abcd")
         assert vault.timeline("main").load(vault.get("main:1").name or "") == {}
         vault.export_file(tmp_path / "out.hardsave")
     with hardsave.open("memory://") as other:

@@ -93,7 +93,7 @@ def test_with_redaction_no_secret_is_anywhere_on_disk(tmp_path: Path) -> None:
         act(vault)
         assert len(vault.search("redacted", limit=500)) > 60
         assert secrets_scanner.found(tmp_path, planted()) == set()  # while the WAL is there
-        assert vault.verify().ok
+        assert vault.store.verify().ok
     assert secrets_scanner.found(tmp_path, planted()) == set()
 
 
@@ -167,7 +167,7 @@ def test_a_redacted_state_saved_again_has_the_same_address() -> None:
         state = {"messages": [*messages(300), f"x {TOKEN}", *messages(300)], "keys": {TOKEN: 1}}
         first = line.save(state)
         again = vault.timeline("again").save(line.load())
-        assert first.record.root == again.record.root
+        assert first._record.root == again._record.root
 
 
 @pytest.mark.parametrize("count", [3, 40, 900])

@@ -63,11 +63,11 @@ def test_verify_reads_the_disk_and_not_its_memory(tmp_path: Path) -> None:
         vault.close()
     vault = hardsave.open(f"sqlite:///{path}")
     vault.timeline("s").load()
-    assert vault.verify().ok
+    assert vault.store.verify().ok
     descriptor = os.open(path, os.O_RDWR)  # never closed: that would take SQLite's locks away
     for page in range(12, path.stat().st_size // 4096):
         os.pwrite(descriptor, b"oops", page * 4096 + 100)
-    assert not vault.verify().ok
+    assert not vault.store.verify().ok
 
 
 class Level(enum.Enum):

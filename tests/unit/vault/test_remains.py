@@ -37,7 +37,7 @@ def test_logs_are_masked_where_they_stand(folder: Path) -> None:
     for name in ("run.log", "hooks.log"):
         beside(folder, name).write_text(f"a {TEXT} b {json.dumps(TEXT)} c\n")
     with opened(folder) as vault, beside(folder, "run.log").open("ab") as writing:
-        assert vault.purge(text=TEXT).left == ()
+        assert vault.store.purge(text=TEXT).left == ()
         writing.write(b"more\n")
     escaped = b"*" * (len(json.dumps(TEXT)) - 2)
     whole = b"a " + MASKED + b' b "' + escaped + b'" c\n'
@@ -49,7 +49,7 @@ def test_a_log_that_is_too_large_to_be_looked_through_is_named(folder: Path) -> 
     with beside(folder, "run.log").open("wb") as file:
         file.truncate((64 << 20) + 1)
     with opened(folder) as vault:
-        (left,) = vault.purge(text=TEXT).left
+        (left,) = vault.store.purge(text=TEXT).left
     assert left.endswith("is too large to be looked through: delete it")
 
 
@@ -58,11 +58,11 @@ def test_a_seat_is_emptied_once_nobody_sits_there(folder: Path) -> None:
     with opened(folder) as vault:
         seat = DaemonLock.take(path, f"/{TEXT}/socket", is_evictable=False)
         assert seat is not None
-        (left,) = vault.purge(text=TEXT).left
+        (left,) = vault.store.purge(text=TEXT).left
         assert left.startswith(f"{path}, which says where a running agent is")
         seat.close()
         Path(path).write_text(json.dumps([1, 1, f"/{TEXT}/socket", False]))
-        assert vault.purge(text=TEXT).left == ()
+        assert vault.store.purge(text=TEXT).left == ()
     assert Path(path).read_bytes() == b""
 
 
@@ -74,12 +74,12 @@ def project(folder: Path, root: str, *formerly: str) -> None:
 def test_where_a_project_was_is_forgotten_and_where_it_is_is_named(folder: Path) -> None:
     project(folder, "/home/me/now", "/home/me/before", f"/home/{TEXT}/first")
     with opened(folder) as vault:
-        assert vault.purge(text=TEXT).left == ()
+        assert vault.store.purge(text=TEXT).left == ()
         known = projects.read(folder)
         assert known is not None
         assert known.formerly == ("/home/me/before",)
         project(folder, f"/home/{TEXT}/now")
-        (left,) = vault.purge(text=TEXT).left
+        (left,) = vault.store.purge(text=TEXT).left
     assert left == f"{folder / 'project.json'}: the project's own directory is called so"
 
 
@@ -98,7 +98,7 @@ def test_notes_of_hooks_are_masked_and_links_to_nobody_go(folder: Path, tmp_path
     (tmp_path / TEXT).write_text("")
     (links / "alive").symlink_to(tmp_path / TEXT)
     with opened(folder) as vault:
-        (left,) = vault.purge(text=TEXT).left
+        (left,) = vault.store.purge(text=TEXT).left
     assert left.startswith(f"{links / 'alive'}, which leads to a running agent")
     assert [path.name for path in links.iterdir()] == ["alive"]
     about = json.loads(note.read_text())
@@ -115,7 +115,7 @@ def test_a_log_that_somebody_keeps_elsewhere_is_named_and_left(
     elsewhere.write_text(TEXT)
     (folder / "store.db-run.log").symlink_to(elsewhere)
     with opened(folder) as vault:
-        (left,) = vault.purge(text=TEXT).left
+        (left,) = vault.store.purge(text=TEXT).left
     assert left == f"{folder / 'store.db-run.log'}, which leads to {elsewhere}: take it out there"
     assert elsewhere.read_text() == TEXT
 
@@ -128,7 +128,7 @@ def test_what_is_known_of_other_projects_and_sessions_is_named(
         (data / name).parent.mkdir(parents=True)
         (data / name).write_text(f'"/home/{json.dumps(TEXT)[1:-1]}"')
     with opened(folder) as vault:
-        left = vault.purge(text=TEXT).left
+        left = vault.store.purge(text=TEXT).left
     assert [each.partition(":")[0] for each in left] == [
         str(data / name)
         for name in ("sessions/s1", "projects/p-1/project.json", "trusted/p-0.json")
@@ -140,14 +140,14 @@ def test_names_that_stay_are_named(folder: Path, tmp_path: Path) -> None:
         vault.timeline(f"about {TEXT}").save({"turn": 1})
         with vault.tasks.runner(f"session {TEXT}"):
             pass
-        left = vault.purge(text=TEXT).left
+        left = vault.store.purge(text=TEXT).left
     assert len(left) == 2
     assert "timeline" in left[0]
     assert "session" in left[1]
     other = tmp_path / TEXT
     other.mkdir()
     with opened(other) as vault:
-        (left_there,) = vault.purge(text=TEXT).left
+        (left_there,) = vault.store.purge(text=TEXT).left
     assert left_there.startswith("the path of the store")
 
 
@@ -157,7 +157,7 @@ def test_what_was_set_aside_is_named_whatever_is_purged(folder: Path) -> None:
         vault.timeline("main").save({"turn": 1})
         vault.timeline("main").save({"turn": 2})
         for what in ({"ref": "main:1"}, {"text": "nowhere"}, {"timeline": "main"}):
-            (left,) = vault.purge(**what).left
+            (left,) = vault.store.purge(**what).left
             assert "store.db.damaged-2026" in left
 
 
@@ -165,7 +165,7 @@ def test_another_users_text_is_not_told(folder: Path) -> None:
     url = f"sqlite:///{folder}/store.db"
     with hardsave.open(url, user="ada") as ada, hardsave.open(url, user="bob") as bob:
         bob.timeline(f"about {TEXT}").save({"text": TEXT})
-        assert ada.purge(text=TEXT).left == ()
+        assert ada.store.purge(text=TEXT).left == ()
 
 
 def test_a_log_that_cannot_be_written_is_no_purge(
@@ -178,7 +178,7 @@ def test_a_log_that_cannot_be_written_is_no_purge(
     with opened(folder) as vault:
         monkeypatch.setattr("hardsave.vault.remains.os.pwrite", fails)
         with pytest.raises(hardsave.Unavailable, match="still has it, and cannot be written"):
-            vault.purge(text=TEXT)
+            vault.store.purge(text=TEXT)
 
 
 def test_a_purge_that_leaves_nothing_leaves_nothing(folder: Path) -> None:
@@ -192,6 +192,6 @@ def test_a_purge_that_leaves_nothing_leaves_nothing(folder: Path) -> None:
         state: dict[str, Any] = line.load()
         (work / "f.txt").write_text("closed")
         beside(folder, "run.log").write_text("sesame-opens\n")
-        done = vault.purge(text="sesame-opens")
+        done = vault.store.purge(text="sesame-opens")
         assert (done.rewritten, done.left, state["text"]) == (1, (), "sesame-opens")
     assert found(folder, ["sesame-opens"]) == set()

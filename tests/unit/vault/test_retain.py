@@ -38,16 +38,16 @@ def fill(line: Timeline, count: int) -> None:
 
 def test_a_plan_changes_nothing_and_applying_it_does(vault: Vault, line: Timeline) -> None:
     fill(line, 5)
-    plan = vault.plan_retention(newest_three)
+    plan = vault.retention.plan(newest_three)
     assert numbers(line) == [5, 4, 3, 2, 1]
     assert [choice.row.seq for choice in plan.drops] == [1, 2]
-    done = vault.apply(plan)
+    done = vault.retention.apply(plan)
     assert (done.dropped, done.spared) == (2, 0)
     assert str(done) == "2 checkpoints dropped for good; gc gives their room back"
     assert numbers(line) == [5, 4, 3]
-    assert not vault.plan_retention(newest_three)
+    assert not vault.retention.plan(newest_three)
     assert line.load() == {"n": 4}
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_by_default_age_decides_and_names_stay(vault: Vault, line: Timeline, clock: Clock) -> None:
@@ -55,10 +55,10 @@ def test_by_default_age_decides_and_names_stay(vault: Vault, line: Timeline, clo
     line.save({"n": 1}, name="keep me")
     line.save({"n": 2})
     clock.now += 29 * DAY
-    assert not vault.plan_retention()
+    assert not vault.retention.plan()
     clock.now += 2 * DAY
     line.save({"n": 3})
-    vault.apply(vault.plan_retention())
+    vault.retention.apply(vault.retention.plan())
     assert numbers(line) == [4, 2]
 
 
@@ -66,19 +66,19 @@ def test_history_goes_on_over_what_is_gone(vault: Vault, line: Timeline) -> None
     fill(line, 4)
     fork = line.fork("main:2", name="fork")
     fork.save({"n": "fork"})
-    vault.apply(vault.plan_retention(Policy(max_per_user=2)))
+    vault.retention.apply(vault.retention.plan(Policy(max_per_user=2)))
     assert [checkpoint.seq for checkpoint in line.ancestors()] == [2]
     assert [checkpoint.seq for checkpoint in fork.ancestors()] == [2], "undo of the fork needs it"
     line.save({"n": 5})
     assert numbers(line)[0] == 5
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
 
 def test_dropping_is_not_an_operation_and_undo_passes_over_it(vault: Vault, line: Timeline) -> None:
     fill(line, 5)
     line.rewind("main:4")
     line.save({"n": 6})
-    vault.apply(vault.plan_retention(Policy(max_per_timeline=1)))
+    vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=1)))
     assert [operation.kind for operation in vault.operations()] == ["rewind"]
     assert numbers(line) == [6, 5, 4], "the rewind can be undone and done again"
     line.undo()
@@ -92,7 +92,7 @@ def test_after_the_undo_window_operations_are_forgotten(
     line.rewind("main:2")
     clock.now += 31 * DAY
     line.save({"n": 6})
-    done = vault.apply(vault.plan_retention(Policy(max_per_timeline=1)))
+    done = vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=1)))
     assert (done.dropped, done.forgotten) == (5, 1)
     assert numbers(line) == [6]
     assert [entry.kind for entry in store.log(None, 0, 10)] == ["retain"]
@@ -106,9 +106,9 @@ def test_old_entries_go_even_if_no_checkpoint_does(
     fill(line, 2)
     line.rewind("main:1")
     clock.now += 31 * DAY
-    assert vault.apply(vault.plan_retention(Policy())).forgotten == 1
+    assert vault.retention.apply(vault.retention.plan(Policy())).forgotten == 1
     before = len(store.batches)
-    assert vault.apply(vault.plan_retention(Policy())).forgotten == 0
+    assert vault.retention.apply(vault.retention.plan(Policy())).forgotten == 0
     assert len(store.batches) == before, "with nothing to do nothing is written"
 
 
@@ -119,15 +119,15 @@ def test_what_was_deleted_goes_when_it_cannot_be_undone_any_more(
     line.save({"n": "kept for good"}, kind="feature")
     line.clear()
     clock.now += 29 * DAY
-    vault.apply(vault.plan_retention())
+    vault.retention.apply(vault.retention.plan())
     line.undo()
     assert numbers(line) == [4, 3, 2, 1]
     line.redo()
     clock.now += 2 * DAY
-    assert not vault.plan_retention(), "hidden again by the redo, two days ago"
+    assert not vault.retention.plan(), "hidden again by the redo, two days ago"
     clock.now += 29 * DAY
-    assert vault.plan_retention().totals == {"deleted": 4}
-    vault.apply(vault.plan_retention())
+    assert vault.retention.plan().totals == {"deleted": 4}
+    vault.retention.apply(vault.retention.plan())
     assert len(line) == 0
     line.save({"n": "on"})
     assert numbers(line) == [5]
@@ -139,7 +139,7 @@ def test_a_deleted_timelines_checkpoints_are_found(
     fill(line, 3)
     line.delete()
     clock.now += 31 * DAY
-    assert vault.apply(vault.plan_retention()).dropped == 3
+    assert vault.retention.apply(vault.retention.plan()).dropped == 3
     assert store.saved(None, 0, 10) == []
 
 
@@ -154,14 +154,14 @@ def test_what_is_deleted_while_the_clock_is_behind_can_be_undone_for_as_long(
     line.rewind("main:2")
     line.delete()
     clock.now = right + 29 * DAY
-    assert vault.apply(vault.plan_retention(policy)).dropped == 0
+    assert vault.retention.apply(vault.retention.plan(policy)).dropped == 0
     line.undo()
     line.undo()
     assert line.load() == {"n": 2}
     line.redo()
     line.redo()
     clock.now = right + 60 * DAY
-    assert vault.apply(vault.plan_retention(policy)).dropped == 3
+    assert vault.retention.apply(vault.retention.plan(policy)).dropped == 3
 
 
 def test_what_is_saved_while_the_clock_is_behind_is_among_the_newest(
@@ -172,7 +172,7 @@ def test_what_is_saved_while_the_clock_is_behind_is_among_the_newest(
     other = vault.timeline("other")
     fill(other, 3)
     clock.now += 61 * DAY
-    vault.apply(vault.plan_retention(Policy(max_per_user=3)))
+    vault.retention.apply(vault.retention.plan(Policy(max_per_user=3)))
     assert (numbers(line), numbers(other)) == ([3], [3, 2, 1]), "and a head stays"
 
 
@@ -180,7 +180,7 @@ def test_a_head_of_another_timeline_stays(vault: Vault, line: Timeline, clock: C
     fill(line, 3)
     fork = line.fork("main:1", name="fork")
     clock.now += 31 * DAY
-    vault.apply(vault.plan_retention())
+    vault.retention.apply(vault.retention.plan())
     assert fork.load() == {"n": 0}
     assert numbers(line) == [3, 1]
 
@@ -189,7 +189,7 @@ def test_timelines_outside_the_policy_are_left_alone(vault: Vault, store: Watche
     for name in ("mine", "theirs"):
         fill(vault.timeline(name), 5)
     policy = Policy(timelines=["mine"], max_per_timeline=2)
-    vault.apply(vault.plan_retention(policy))
+    vault.retention.apply(vault.retention.plan(policy))
     assert numbers(vault.timeline("mine")) == [5, 4]
     assert len(vault.timeline("theirs")) == 5
 
@@ -202,11 +202,11 @@ def test_retention_of_some_timelines_forgets_their_old_operations(
         fill(line, 3)
         line.clear()
     fill(line, 3)
-    vault.apply(vault.plan_retention(policy))
+    vault.retention.apply(vault.retention.plan(policy))
     assert [entry.kind for entry in store.log(None, 0, 100)].count("clear") == 3
     clock.now += 31 * DAY
     fill(line, 3)
-    vault.apply(vault.plan_retention(policy))
+    vault.retention.apply(vault.retention.plan(policy))
     assert [entry.kind for entry in store.log(None, 0, 100)] == ["retain"]
 
 
@@ -216,13 +216,13 @@ def test_retention_of_some_timelines_forgets_no_operation_of_others(
     policy = Policy(timelines=["main"], max_per_timeline=2, undo_window=timedelta(0))
     for _ in range(5):
         fill(line, 3)
-        vault.apply(vault.plan_retention(policy))
+        vault.retention.apply(vault.retention.plan(policy))
     assert len(store.log(None, 0, 100)) == 1, "of its own traces the latest is enough"
     vault.timeline("other").save({})
     vault.timeline("other").delete()
     clock.now += 31 * DAY
     fill(line, 3)
-    vault.apply(vault.plan_retention(policy))
+    vault.retention.apply(vault.retention.plan(policy))
     assert "delete" in [entry.kind for entry in store.log(None, 0, 100)]
 
 
@@ -230,9 +230,9 @@ def test_nobody_elses_history_is_touched(store: Watched, clock: Clock) -> None:
     ours, theirs = (Vault(store, user=user, clock=clock) for user in ("a", "b"))
     for vault in (ours, theirs):
         fill(vault.timeline("main"), 5)
-    plan = ours.plan_retention(newest_three)
-    assert theirs.apply(plan).dropped == 0
-    assert ours.apply(plan).dropped == 2
+    plan = ours.retention.plan(newest_three)
+    assert theirs.retention.apply(plan).dropped == 0
+    assert ours.retention.apply(plan).dropped == 2
     assert len(theirs.timeline("main")) == 5
 
 
@@ -244,13 +244,13 @@ def test_past_its_size_the_store_is_thinned_and_says_so(
 ) -> None:
     fill(line, 10)
     clock.now += 2 * DAY
-    plan = vault.plan_retention(Policy(max_store_bytes=1))
+    plan = vault.retention.plan(Policy(max_store_bytes=1))
     assert plan.totals == {"store": 8}
     assert "past the store's size" in str(plan)
-    vault.apply(plan)
+    vault.retention.apply(plan)
     assert numbers(line) == [10, 1]
     line.save({"n": "goes on"})
-    assert not vault.plan_retention(Policy(max_store_bytes=1_000_000))
+    assert not vault.retention.plan(Policy(max_store_bytes=1_000_000))
 
 
 # Beside others
@@ -287,7 +287,7 @@ def test_what_became_a_head_between_plan_and_commit_stays(shared: Vault, meddled
     line = shared.timeline("main")
     fill(line, 6)
     meddled.meddle = [lambda: line.rewind("main:2")]
-    done = shared.apply(shared.plan_retention(newest_three))
+    done = shared.retention.apply(shared.retention.plan(newest_three))
     assert (done.dropped, done.spared) == (2, 1)
     assert str(done).startswith("2 checkpoints dropped for good, 1 of the plan stay")
     assert numbers(line) == [6, 5, 4, 2]
@@ -306,7 +306,7 @@ def test_what_became_undoable_between_plan_and_commit_stays(
         line.rewind("main:6")
 
     meddled.meddle = [there_and_back]
-    shared.apply(shared.plan_retention(newest_three))
+    shared.retention.apply(shared.retention.plan(newest_three))
     line.undo()
     assert line.load() == {"n": 1}
 
@@ -314,17 +314,17 @@ def test_what_became_undoable_between_plan_and_commit_stays(
 def test_what_the_plan_does_not_show_is_not_dropped(shared: Vault, meddled: Meddled) -> None:
     line = shared.timeline("main")
     fill(line, 5)
-    plan = shared.plan_retention(newest_three)
+    plan = shared.retention.plan(newest_three)
     fill(line, 5)
-    assert shared.apply(plan).dropped == 2
+    assert shared.retention.apply(plan).dropped == 2
     assert numbers(line) == list(range(10, 2, -1))
 
 
 def test_a_plan_of_long_ago_drops_nothing_twice(vault: Vault, line: Timeline) -> None:
     fill(line, 5)
-    plan = vault.plan_retention(newest_three)
-    vault.apply(plan)
-    again = vault.apply(plan)
+    plan = vault.retention.plan(newest_three)
+    vault.retention.apply(plan)
+    again = vault.retention.apply(plan)
     assert (again.dropped, again.spared) == (0, 2)
 
 
@@ -335,7 +335,7 @@ def test_large_plans_are_carried_out_in_small_commits(
     line = shared.timeline("main")
     fill(line, 13)
     meddled.meddle = [lambda: None, lambda: line.fork("main:6", name="fork")]
-    done = shared.apply(shared.plan_retention(newest_three))
+    done = shared.retention.apply(shared.retention.plan(newest_three))
     assert (done.dropped, done.spared) == (9, 1)
     assert meddled.drops == [4, 4, 1]
     assert numbers(line) == [13, 12, 11, 6]
@@ -352,7 +352,7 @@ def test_somebody_who_is_always_faster_is_a_conflict(
         for n in range(3)
     ]
     with pytest.raises(Conflict, match="plan and apply again"):
-        shared.apply(shared.plan_retention(newest_three))
+        shared.retention.apply(shared.retention.plan(newest_three))
     assert len(line) == 5
 
 
@@ -363,13 +363,13 @@ def test_dropped_checkpoints_stay_away_after_the_file_is_opened_again(tmp_path: 
     url = f"sqlite:///{tmp_path}/store.db"
     with hardsave.open(url) as vault:
         fill(vault.timeline("main"), 700)
-        assert vault.apply(vault.plan_retention(Policy(max_per_user=10))).dropped == 690
+        assert vault.retention.apply(vault.retention.plan(Policy(max_per_user=10))).dropped == 690
     with hardsave.open(url) as vault:
         line = vault.timeline("main")
         assert numbers(line) == list(range(700, 690, -1))
         line.append({"m": 1})
         assert line.load() == {"n": 699, "m": 1}
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_awaited(tmp_path: Path) -> None:
@@ -378,16 +378,16 @@ def test_awaited(tmp_path: Path) -> None:
             line = await vault.timeline("main")
             for n in range(5):
                 await line.save({"n": n})
-            return (await vault.apply(await vault.plan_retention(newest_three))).dropped
+            return (await vault.retention.apply(await vault.retention.plan(newest_three))).dropped
 
     assert asyncio.run(session()) == 2
 
 
 def test_wrong_calls_say_what_is_wanted(vault: Vault) -> None:
     with pytest.raises(Misuse, match=r"takes a hardsave\.Policy, not dict"):
-        vault.plan_retention({"max_age": 30})  # type: ignore[arg-type] # that is the test
-    with pytest.raises(Misuse, match="what plan_retention made, not Policy"):
-        vault.apply(Policy())  # type: ignore[arg-type] # that is the test
+        vault.retention.plan({"max_age": 30})  # type: ignore[arg-type] # that is the test
+    with pytest.raises(Misuse, match=r"what retention\.plan made, not Policy"):
+        vault.retention.apply(Policy())  # type: ignore[arg-type] # that is the test
 
 
 KILLED = """
@@ -409,9 +409,9 @@ def counted(self, batch):
     return number
 
 with hardsave.open(sys.argv[1]) as vault:
-    plan = vault.plan_retention(hardsave.Policy(max_per_user=10))
+    plan = vault.retention.plan(hardsave.Policy(max_per_user=10))
     SqliteStore.commit = counted
-    vault.apply(plan)
+    vault.retention.apply(plan)
 """
 
 
@@ -424,7 +424,7 @@ def test_killed_half_way_it_leaves_a_history_that_is_whole_and_can_go_on(tmp_pat
     with hardsave.open(url) as vault:
         line = vault.timeline("main")
         assert len(line) == 60 - 3 * 7
-        assert vault.verify().ok
+        assert vault.store.verify().ok
         assert line.load() == {"n": 59}
-        assert vault.apply(vault.plan_retention(Policy(max_per_user=10))).dropped == 29
+        assert vault.retention.apply(vault.retention.plan(Policy(max_per_user=10))).dropped == 29
         assert numbers(line) == list(range(60, 50, -1))

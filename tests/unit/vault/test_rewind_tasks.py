@@ -93,7 +93,7 @@ def test_a_target_that_was_imported_again_is_where_it_was(
     target = line.get().id
     vault.export_file(tmp_path / "copy")
     do(vault, "late", line)
-    vault.apply(vault.plan_retention(Policy(max_per_timeline=1)))
+    vault.retention.apply(vault.retention.plan(Policy(max_per_timeline=1)))
     vault.import_file(tmp_path / "copy")
     line.rewind(target, tasks=True)
     assert states(vault) == {"early": "completed", "late": "rolled_back"}

@@ -387,7 +387,7 @@ def test_a_closed_vault_is_misuse(vault: Vault, line: Timeline) -> None:
     line.save(1)
     vault.close()
     vault.close()
-    for call in (line.load, lambda: line.save(2), lambda: len(line), vault.stats):
+    for call in (line.load, lambda: line.save(2), lambda: len(line), vault.store.stats):
         with pytest.raises(Misuse, match="closed"):
             call()
 
@@ -395,7 +395,7 @@ def test_a_closed_vault_is_misuse(vault: Vault, line: Timeline) -> None:
 def test_stats_count_what_was_saved(vault: Vault, line: Timeline) -> None:
     line.save({"messages": messages(100)})
     line.fork(name="other").save({})
-    stats = vault.stats()
+    stats = vault.store.stats()
     assert (stats.timelines, stats.checkpoints) == (2, 2)
     assert stats.objects > 100
     assert stats.disk_bytes > 100 * 200

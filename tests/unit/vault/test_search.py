@@ -369,7 +369,7 @@ def test_a_checkpoint_that_was_replaced_is_read_anew(
     one = line.save({"note": "secret"})
     two = line.save({"note": "harmless"})
     assert where(vault, "secret")
-    operate(store, Changes(replace=[one.record._replace(root=two.record.root)]))
+    operate(store, Changes(replace=[one._record._replace(root=two._record.root)]))
     assert where(vault, "secret") == []
     assert where(vault, "harmless") == [("main", 1, "note")]
 

@@ -36,7 +36,7 @@ def test_a_checkpoint_tells_whose_attempt_saved_it(vault: Vault, line: Timeline)
 def test_files_that_an_attempt_saves_are_its_own_too(desk: Desk) -> None:
     desk.vault.tasks.add("t1")
     with desk.vault.tasks.attempt("t1"):
-        assert desk.vault.workspace(desk.work).snapshot().task == "t1"
+        assert desk.vault.workspace(desk.work).save_files().task == "t1"
 
 
 def test_a_runner_s_handlers_each_save_for_their_own_task(vault: Vault) -> None:
@@ -101,8 +101,8 @@ MOVES: dict[str, Callable[[Vault, Timeline, Path], object]] = {
     "redo": lambda vault, line, there: vault.redo(),
     "clear": lambda vault, line, there: line.clear(),
     "delete": lambda vault, line, there: line.delete(),
-    "purge": lambda vault, line, there: vault.purge(timeline=line.name),
-    "retain": lambda vault, line, there: vault.apply(vault.plan_retention(LAST)),
+    "purge": lambda vault, line, there: vault.store.purge(timeline=line.name),
+    "retain": lambda vault, line, there: vault.retention.apply(vault.retention.plan(LAST)),
     "import": lambda vault, line, there: vault.import_file(there),
 }
 TAKEN: dict[str, Callable[[Vault, hardsave.Attempt], object]] = {

@@ -43,7 +43,7 @@ def new(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[New]:
 
     yield make
     for vault in made:
-        assert vault.verify().faults == ()
+        assert vault.store.verify().faults == ()
         vault.close()
 
 
@@ -67,7 +67,7 @@ def everything(vault: Vault) -> dict[str, Any]:
         seen[line.name] = (
             None if head is None else (head.id, head.read()),
             [each.id for each in line.ancestors()] if head else [],
-            [(each.record._replace(number=0, hidden=0), each.read()) for each in rows],
+            [(each._record._replace(number=0, hidden=0), each.read()) for each in rows],
         )
     return seen
 
@@ -122,10 +122,10 @@ def test_the_same_file_twice_changes_nothing(new: New, file: Path) -> None:
     source, target = new(), new()
     fill(source, "main", 5)
     carried(source, target, file)
-    before, stats = everything(target), target.stats()
+    before, stats = everything(target), target.store.stats()
     count = len(list(target.operations()))
     assert target.import_file(file) == Imported((), 0, 5, 0, {})
-    assert (everything(target), target.stats()) == (before, stats)
+    assert (everything(target), target.store.stats()) == (before, stats)
     assert len(list(target.operations())) == count
 
 
@@ -394,7 +394,7 @@ def test_a_checkpoint_that_was_dropped_here_comes_back_to_its_place(
     source, target = new(), new()
     fill(source, "main", 3)
     carried(source, target, file)
-    dropped = target.get("main:1").record
+    dropped = target.get("main:1")._record
     changes = Changes(drop=[dropped.id])
     target._context.store.commit(Batch(None, an_entry("gone"), changes=changes))
     assert len(target.timeline("main")) == 2
@@ -417,7 +417,7 @@ def test_an_import_is_one_operation_and_can_be_undone_and_done_again(new: New, f
     assert (operation.kind, operation.about["checkpoints"]) == ("import", 4)
     target.undo()
     assert [line.name for line in target.timelines()] == ["mine"]
-    assert target.stats().checkpoints == 1
+    assert target.store.stats().checkpoints == 1
     target.redo()
     assert {name: seen for name, seen in everything(target).items() if name != "mine"} == after
 
@@ -473,7 +473,7 @@ def test_a_save_in_between_is_seen_and_decided_on_anew(file: Path) -> None:
     store.meanwhile.append(lambda: fill(target, "main", 1, start=50))
     assert target.import_file(file) == Imported(("main-2",), 2, 2, 0, {"main": "main-2"})
     assert target.timeline("main").load()["turn"] == 50
-    assert target.verify().faults == ()
+    assert target.store.verify().faults == ()
 
 
 def test_the_same_import_in_between_leaves_nothing_to_do(file: Path) -> None:
@@ -483,7 +483,7 @@ def test_the_same_import_in_between_leaves_nothing_to_do(file: Path) -> None:
     source.export_file(file)
     store.meanwhile.append(lambda: (target.import_file(file), None)[1])
     assert target.import_file(file) == Imported((), 0, 2, 0, {})
-    assert target.verify().faults == ()
+    assert target.store.verify().faults == ()
 
 
 def test_a_checkpoint_that_comes_back_does_so_once(file: Path) -> None:
@@ -492,7 +492,7 @@ def test_a_checkpoint_that_comes_back_does_so_once(file: Path) -> None:
     target = Vault(store, clock=Clock())
     fill(source, "main", 3)
     carried(source, target, file)
-    changes = Changes(drop=[target.get("main:1").record.id])
+    changes = Changes(drop=[target.get("main:1")._record.id])
     store.commit(Batch(None, an_entry("gone"), changes=changes))
     store.meanwhile.append(lambda: (target.import_file(file), None)[1])
     assert target.import_file(file).checkpoints == 0
@@ -507,7 +507,7 @@ def test_objects_that_were_collected_in_between_are_stored_again(file: Path) -> 
 
     store.meanwhile.append(store._tenant(None).objects.clear)
     assert target.import_file(file).checkpoints == 2
-    assert target.verify().faults == ()
+    assert target.store.verify().faults == ()
 
 
 def test_threads_that_import_the_same_file_bring_it_once(tmp_path: Path, file: Path) -> None:
@@ -526,7 +526,7 @@ def test_threads_that_import_the_same_file_bring_it_once(tmp_path: Path, file: P
             thread.join()
         assert sorted(done) == [0, 0, 0, 20]
         assert everything(target) == everything(source)
-        assert target.verify().faults == ()
+        assert target.store.verify().faults == ()
 
 
 def test_what_was_put_ahead_is_pinned_until_the_end(file: Path, monkeypatch: Any) -> None:
@@ -578,10 +578,10 @@ def dropped_meanwhile(source: Vault, monkeypatch: Any) -> None:
     def dropping(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
         monkeypatch.undo()
         newest = Policy(max_per_timeline=1, undo_window=timedelta(0))
-        assert source.apply(source.plan_retention(newest)).dropped == 5
+        assert source.retention.apply(source.retention.plan(newest)).dropped == 5
         source.delete("main:6")
-        source.apply(source.plan_retention(newest))
-        source.gc()
+        source.retention.apply(source.retention.plan(newest))
+        source.store.gc()
         return walked(walk, piece)
 
     monkeypatch.setattr(exporting.Walk, "objects", dropping)
@@ -599,10 +599,10 @@ def test_retention_and_gc_beside_an_export_cost_it_nothing(
         dropped_meanwhile(source, monkeypatch)
         assert carried(source, target, file) == Imported(("main",), 6, 0, 0, {})
         assert file.read_bytes() == before
-        assert target.verify().ok
-        assert source.verify().ok
-        source.gc()  # the pin was given back: what was dropped goes now
-        assert source.stats().objects < target.stats().objects
+        assert target.store.verify().ok
+        assert source.store.verify().ok
+        source.store.gc()  # the pin was given back: what was dropped goes now
+        assert source.store.stats().objects < target.store.stats().objects
 
 
 def test_an_export_without_a_pin_is_made_and_says_if_gc_has_ended_it(

@@ -48,7 +48,7 @@ def look(vault: Vault) -> Look:
     store = vault._context.store
     assert isinstance(store, MemoryStore)
     return (
-        vault.stats(),
+        vault.store.stats(),
         [line.name for line in vault.timelines()],
         len(list(vault.operations())),
         dict(store._tenant(None).pins),
@@ -71,7 +71,7 @@ def test_a_forgery_that_lies_about_nothing_is_accepted(vault: Vault, file: Path)
     assert vault.import_file(file) == Imported(("main",), 1, 0, 0, {})
     assert vault.timeline("main").load() == {"turn": 1}
     assert vault.timeline("main").save({}).seq == 3
-    assert vault.verify().faults == ()
+    assert vault.store.verify().faults == ()
 
 
 def test_an_export_from_before_checkpoints_had_files_is_accepted(vault: Vault, file: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_export_from_before_checkpoints_had_files_is_accepted(vault: Vault, f
     Forgery(history=[[*about, is_hidden]]).write(file)
     vault.import_file(file)
     assert vault.timeline("main").load() == {"turn": 1}
-    assert vault.verify().faults == ()
+    assert vault.store.verify().faults == ()
 
 
 LONG = "x" * 201
@@ -313,7 +313,7 @@ def test_names_are_never_paths(vault: Vault, file: Path, tmp_path: Path) -> None
 
 def known(vault: Vault, number: int) -> dict[str, Any]:
     """What a forgery says of a checkpoint that is here."""
-    record = vault.get(f"mine:{number}").record
+    record = vault.get(f"mine:{number}")._record
     return {"id": record.id, "timeline": "mine", "seq": record.seq, "parent": record.parent}
 
 
@@ -438,4 +438,4 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
     with pytest.raises(Corrupt, match="changed while it was read"):
         vault.import_file(file)
     assert [line.name for line in vault.timelines()] == before
-    assert vault.verify().faults == ()
+    assert vault.store.verify().faults == ()

@@ -59,7 +59,7 @@ class Life:
         self.vault.timeline(self.draw.choice(NAMES)).delete()
 
     def drop(self) -> None:
-        found = self.vault.get(f"{self.draw.choice(NAMES)}:{self.draw.randint(1, 6)}").record
+        found = self.vault.get(f"{self.draw.choice(NAMES)}:{self.draw.randint(1, 6)}")._record
         batch = Batch(None, an_entry("gone"), changes=Changes(drop=[found.id]))
         self.vault._context.store.commit(batch)
 
@@ -87,7 +87,7 @@ def check_carried(source: Vault, target: Vault, folder: Path, names: list[str] |
     source.export_file(file, timelines=names)
     done = target.import_file(file)
     after = visible(target)
-    assert target.verify().faults == ()
+    assert target.store.verify().faults == ()
     assert before.items() <= after.items()
     for name, history in histories(target).items():
         old = lines.get(name, [])
@@ -98,7 +98,7 @@ def check_carried(source: Vault, target: Vault, folder: Path, names: list[str] |
     assert (repeated.timelines, repeated.checkpoints, repeated.renamed) == ((), 0, {})
     with Vault(MemoryStore(), clock=Clock()) as empty:
         empty.import_file(file)
-        assert empty.verify().faults == ()
+        assert empty.store.verify().faults == ()
         empty.export_file(again)
         assert again.read_bytes() == file.read_bytes()
         if names is None:

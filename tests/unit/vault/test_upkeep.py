@@ -91,47 +91,47 @@ def test_what_is_old_and_has_no_name_goes_once_a_day(
     told: list[str] = []
     vault.on("retained", lambda _: told.append("retained"))
     vault.on("collected", lambda _: told.append("collected"))
-    done = vault.upkeep()
+    done = vault.store.upkeep()
     assert done is not None
     assert (done.retained.dropped, done.over_bytes) == (3, 0)
     assert done.collected.objects > 0
     assert told == ["retained", "collected"]
     assert seqs(vault) == [5, 4]
-    assert vault.verify().ok
+    assert vault.store.verify().ok
 
-    assert vault.upkeep() is None
-    assert opened().upkeep() is None
+    assert vault.store.upkeep() is None
+    assert opened().store.upkeep() is None
     clock.days += 1
-    assert opened().upkeep() is not None
+    assert opened().store.upkeep() is not None
 
 
 def test_a_clock_that_was_set_back_is_believed(
     opened: Callable[[], hardsave.Vault], clock: Clock
 ) -> None:
-    assert opened().upkeep() is not None
+    assert opened().store.upkeep() is not None
     clock.days -= 300
-    assert opened().upkeep() is not None
-    assert opened().upkeep() is None
+    assert opened().store.upkeep() is not None
+    assert opened().store.upkeep() is None
 
 
 def test_a_clock_that_leaps_ahead_is_not_believed_at_once(
     opened: Callable[[], hardsave.Vault], clock: Clock
 ) -> None:
     vault = opened()
-    assert vault.upkeep() is not None
+    assert vault.store.upkeep() is not None
     for turn in range(3):
         vault.timeline("main").save({"turn": turn})
     clock.days += 3_650
-    assert vault.upkeep() is None
-    assert vault.upkeep() is None
+    assert vault.store.upkeep() is None
+    assert vault.store.upkeep() is None
     clock.days -= 3_650
-    done = vault.upkeep()  # it was right before
+    done = vault.store.upkeep()  # it was right before
     assert done is not None
     assert done.retained.dropped == 0
     clock.days += 40
-    assert vault.upkeep() is None
+    assert vault.store.upkeep() is None
     clock.days += 40  # whoever is here that rarely
-    done = vault.upkeep()
+    done = vault.store.upkeep()
     assert done is not None
     assert done.retained.dropped == 2
 
@@ -145,8 +145,8 @@ def test_what_was_saved_while_the_clock_was_behind_is_not_old(
     for turn in range(1, 4):
         vault.timeline("main").save({"turn": turn})
     clock.days += 20_001
-    assert vault.upkeep() is not None
-    assert not vault.plan_retention(hardsave.Policy(max_age=30 * DAY, timelines=["main"]))
+    assert vault.store.upkeep() is not None
+    assert not vault.retention.plan(hardsave.Policy(max_age=30 * DAY, timelines=["main"]))
     assert seqs(vault) == [4, 3, 2, 1]
 
 
@@ -159,18 +159,18 @@ def test_what_was_imported_has_its_time_from_then_on(
     old.export_file(tmp_path / "old.hardsave")
     clock.days += 400
     vault.import_file(tmp_path / "old.hardsave")
-    assert vault.upkeep() is not None
+    assert vault.store.upkeep() is not None
     assert seqs(vault) == [3, 2, 1]
     clock.days += 31
-    assert [choice.row.seq for choice in vault.plan_retention().drops] == [1, 2]
+    assert [choice.row.seq for choice in vault.retention.plan().drops] == [1, 2]
 
 
 def test_each_user_has_a_day_of_his_own(
     opened: Callable[..., hardsave.Vault], clock: Clock
 ) -> None:
     for user in (None, "ada", "../ada"):
-        assert opened(user).upkeep() is not None
-        assert opened(user).upkeep() is None
+        assert opened(user).store.upkeep() is not None
+        assert opened(user).store.upkeep() is None
 
 
 def test_of_two_at_once_one_does_it(
@@ -178,14 +178,14 @@ def test_of_two_at_once_one_does_it(
 ) -> None:
     one, two = opened(), opened()
     found: list[object] = []
-    gc = hardsave.Vault.gc
+    gc = hardsave.VaultStore.gc
 
-    def meanwhile(vault: hardsave.Vault) -> object:
-        found.append(two.upkeep())
-        return gc(vault)
+    def meanwhile(store: hardsave.VaultStore) -> object:
+        found.append(two.store.upkeep())
+        return gc(store)
 
-    monkeypatch.setattr(hardsave.Vault, "gc", meanwhile)
-    assert one.upkeep() is not None
+    monkeypatch.setattr(hardsave.VaultStore, "gc", meanwhile)
+    assert one.store.upkeep() is not None
     assert found == [None]
 
 
@@ -198,12 +198,12 @@ def test_what_failed_is_begun_again_an_hour_later(
     vault = opened()
     saved_long_ago(vault, clock)
     with monkeypatch.context() as patch:
-        patch.setattr(hardsave.Vault, "gc", fail)
+        patch.setattr(hardsave.VaultStore, "gc", fail)
         with pytest.raises(hardsave.Unavailable):
-            vault.upkeep()
-        assert vault.upkeep() is None  # not each time that somebody asks
+            vault.store.upkeep()
+        assert vault.store.upkeep() is None  # not each time that somebody asks
     clock.days += 1 / 24
-    done = vault.upkeep()
+    done = vault.store.upkeep()
     assert done is not None
     assert done.collected.objects > 0
 
@@ -213,13 +213,13 @@ def test_a_file_that_says_nothing_is_no_reason_not_to(
 ) -> None:
     vault = opened()
     (project.parent / "store.db-upkeep").write_text("garbage")
-    assert vault.upkeep() is not None
-    assert vault.upkeep() is None
+    assert vault.store.upkeep() is not None
+    assert vault.store.upkeep() is None
 
 
 def test_in_memory_nothing_is_kept_up(clock: Clock) -> None:
     with hardsave.open("memory://") as vault:
-        assert vault.upkeep() is None
+        assert vault.store.upkeep() is None
 
 
 # What the settings say
@@ -229,8 +229,8 @@ def test_the_users_settings_count(opened: Callable[[], hardsave.Vault], clock: C
     settings_of_user("retention:\n  max_age_days: 1000\n  max_per_timeline: 3\n")
     vault = opened()
     saved_long_ago(vault, clock)
-    assert [choice.row.seq for choice in vault.plan_retention().drops] == [1]
-    vault.upkeep()
+    assert [choice.row.seq for choice in vault.retention.plan().drops] == [1]
+    vault.store.upkeep()
     assert seqs(vault) == [5, 4, 3, 2]
 
 
@@ -240,7 +240,7 @@ def test_it_can_be_switched_off(
     (project / "hardsave.yaml").write_text("retention:\n  automatic: false\n")
     vault = opened()
     saved_long_ago(vault, clock)
-    assert vault.upkeep() is None
+    assert vault.store.upkeep() is None
     assert len(seqs(vault)) == 5
 
 
@@ -254,14 +254,29 @@ def test_an_agent_cannot_make_its_past_go_away(
         "retention:\n  max_age_days: 1\n  max_per_timeline: 1\n  max_store_mb: 1\n"
     )
     clock.days += 2
-    vault.upkeep()
+    vault.store.upkeep()
     assert len(seqs(vault)) == 5
     found = trust.look(project)
     assert found is not None
     trust.trust(found, os.environ, sys.platform)
     clock.days += 1
-    vault.upkeep()
+    vault.store.upkeep()
     assert seqs(vault) == [5]
+
+
+def test_a_comment_in_a_trusted_file_lets_nothing_go(
+    opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
+) -> None:
+    (project / "hardsave.yaml").write_text("retention:\n  max_age_days: 1000\n")
+    found = trust.look(project)
+    assert found is not None
+    trust.trust(found, os.environ, sys.platform)
+    vault = opened()
+    saved_long_ago(vault, clock)
+    with (project / "hardsave.yaml").open("a") as written:
+        written.write("# of an agent\n")
+    assert vault.store.upkeep() is None
+    assert len(seqs(vault)) == 5
 
 
 def test_a_project_cannot_switch_on_what_its_user_has_switched_off(
@@ -271,7 +286,7 @@ def test_a_project_cannot_switch_on_what_its_user_has_switched_off(
     (project / "hardsave.yaml").write_text("retention:\n  automatic: true\n")
     vault = opened()
     saved_long_ago(vault, clock)
-    assert vault.upkeep() is None
+    assert vault.store.upkeep() is None
     assert len(seqs(vault)) == 5
 
 
@@ -283,8 +298,8 @@ def test_where_there_is_no_directory_any_more_the_users_settings_count(project: 
     gone.rmdir()
     with hardsave.open(f"sqlite:///{project.parent}/store.db") as vault:
         os.chdir(project)
-        assert vault.upkeep() is None
-        assert vault.plan_retention().policy.max_age == 1000 * DAY
+        assert vault.store.upkeep() is None
+        assert vault.retention.plan().policy.max_age == 1000 * DAY
 
 
 def test_nothing_goes_for_room_that_is_free_once_the_rest_is_collected(
@@ -301,14 +316,14 @@ def test_nothing_goes_for_room_that_is_free_once_the_rest_is_collected(
     assert beside is not None
     assert eventually(lambda: os.path.exists(beside) and os.path.getsize(beside) > 3 << 20)
     clock.days += 2
-    done = vault.upkeep()
+    done = vault.store.upkeep()
     assert done is not None
     assert (done.retained.dropped, done.over_bytes) == (1, 0)
     assert len(seqs(vault)) == 5
 
     vault.timeline("main").save({"large": os.urandom(3 << 20)}, name="kept")
     clock.days += 2
-    done = vault.upkeep()
+    done = vault.store.upkeep()
     assert done is not None
     assert done.retained.dropped > 0
     assert done.over_bytes > 0
@@ -332,7 +347,7 @@ def test_a_file_that_cannot_be_used_is_told_as_our_errors_are(
                 lambda _: Retained(0, 0, 0),
                 lambda: Collected(0, 0, 0),
             )
-    assert vault.upkeep() is not None
+    assert vault.store.upkeep() is not None
 
 
 def test_terms_are_put_together() -> None:
@@ -392,14 +407,14 @@ def test_a_trusted_project_lets_nothing_go_that_is_another_one_s(
         for turn in range(3):
             vault.timeline("nobody's").save({"turn": turn})
         clock.days += 3
-        vault.upkeep()
+        vault.store.upkeep()
         assert [len(vault.timeline(x)) for x in ("ours", "theirs", "nobody's")] == [1, 3, 3]
         clock.days += 40
-        wanted = vault.plan_retention()
+        wanted = vault.retention.plan()
         assert {each.row.timeline for each in wanted.drops} == set()
-        vault.upkeep()  # more than a week: the clock may be wrong
+        vault.store.upkeep()  # more than a week: the clock may be wrong
         clock.days += 1.5
-        vault.upkeep()
+        vault.store.upkeep()
         assert [len(vault.timeline(x)) for x in ("ours", "theirs", "nobody's")] == [1, 3, 1]
 
 
@@ -413,10 +428,10 @@ def test_one_users_size_lets_nothing_of_another_one_go(
     for turn in range(5):
         large.timeline("main").save({"turn": turn, "large": os.urandom(1 << 20)})
     clock.days += 2
-    done = small.upkeep()
+    done = small.store.upkeep()
     assert done is not None
     assert (done.retained.dropped, done.over_bytes) == (0, 0)
-    done = large.upkeep()
+    done = large.store.upkeep()
     assert done is not None
     assert done.retained.dropped > 0
     assert len(seqs(small)) == 5
@@ -439,7 +454,7 @@ def test_a_store_that_stays_too_large_is_told_of(
     settings_of_user("retention:\n  max_store_mb: 1\n")
     vault = opened()
     vault.timeline("main").save({"large": os.urandom(3 << 20)}, name="kept")
-    done = vault.upkeep()
+    done = vault.store.upkeep()
     assert done is not None
     assert done.over_bytes > 1 << 20
     assert "larger than it should be" in caplog.text

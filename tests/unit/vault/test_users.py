@@ -40,9 +40,9 @@ def test_nobody_sees_anothers_timelines(vaults: tuple[Vault, Vault, Vault]) -> N
         for ref in ("@", "plan", "main:1"):
             with pytest.raises(NotFound):
                 line.load(ref)
-        assert other.stats().checkpoints == 0
-        assert other.stats().objects == 0
-        assert other.verify().checkpoints == 0
+        assert other.store.stats().checkpoints == 0
+        assert other.store.stats().objects == 0
+        assert other.store.verify().checkpoints == 0
 
 
 def test_an_id_does_not_open_anothers_checkpoint(vaults: tuple[Vault, Vault, Vault]) -> None:
@@ -52,7 +52,7 @@ def test_an_id_does_not_open_anothers_checkpoint(vaults: tuple[Vault, Vault, Vau
         line = other.timeline("main")
         line.save({})
         for ref in (secret.id, secret.id[:20]):
-            for call in (other.get, line.load, line.get, other.verify):
+            for call in (other.get, line.load, line.get, other.store.verify):
                 with pytest.raises(NotFound):
                     call(ref)
             with pytest.raises(NotFound):
@@ -85,19 +85,19 @@ def test_each_user_has_a_timeline_of_the_same_name(vaults: tuple[Vault, Vault, V
         assert line.load()["whose"] == number
         assert line.head is not None
         assert line.head.user == vault.user
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 def test_equal_states_of_two_users_are_stored_for_each(vaults: tuple[Vault, Vault, Vault]) -> None:
     state = {"messages": messages(100)}
     for vault in vaults:
         vault.timeline("main").save(state)
-    counts = {vault.stats().objects for vault in vaults}
+    counts = {vault.store.stats().objects for vault in vaults}
     assert len(counts) == 1
     assert counts.pop() > 100
     for vault in vaults:
         assert vault.timeline("main").load() == state
-        assert vault.verify().ok
+        assert vault.store.verify().ok
 
 
 @pytest.mark.parametrize("user", ["", " ", "a\nb", "\ud800", "a\0b", 3, b"ada", "x" * 201])

@@ -62,7 +62,7 @@ def change(path: Path, change: Callable[[apsw.Connection], Any]) -> None:
 
 def faults(path: Path) -> str:
     with hardsave.open(f"sqlite:///{path}") as vault:
-        found = vault.verify()
+        found = vault.store.verify()
         assert found.ok is (not found.faults)
         assert len(set(found.faults)) == len(found.faults)
         return "\n".join(found.faults)
@@ -72,7 +72,7 @@ def faults(path: Path) -> str:
 
 
 def test_nothing_is_wrong_with_a_sound_store(vault: Vault) -> None:
-    found = vault.verify()
+    found = vault.store.verify()
     assert found.ok
     assert found.faults == ()
     assert found.checkpoints == 82
@@ -81,19 +81,19 @@ def test_nothing_is_wrong_with_a_sound_store(vault: Vault) -> None:
 
 def test_nothing_is_wrong_with_an_empty_store() -> None:
     with hardsave.open("memory://") as vault:
-        assert vault.verify() == (0, 0, ())
+        assert vault.store.verify() == (0, 0, ())
 
 
 def test_one_checkpoint_can_be_checked_alone(vault: Vault) -> None:
-    found = vault.verify("other:1")
+    found = vault.store.verify("other:1")
     assert (found.checkpoints, found.objects, found.ok) == (1, 1, True)
-    whole = vault.verify()
-    some = vault.verify("main:80")
+    whole = vault.store.verify()
+    some = vault.store.verify("main:80")
     assert some.ok
     assert some.checkpoints == 1
     assert 160 < some.objects < whole.objects
     with pytest.raises(NotFound):
-        vault.verify("main:81")
+        vault.store.verify("main:81")
 
 
 def test_a_store_that_has_saved_the_same_again_and_again_is_sound(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_a_store_that_has_saved_the_same_again_and_again_is_sound(tmp_path: Path
         other = vault.timeline("other")
         for n in range(70):
             other.save({"on": n % 2 == 0})
-        assert eventually(lambda: vault.verify().ok)
-        assert vault.verify().faults == ()
+        assert eventually(lambda: vault.store.verify().ok)
+        assert vault.store.verify().faults == ()
 
 
 # Damage
@@ -139,12 +139,12 @@ def test_a_single_altered_pack_is_named_and_hides_no_other(path: Path) -> None:
         ),
     )
     with hardsave.open(f"sqlite:///{path}") as vault:
-        found = vault.verify()
+        found = vault.store.verify()
         assert len(found.faults) == 1
         assert "(other:1)" in found.faults[0]
         assert found.checkpoints == 82
-        assert not vault.verify("other:1").ok
-        assert vault.verify("main:80").ok
+        assert not vault.store.verify("other:1").ok
+        assert vault.store.verify("main:80").ok
         assert vault.timeline("main").load()["turn"] == 79
         with pytest.raises(Corrupt):
             vault.timeline("other").load()
@@ -273,7 +273,7 @@ def test_an_object_missing_in_memory_is_named(line: Timeline) -> None:
         line.save({"messages": messages(100)})
         victim = next(address for address in store.objects if len(store.objects[address]) > 200)
         del store.objects[victim]
-        found = vault.verify()
+        found = vault.store.verify()
         assert not found.ok
         assert any(victim.hex() in fault for fault in found.faults)
         with pytest.raises(Corrupt):
@@ -317,7 +317,7 @@ def test_saving_over_a_damaged_state_stores_it_again() -> None:
             del store.objects[address]
         state["messages"] += messages(1, start=100)
         line.save(state)
-        assert vault.verify("main:2").ok
+        assert vault.store.verify("main:2").ok
         assert line.load() == state
 
 
@@ -344,8 +344,8 @@ def test_what_is_saved_while_it_looks_is_not_missing() -> None:
         line = vault.timeline("main")
         line.save({"turn": 1})
         meanwhile(store, lambda: [line.save({"turn": 2}), vault.timeline("new").save({"a": 1})])
-        assert vault.verify() == (1, 1, ())
-        assert vault.verify().checkpoints == 3
+        assert vault.store.verify() == (1, 1, ())
+        assert vault.store.verify().checkpoints == 3
 
 
 def test_a_number_that_is_missing_is_named_although_others_save() -> None:
@@ -355,7 +355,7 @@ def test_a_number_that_is_missing_is_named_although_others_save() -> None:
         lost = [line.save({"turn": turn}) for turn in range(4)][3]
         del store._tenant(None).checkpoints[bytes.fromhex(lost.id.removeprefix("chk_"))]
         meanwhile(store, lambda: line.save({"turn": 5}, expect=hardsave.ANY_HEAD))
-        found = " ".join(vault.verify().faults)
+        found = " ".join(vault.store.verify().faults)
         assert "numbers 4 to 4 missing" in found
 
 
@@ -370,12 +370,12 @@ def test_what_is_dropped_while_it_looks_is_not_missing() -> None:
 
         def dropping(user: str | None, hashes: Any) -> Any:
             store.read = read  # type: ignore[method-assign] # once
-            vault.apply(vault.plan_retention(hardsave.Policy(max_per_timeline=1)))
-            vault.gc()
+            vault.retention.apply(vault.retention.plan(hardsave.Policy(max_per_timeline=1)))
+            vault.store.gc()
             return read(user, hashes)
 
         store.read = dropping  # type: ignore[method-assign] # to drop it just then
-        found = vault.verify()
+        found = vault.store.verify()
         assert len(line) == 1
         assert found.ok, found
 

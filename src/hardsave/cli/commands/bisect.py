@@ -7,7 +7,7 @@ import click
 
 from hardsave.cli import content, data, words
 from hardsave.cli.arguments import PROGRAM, REF
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.output import stdout_is_stderr
 from hardsave.cli.session import Session
 
@@ -25,6 +25,7 @@ MESSAGES = 4
         hardsave bisect @~20 @ -- pytest -q
         hardsave bisect plan-ready main:40 -- make test
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("good", type=REF)
 @click.argument("bad", type=REF)
@@ -45,7 +46,7 @@ def bisect(
     Files that are ignored are not there: let the command make what it needs. What it prints goes
     to stderr.
     """
-    low, high = session.find(good), session.find(bad)
+    low, high = session.find_all(good, bad)
     with stdout_is_stderr():
         found = session.vault.timeline(high.timeline).bisect(
             low.id, high.id, program, timeout=timeout, told=lambda one: _tell(session, one)
@@ -86,7 +87,7 @@ def _lines(found: "Bisected") -> "Iterator[RenderableType]":
         yield draw.line(("  or ", "quiet"), draw.ref(each), (", which could not be told", "quiet"))
     yield from content.messages_of(found.first_bad, MESSAGES)
     yield Text()
-    yield from content.files_of(found.first_bad, found.last_good.snapshot)
+    yield from content.files_of(found.first_bad, found.last_good.files)
 
 
 COMMANDS = {"bisect": bisect}

@@ -18,6 +18,7 @@ BASH_COLON = "\n\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//:/}"
         hardsave completion zsh > ~/.zfunc/_hardsave
         hardsave completion fish > ~/.config/fish/completions/hardsave.fish
     """,
+    takes=("--json",),
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(session: Session, shell: str) -> None:

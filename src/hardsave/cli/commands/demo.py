@@ -15,6 +15,7 @@ from hardsave.cli.session import Session
         hardsave demo
         hardsave demo files
     """,
+    takes=("--json",),
 )
 @click.argument("scene", type=click.Choice([*SCENES]), required=False)
 def demo(session: Session, scene: str | None) -> None:

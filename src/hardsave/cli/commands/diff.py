@@ -9,7 +9,7 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli import changes, data, messages, present, words
 from hardsave.cli.arguments import REF, one_of
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.diff import StatePath
@@ -30,6 +30,7 @@ VALUE = 60  # characters of a value that has changed
         hardsave diff main:3 main:7 --stat
         hardsave diff plan-ready @ --files
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("old", metavar="[A]", type=REF, required=False)
 @click.argument("new", metavar="[B]", type=REF, default="@")
@@ -46,10 +47,12 @@ def diff(
     """
     session.only_looks = True
     only = one_of(files=files, state=state)
+    one_of(stat=stat, state=state)
     if old is None:
         _since_the_last(session, lines=not stat, only=only)
     else:
-        _between(session, session.find(old), session.find(new), lines=not stat, only=only)
+        before, after = session.find_all(old, new)
+        _between(session, before, after, lines=not stat, only=only)
 
 
 def _between(
@@ -74,7 +77,7 @@ def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
     before = found.last
 
     def patch(path: str) -> str:
-        return present.since(before.snapshot, session.directory, path)
+        return present.since(before.files, session.directory, path)
 
     listed = changes.signed(found.files)
     patches = {"patches": {path: patch(path) for _, path in listed}} if lines else {}
@@ -116,7 +119,7 @@ def _data(before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool) ->
 
 
 def _patch(before: Checkpoint, after: Checkpoint, path: str) -> str:
-    return unified(before.snapshot, after.snapshot, path)
+    return unified(before.files, after.files, path)
 
 
 # For people
@@ -138,7 +141,7 @@ def _lines(
 
 
 def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
-    from hardsave.agents import conversations
+    from hardsave.agents.state import is_record
     from hardsave.cli import draw
 
     if found.old_status != found.new_status:
@@ -150,7 +153,7 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
         ("+", after, found.added),
     ):
         for path in paths:
-            if conversations.is_record(side.state, path[0] if path else None):
+            if is_record(side.state, path[0] if path else None):
                 continue
             if _is_message(path):
                 yield from draw.message(messages.read(side.read(*path)), sign=sign)

@@ -14,10 +14,13 @@ from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.vault.checkpoint import record_of
 from hardsave.workspace import mounts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from hardsave.agents.spec import AgentSpec
 
 
 @command(
@@ -35,7 +38,7 @@ def doctor(session: Session) -> Exit | None:
     agents. Changes nothing of yours. Ends with 1 if something does not work.
     """
     with session.out.busy("looking"):
-        looked = [_looked(what, look, session) for what, look in LOOKS.items()]
+        looked = [_looked(what, look, session) for what, look in _looks().items()]
     found = [_aimed(session, each) for each in findings.told_once(looked)]
     session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
     return Exit.FAILED if any(each.level == "failure" for each in found) else None
@@ -53,8 +56,8 @@ def _looked(what: str, look: "Look", session: Session) -> Finding:
         return look(what, session)
     except HardsaveError as error:
         said, remedy = in_our_words(str(error)), "do as it says, then look again"
-        if isinstance(error, Corrupt) and "hardsave repair" not in said:
-            remedy = "hardsave verify, then hardsave repair if that says the same"
+        if isinstance(error, Corrupt) and "hardsave store repair" not in said:
+            remedy = "hardsave store verify, then hardsave store repair if that says the same"
         return Finding(what, "failure", said, remedy)
     except OSError as error:
         return Finding(what, "failure", str(error), "see whether the disk and its rights are well")
@@ -72,7 +75,7 @@ def _probe(what: str, session: Session) -> Finding:
 
 
 def _store(what: str, session: Session) -> Finding:
-    session.vault.stats()
+    session.vault.store.stats()
     path = session.store_path
     if path is None:
         return Finding(
@@ -103,12 +106,14 @@ def _newest(what: str, session: Session) -> Finding:
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     if not newest:
         return Finding(what, "ok", "none yet")
-    last = max(newest, key=lambda each: each.record.number)
-    checked = session.vault.verify(last.id)
+    last = max(newest, key=lambda each: record_of(each).number)
+    checked = session.vault.store.verify(last.id)
     if checked.ok:
         message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")
-    return Finding(what, "failure", checked.faults[0], "hardsave verify, then hardsave repair")
+    return Finding(
+        what, "failure", checked.faults[0], "hardsave store verify, then hardsave store repair"
+    )
 
 
 def _backup(what: str, session: Session) -> Finding:
@@ -119,7 +124,7 @@ def _backup(what: str, session: Session) -> Finding:
 
     copied = backup.peek(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
-    last = max((each.record.number for each in newest), default=0)
+    last = max((record_of(each).number for each in newest), default=0)
     own = Path(backup.path_of(str(path)))
     return findings.backup(
         what,
@@ -171,8 +176,8 @@ def _watches(what: str, session: Session) -> Finding:
     except FileNotFoundError:
         return Finding(what, "ok", "this system has no such limit")
     last = session.workspace.last
-    files = None if last is None else last.snapshot
-    inner = [] if files is None else [f.path for f in files.files() if f.kind == "directory"]
+    files = None if last is None else last.files
+    inner = [] if files is None else [f.path for f in files.list() if f.kind == "directory"]
     folders = [session.directory, *(session.directory / each for each in inner)]
     return findings.watches(what, len(folders), limit, probe.unwatched(folders))
 
@@ -224,13 +229,10 @@ def _daemon(what: str, session: Session) -> Finding:
     return Finding(what, "ok", f"process {found.pid}, {kind}, answers the hooks here")
 
 
-def _hooks(name: str) -> "Look":
+def _hooks(agent: "AgentSpec") -> "Look":
     def look(what: str, session: Session) -> Finding:
-        from hardsave.agents import install, reach
-        from hardsave.agents import spec as agents
+        from hardsave.agents import install
 
-        agent = agents.named(name)
-        assert agent is not None
         users = install.settings_file(agent, os.environ, None)
         own = install.settings_file(agent, os.environ, session.ground)
         files = [path for path in (users, own) if path is not None]
@@ -241,9 +243,10 @@ def _hooks(name: str) -> "Look":
             events=[event for path in files for event in install.installed(path)],
             wanted=agent.hooks,
             off=words.shown(install.switched_off(agent, os.environ, session.ground)),
-            idle=[event for path in files for event in install.idle(agent, path)],
+            untrusted=[event for path in files for event in agent.untrusted_hooks(path)],
+            how_to_trust=agent.how_to_trust,
             gone=[program for path in files for program in install.gone(path)],
-            without_us=[] if users is None else reach.without_us(users),
+            without_us=[] if users is None else install.without_us(users),
             init=f"hardsave init{'' if _is_users(users, own) else ' --project'}",
         )
 
@@ -262,20 +265,24 @@ def _is_users(users: Path | None, own: Path | None) -> bool:
 
 
 Look = Callable[[str, Session], Finding]
-LOOKS: dict[str, Look] = {
-    "save and restore": _probe,
-    "store": _store,
-    "newest checkpoint": _newest,
-    "backup": _backup,
-    "disk": _disk,
-    "workspace": _workspace,
-    "file system": _file_system,
-    "watching": _watches,
-    "Claude Code": _hooks("claude-code"),
-    "Codex": _hooks("codex"),
-    "missed saves": _missed,
-    "daemon": _daemon,
-}
+
+
+def _looks() -> dict[str, Look]:
+    from hardsave.agents import registry
+
+    return {
+        "save and restore": _probe,
+        "store": _store,
+        "newest checkpoint": _newest,
+        "backup": _backup,
+        "disk": _disk,
+        "workspace": _workspace,
+        "file system": _file_system,
+        "watching": _watches,
+        **{agent.title: _hooks(agent) for agent in registry.every()},
+        "missed saves": _missed,
+        "daemon": _daemon,
+    }
 
 
 # For people

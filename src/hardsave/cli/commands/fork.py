@@ -10,7 +10,7 @@ import click
 from hardsave import Checkpoint, config
 from hardsave.cli import choice, data, words
 from hardsave.cli.arguments import REF
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.vault import projects
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         hardsave fork plan-ready ../try-2
         hardsave fork main:7 ../try-3 --name another-way
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF)
 @click.argument("target", metavar="[DIR]", required=False, type=click.Path())

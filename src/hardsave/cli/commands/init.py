@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hardsave.agents import install
+from hardsave.agents import install, registry
 from hardsave.agents.install import Change
-from hardsave.agents.spec import AGENTS, CODEX
 from hardsave.cli import findings, words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
@@ -20,11 +19,6 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 if TYPE_CHECKING:
     from rich.text import Text
 
-TRUST = (
-    "Codex silently runs no hook that you have not trusted: start codex, and choose 'Trust all and "
-    "continue' when it asks, or see /hooks there; 'hardsave doctor' says whether it is done"
-)
-
 
 @command(
     "init",
@@ -33,6 +27,7 @@ TRUST = (
         hardsave init --project --yes
         hardsave init --undo
     """,
+    takes=("--json", "-C"),
 )
 @click.option("--undo", is_flag=True, help="Remove our hooks, and nothing else.")
 @click.option("--project", is_flag=True, help="Only for this project: .claude/settings.local.json")
@@ -68,7 +63,8 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
 
 
 def _changes(project: Path | None, *, undo: bool) -> list[Change]:
-    files = [(agent, install.settings_file(agent, os.environ, project)) for agent in AGENTS]
+    every = registry.every()
+    files = [(agent, install.settings_file(agent, os.environ, project)) for agent in every]
     changes = [install.plan(agent, path, undo=undo) for agent, path in files if path is not None]
     if not changes:
         raise NotFound(_missing(project))
@@ -76,7 +72,8 @@ def _changes(project: Path | None, *, undo: bool) -> list[Change]:
 
 
 def _missing(project: Path | None) -> str:
-    able = [agent for agent in AGENTS if project is None or agent.project_settings]
+    every = registry.every()
+    able = [agent for agent in every if project is None or agent.project_settings_file]
     names = " or ".join(agent.title for agent in able)
     folders = " and no ".join(repr(str(agent.home(os.environ))) for agent in able)
     variables = " or ".join(agent.folder_variable for agent in able)
@@ -93,17 +90,17 @@ def _data(changes: Sequence[Change]) -> list[dict[str, object]]:
             "path": str(change.path),
             "changed": bool(change),
             "diff": change.diff(),
-            "not_trusted": _idle(change),
+            "not_trusted": _untrusted(change),
         }
         for change in changes
     ]
 
 
-def _idle(change: Change) -> list[str]:
-    """The events that its user has to trust first: all, where nobody can read which are trusted.
-    Codex itself complains about that, and the hooks are there by now."""
+def _untrusted(change: Change) -> list[str]:
+    """The events that its user has to trust first: all, where it cannot be read which are trusted.
+    The agent itself complains about that, and the hooks are there by now."""
     try:
-        return install.idle(change.agent, change.path)
+        return change.agent.untrusted_hooks(change.path)
     except Misuse:
         return install.installed(change.path)
 
@@ -146,7 +143,7 @@ def _left(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
-    """Agents that run no hooks here, whatever stands in their settings."""
+    """Agents that run no hooks here, though these stand in their settings."""
     for change in changes:
         if off := install.switched_off(change.agent, os.environ, project):
             told = f"leaves all hooks out, so NOTHING IS SAVED: {words.shown(off)}"
@@ -155,8 +152,11 @@ def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
 
 def _next(changes: Sequence[Change]) -> Iterator[str]:
     """What is left to do: to trust the hooks, and to start the agent."""
-    if any(_idle(change) for change in changes if change.agent is CODEX):
-        yield TRUST
+    for agent in (change.agent for change in changes if _untrusted(change)):
+        yield (
+            f"{agent.title} silently runs no hook that you have not trusted: "
+            f"{agent.how_to_trust}; 'hardsave doctor' says whether it is done"
+        )
     if any(changes):
         programs = " or ".join(change.agent.program for change in changes)
         yield f"next: start {programs} as ever, then see 'hardsave log'"

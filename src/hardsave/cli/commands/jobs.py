@@ -1,4 +1,4 @@
-"""Agents at work: `submit`, `checkpoints`, `inspect`, `resume`, `approve`, `deny`, `worker`."""
+"""`hardsave jobs …`: the jobs of agents, from a terminal."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave.cli import data, jobs, messages, words
-from hardsave.cli.agents import AGENTS, loaded
-from hardsave.cli.arguments import JOB, REF
+from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
-from hardsave.cli.output import stdout_is_stderr
 from hardsave.cli.session import Session
-from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,17 +23,18 @@ def _jobs(session: Session) -> "Jobs":
 
 
 @command(
-    "checkpoints",
+    "list",
     examples="""
-        hardsave checkpoints
-        hardsave checkpoints --all --json
-        hardsave checkpoints --health
+        hardsave jobs list
+        hardsave jobs list --all --json
+        hardsave jobs list --health
     """,
 )
 @click.option("--all", "every", is_flag=True, help="Also jobs that have nothing to go on from.")
 @click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
-def checkpoints(session: Session, every: bool, in_numbers: bool) -> None:
-    """List the jobs of agents, and what can be resumed."""
+def list_(session: Session, every: bool, in_numbers: bool) -> None:
+    """List the jobs that can go on; --all lists every job."""
+    one_of(all=every, health=in_numbers)
     if in_numbers:
         health = _jobs(session).health()._asdict()
         session.out.result(
@@ -55,8 +53,8 @@ def checkpoints(session: Session, every: bool, in_numbers: bool) -> None:
 @command(
     "submit",
     examples="""
-        hardsave submit fix-1 --prompt "Fix the failing test"
-        hardsave submit fix-1 --prompt "Fix it" --agent coder --max-turns 80 --retries 2
+        hardsave jobs submit fix-1 --prompt "Fix the failing test"
+        hardsave jobs submit fix-1 --prompt "Fix it" --agent coder --max-turns 80 --retries 2
     """,
 )
 @click.argument("job")
@@ -96,15 +94,15 @@ def _say_who_runs_it(session: Session, job: "Job") -> None:
 
 
 @command(
-    "inspect",
+    "show",
     examples="""
-        hardsave inspect fix-1
-        hardsave inspect fix-1 --verbose
+        hardsave jobs show fix-1
+        hardsave jobs show fix-1 --verbose
     """,
 )
 @click.argument("job", type=JOB)
 @click.option("--verbose", "-v", is_flag=True, help="The messages, too.")
-def inspect(session: Session, job: str, verbose: bool) -> None:
+def show(session: Session, job: str, verbose: bool) -> None:
     """Show one job: how far it is, what was said, which tools it called."""
     found = _jobs(session).get(job)
     items = _messages(session, found)
@@ -156,9 +154,9 @@ def _tally(counts: Any) -> str:
 @command(
     "resume",
     examples="""
-        hardsave resume fix-1
-        hardsave resume fix-1 --from @~4
-        hardsave resume fix-1 --max-turns 100
+        hardsave jobs resume fix-1
+        hardsave jobs resume fix-1 --from @~4
+        hardsave jobs resume fix-1 --max-turns 100
     """,
 )
 @click.argument("job", type=JOB)
@@ -183,7 +181,7 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
 @command(
     "approve",
     examples="""
-        hardsave approve fix-1
+        hardsave jobs approve fix-1
     """,
 )
 @click.argument("job", type=JOB)
@@ -197,8 +195,8 @@ def approve(session: Session, job: str) -> None:
 @command(
     "deny",
     examples="""
-        hardsave deny fix-1
-        hardsave deny fix-1 --because too-dear
+        hardsave jobs deny fix-1
+        hardsave jobs deny fix-1 --because too-dear
     """,
 )
 @click.argument("job", type=JOB)
@@ -218,59 +216,11 @@ def _answered(session: Session, job: "Job", question: str | None, what: str) -> 
     session.out.say(f"{words.shown(job.id)} goes on when a worker takes it up")
 
 
-@command(
-    "worker",
-    examples="""
-        hardsave worker --agents agents.py:AGENTS
-        hardsave worker --agents agents.py:AGENTS --until-idle --concurrency 4
-    """,
-)
-@AGENTS
-@click.option("--session", "name", default="worker", show_default=True, help="What it is called.")
-@click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
-@click.option("--allow-private-callbacks", is_flag=True, help="Callbacks may go to this network.")
-def worker(
-    session: Session,
-    agents: str | None,
-    name: str,
-    concurrency: int,
-    until_idle: bool,
-    allow_private_callbacks: bool,
-) -> None:
-    """Run the jobs that are queued, with agents of your own.
-
-    Agents are those of Pydantic AI, or functions that make one for a job. It ends with Ctrl-C.
-    """
-    book = _jobs(session)
-    try:
-        from hardsave.runtime.jobs.worker import Worker
-    except ImportError as error:
-        raise Misuse(
-            f"a worker needs Pydantic AI ({error}); install it with: pip install 'hardsave[agents]'"
-        ) from error
-    made = Worker(book, loaded(agents), allow_private_callbacks=allow_private_callbacks)
-    ended: list[Job] = []
-
-    def told(job: "Job") -> None:
-        ended.append(job)
-        end = job.error or job.question or job.output
-        session.out.say(f"{words.shown(job.id)}: {job.state}, {words.line(str(end or ''), 200)}")
-
-    with stdout_is_stderr():  # agents may print
-        made.run(name, concurrency=concurrency, until_idle=until_idle, told=told)
-    session.out.result(
-        lambda: [jobs.as_data(job) for job in ended],
-        lambda: [f"{words.count(len(ended), 'attempt')} ended"],
-    )
-
-
 COMMANDS = {
+    "list": list_,
     "submit": submit,
-    "checkpoints": checkpoints,
-    "inspect": inspect,
+    "show": show,
     "resume": resume,
     "approve": approve,
     "deny": deny,
-    "worker": worker,
 }

@@ -7,11 +7,11 @@ import click
 
 from hardsave import Checkpoint, Timeline
 from hardsave.cli import data, graph, moments, unsaved, words
-from hardsave.cli.arguments import TIMELINE
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.facts import Facts, Known
 from hardsave.cli.history import Log, Wanted, gather
 from hardsave.cli.session import Session
+from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,14 +25,14 @@ LIMIT = 30
     "log",
     examples="""
         hardsave log
-        hardsave log session-1 -n 100
+        hardsave log --timeline session-1 -n 100
         hardsave log --all
         hardsave log --status failed --since 2h
         hardsave log --follow --json
     """,
+    takes=ON_A_TIMELINE,
 )
-@click.argument("timeline_name", metavar="[TIMELINE]", required=False, type=TIMELINE)
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=LIMIT, show_default=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), help="How many.  [default: 30]")
 @click.option("--all", "everything", is_flag=True, help="All timelines.")
 @click.option("--name", help="Only checkpoints of this name.")
 @click.option("--kind", help="Only this kind: automatic, manual, feature, session.")
@@ -42,8 +42,7 @@ LIMIT = 30
 @click.option("--follow", "-f", is_flag=True, help="Show what happens from now on, as it does.")
 def log(
     session: Session,
-    timeline_name: str | None,
-    limit: int,
+    limit: int | None,
     everything: bool,
     since: str | None,
     until: str | None,
@@ -57,12 +56,16 @@ def log(
     changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
     session.only_looks = True
+    if everything:
+        session.refuse_timeline(beside="--all")
     if follow:
-        _follow(session, None if everything else timeline_name or session.settings.timeline)
+        _refuse_beside_follow(n=limit, since=since, until=until, **narrow)
+        _follow(session, None if everything else session.timeline_given)
         return
+    limit = limit or LIMIT
     first, last = (moments.moment(t, session.now) if t else None for t in (since, until))
     wanted = Wanted(limit, since=first, until=last, **narrow)
-    line = None if everything else _line(session, timeline_name)
+    line = None if everything else session.line
     found = gather(session.vault.timelines() if line is None else [line], wanted)
     seen = found if line is None else found.with_head(line)
     session.out.result(
@@ -72,8 +75,12 @@ def log(
     _hint(session, found, line, limit)
 
 
-def _line(session: Session, name: str | None) -> Timeline:
-    return session.line if name is None else session.vault.timeline(name)
+def _refuse_beside_follow(**given: object) -> None:
+    """What is saved from now on is shown as it comes, all of it."""
+    for name, value in given.items():
+        if value is not None:
+            option = f"{'-' if len(name) == 1 else '--'}{name}"
+            raise Misuse(f"{option} means nothing beside --follow; leave one of them out")
 
 
 def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> None:

@@ -1,12 +1,12 @@
-"""`hardsave purge`."""
+"""`hardsave store purge`."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hardsave.cli import words
-from hardsave.cli.arguments import REF, TIMELINE
-from hardsave.cli.command import YES, command
+from hardsave.cli.arguments import REF
+from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 @command(
     "purge",
     examples="""
-        hardsave purge main:7
-        hardsave purge --text "sk-live-0123456789" --yes
-        hardsave purge --whole session-1
+        hardsave store purge main:7
+        hardsave store purge --text "sk-live-0123456789" --yes
+        hardsave store purge --whole --timeline session-1
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF, required=False)
 @click.option("--text", help="A text, replaced by [purged] in all states, names and files.")
-@click.option("--whole", metavar="TIMELINE", type=TIMELINE, help="A timeline, with all it holds.")
+@click.option(
+    "--whole", is_flag=True, help="The timeline that --timeline names, with all it holds."
+)
 @YES
 def purge(
-    session: Session, ref: str | None, text: str | None, whole: str | None, yes: bool
+    session: Session, ref: str | None, text: str | None, whole: bool, yes: bool
 ) -> Exit | None:
     """Remove something from every file of the store, for good.
 
@@ -37,15 +40,18 @@ def purge(
     file, which has the text still, brings it back with the next save: see to these first. Where
     it still is, it says so, and ends with 1.
     """
-    if [ref, text, whole].count(None) != 2:
-        raise Misuse("say what, and only one: a REF, --text TEXT, or --whole TIMELINE")
-    what = "the text" if text is not None else f"timeline {whole!r}" if whole else f"{ref!r}"
+    if [ref is None, text is None, not whole].count(False) != 1:
+        raise Misuse("say what, and only one: a REF, --text TEXT, or --whole --timeline T")
+    if text is not None:
+        session.refuse_timeline(beside="--text, which is about the whole store")
+    timeline = session.line_typed.name if whole else None
+    what = "the text" if text is not None else f"timeline {timeline!r}" if whole else f"{ref!r}"
     one = None if ref is None else session.find(ref).id
     if not session.out.confirm(f"purge {words.shown(what)} for good?", yes=yes, what="purge"):
         session.out.say("nothing was done")
         return Exit.FAILED
     with session.out.busy("purging"):
-        done = session.vault.purge(one, timeline=whole, text=text)
+        done = session.vault.store.purge(one, timeline=timeline, text=text)
     session.out.result(lambda: _data(done), lambda: _lines(done))
     for each in done.left:
         session.out.say(f"still there: {words.shown(each)}")

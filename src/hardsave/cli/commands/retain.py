@@ -1,4 +1,4 @@
-"""`hardsave retain`: a policy, what it would let go, and letting it go."""
+"""`hardsave store retain`: a policy, what it would let go, and letting it go."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,10 +6,9 @@ import click
 
 from hardsave import Policy
 from hardsave.cli import moments, words
-from hardsave.cli.command import YES, command
+from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
-from hardsave.errors import Misuse
 from hardsave.timeline.policy import DEFAULT
 from hardsave.timeline.refs import to_text
 
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 @command(
     "retain",
     examples="""
-        hardsave retain --dry-run
-        hardsave retain --max-age 14d --yes
-        hardsave retain --keep 100 --timeline session-1
+        hardsave store retain --dry-run
+        hardsave store retain --max-age 14d --yes
+        hardsave store retain --keep 100 --timeline session-1
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.option("--max-age", metavar="SPAN", help="Older ones go: 12h, 30d, 8w.  [default: 30d]")
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Of each timeline the newest N.")
@@ -42,13 +42,13 @@ def retain(
 
     Named checkpoints stay until they are deleted, heads and what can still be undone in any case.
     Where several projects share a store, it is about the timelines of this one, unless --timeline
-    or --all says otherwise. Cannot be undone; 'hardsave gc' then gives the room back.
+    or --all says otherwise. Cannot be undone; 'hardsave store gc' then gives the room back.
     """
-    given = session.settings.timeline
-    if everything and given is not None:
-        raise Misuse("say one of --all and --timeline")
+    given = None if everything else session.timeline_given
+    if everything:
+        session.refuse_timeline(beside="--all")
     policy = _policy(given, max_age, keep, everything=everything)
-    plan = session.vault.plan_retention(policy, own=given is None and not everything)
+    plan = session.vault.retention.plan(policy, own=given is None and not everything)
     left = _left_alone(session, plan)
     if left:
         count = words.count(len(left), "timeline")
@@ -63,7 +63,7 @@ def retain(
         session.out.say("nothing was done")
         return Exit.FAILED
     with session.out.busy("letting go"):
-        done = session.vault.apply(plan)
+        done = session.vault.retention.apply(plan)
     session.out.result(lambda: _data(plan, done.dropped, left), lambda: [str(done)])
     return None
 
@@ -84,7 +84,7 @@ def _policy(
 def _left_alone(session: Session, plan: "Plan") -> list[str]:
     """Whose timelines nobody meant: they must not be taken for some with nothing to let go."""
     meant = plan.policy.timelines
-    if meant is None or session.settings.timeline is not None:
+    if meant is None or session.timeline_given is not None:
         return []
     return [line.name for line in session.vault.timelines() if line.name not in meant]
 

@@ -11,7 +11,7 @@ import click
 from hardsave import Checkpoint, Rewind, Timeline, config
 from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF, one_of
-from hardsave.cli.command import YES, command
+from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.facts import Known
 from hardsave.cli.plans import Way
@@ -19,8 +19,10 @@ from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
-    from hardsave.agents.resumption import Resumption
+    from hardsave.agents.conversation import Resumption
     from hardsave.vault.restoring import FileChanges
+
+_NAMED = 20  # paths that a message names
 
 
 @command(
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         hardsave rewind --status passed --before 2h
         hardsave rewind plan-ready --tasks
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF, required=False)
 @click.option("--state", is_flag=True, help="Only the state.")
@@ -104,7 +107,7 @@ def rewind(
     _answer(session, done, way, dry_run=False, back=back)
     say_undo(session, line.name)
     told = _tell_way_back(session, back)
-    return _tell_what_failed(session, plan, done) or told
+    return tell_what_failed(session, plan.files, done.files) or told
 
 
 @contextmanager
@@ -133,7 +136,8 @@ def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: boo
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    return _tell_way_back(session, back)
+    told = _tell_way_back(session, back)
+    return told if dry_run else tell_what_failed(session, plan.files, plan.files) or told
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
@@ -179,12 +183,12 @@ def _conversation(session: Session, done: Rewind, way: Way) -> "Resumption | Non
     """
     if way.what == "files" or way.paths is not None or way.into is not None:
         return None
-    from hardsave.agents import conversations
+    from hardsave.agents import conversation
 
     target = done.target
     before = session.vault.timeline(target.timeline).ancestors(target.id)
     earlier = (each.metadata for each in before)
-    return conversations.resume(
+    return conversation.resume(
         target.state, target.metadata, os.environ, done.timeline, earlier, target.created_at
     )
 
@@ -201,13 +205,18 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
     return None
 
 
-def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | None:
-    failed = plans.failed(plan.files, done.files)
+def tell_what_failed(
+    session: Session, plan: "FileChanges | None", done: "FileChanges | None"
+) -> Exit | None:
+    """Say which paths are not as they were asked to be: then the command has failed."""
+    failed = plans.failed(plan, done)
     if not failed:
         return None
+    named = ", ".join(words.shown(each.path) for each in failed[:_NAMED])
+    more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
     session.out.say(
-        f"{words.count(len(failed), 'path')} could not be brought back; see to the reasons, then "
-        "repeat"
+        f"{words.count(len(failed), 'path')} could not be brought back: {named}{more}; see to the "
+        "reasons, then repeat"
     )
     return Exit.FAILED
 
@@ -232,9 +241,9 @@ def _way(
 
 def _after_a_move(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
     """Files of a project that was moved come back where it is now."""
-    if way.into is not None or way.what == "state" or target.snapshot is None:
+    if way.into is not None or way.what == "state" or target.files is None:
         return way
-    then = target.snapshot.workspace
+    then = target.files.workspace
     now = session.moved(then)
     own = next((each.workspace for each in session.standing if each.name == line.name), now)
     return way._replace(into=now) if then != now == own else way
@@ -250,7 +259,7 @@ def _seen_from_there(session: Session, way: Way, line: Timeline, target: Checkpo
         return way
     own = next((each.workspace for each in session.standing if each.name == line.name), None)
     if own is None:
-        own = str(session.directory) if target.snapshot is None else target.snapshot.workspace
+        own = str(session.directory) if target.files is None else target.files.workspace
     roots = [own] if way.into is None else [os.path.realpath(way.into), own]
     return way._replace(paths=tuple(_inside(roots, path) for path in way.paths))
 
@@ -288,7 +297,7 @@ def _target(
     if ref is not None:
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
-        return session.find(ref)
+        return session.look_up(ref)  # --timeline says which timeline goes there
     moment = None if before is None else moments.moment(before, session.now)
     found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
     return found.target
@@ -297,7 +306,7 @@ def _target(
 def _line(session: Session, target: Checkpoint) -> Timeline:
     """The timeline that goes back: the one in question, if it has been there; else the target's."""
     own = session.vault.timeline(target.timeline)
-    if session.settings.timeline is not None:
+    if session.timeline_given is not None:
         return session.line
     try:
         line = session.line

@@ -24,6 +24,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
         hardsave run -- codex
         hardsave run --timeline refactor -- aider --model o3
     """,
+    takes=("--store", "--timeline", "-C"),
 )
 @click.argument("cmd", nargs=-1, type=arguments.PROGRAM, required=True)
 def run(session: Session, cmd: tuple[str, ...]) -> None:
@@ -34,8 +35,6 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     and its exit code are its own. Each run has a timeline of its own, called after the command,
     unless one is named; so does a run inside of another.
     """
-    if session.settings.as_json:
-        raise Misuse("'run' becomes the agent and has nothing to answer; leave --json out")
     _check_program(cmd[0])
     _leave_theirs(session)
     path = session.store_path
@@ -109,8 +108,7 @@ def _named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
     from hardsave.daemon import running_agents
 
-    typed = arguments.typed(click.get_current_context())["timeline"]
-    given = session.settings.timeline
+    typed, given = session.settings.timeline, session.settings.timeline_of_run
     around = running_agents.run_around(os.environ)
     return typed or (None if around is not None and given == around.timeline else given)
 
@@ -131,16 +129,15 @@ def _other_runs(prefix: Path, directory: Path) -> Iterator[str]:
 
 def _advice(program: str, directory: Path) -> Iterator[str]:
     """The conversation of an agent that we know is saved by its hooks, if they call us."""
-    from hardsave.agents import install
-    from hardsave.agents import spec as agents
+    from hardsave.agents import install, registry
 
-    agent = agents.typed(program)
+    agent = registry.typed(program)
     if agent is None:
         return
     try:
         why = install.why_silent(agent, os.environ, directory)
         some = install.settings_file(agent, os.environ, None)
-        if not why and some is not None and install.idle(agent, some):
+        if not why and some is not None and agent.untrusted_hooks(some):
             yield f"{agent.title} leaves some of our hooks out; see 'hardsave doctor'"
     except HardsaveError as error:  # settings that we cannot read are no reason not to start
         why = str(error)

@@ -8,7 +8,7 @@ import click
 
 from hardsave import Checkpoint
 from hardsave.cli import data, unsaved, words
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ NOTHING_RUNS = "saved"  # the status where there is no agent whose status could 
         hardsave save before-refactor
         hardsave save plan-ready -m "tests are green" --timeline session-1
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("name", required=False)
 @click.option("-m", "--message", default="", help="A description.")
@@ -40,11 +41,12 @@ def save(
     the store, outside of the workspace, and goes on the timeline 'main'.
     """
     above = session.project_above
+    session.makes_timelines = True
     session.may_save_here()
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
     with session.out.busy("saving"), unsaved.told(session) as missed:
-        saved = session.line.snapshot(
+        saved = session.line.save_files(
             workspace,
             name=name,
             kind="manual",

@@ -7,7 +7,7 @@ import click
 
 from hardsave import Checkpoint
 from hardsave.cli import data, moments, words
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         hardsave search '"off by one"'
         hardsave search 'refactor*' --timeline session-1 -n 5
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("text")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
@@ -38,7 +39,7 @@ def search(session: Session, text: str, limit: int, after: str | None) -> None:
     """
     with session.out.busy("searching"):
         found = session.vault.search(
-            text, timeline=session.settings.timeline, limit=limit, after=after
+            text, timeline=session.timeline_given, limit=limit, after=after
         )
     session.out.result(
         lambda: {"hits": [_data(hit) for hit in found], "next": found.next},

@@ -10,13 +10,13 @@ import click
 
 from hardsave import Checkpoint
 from hardsave.cli import content, data, moments, words
-from hardsave.cli.arguments import REF
-from hardsave.cli.command import command
+from hardsave.cli.arguments import REF, one_of
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.facts import Known
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
-from hardsave.vault.files import Snapshot, difference
+from hardsave.vault.files import Files, difference
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +33,7 @@ SHOWN = 10
         hardsave show plan-ready --state
         hardsave show @~2 --file src/parser.py > parser-as-it-was.py
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF)
 @click.option(
@@ -40,9 +41,7 @@ SHOWN = 10
     "--messages",
     "count",
     type=click.IntRange(0),
-    default=SHOWN,
-    show_default=True,
-    help="How many of the last messages.",
+    help="How many of the last messages.  [default: 10]",
 )
 @click.option("--full", is_flag=True, help="All messages, with tool calls, and all paths.")
 @click.option("--state", "whole_state", is_flag=True, help="The state as JSON, and nothing else.")
@@ -54,10 +53,11 @@ SHOWN = 10
     help="The content of one file, and nothing else.",
 )
 def show(
-    session: Session, ref: str, count: int, full: bool, whole_state: bool, path: str | None
+    session: Session, ref: str, count: int | None, full: bool, whole_state: bool, path: str | None
 ) -> None:
     """Show one checkpoint: its messages, its files, its state."""
     session.only_looks = True
+    one_of(messages=count is not None, full=full, state=whole_state, file=path is not None)
     one = session.find(ref)
     if path is not None:
         _write_file(session, one, path)
@@ -65,7 +65,7 @@ def show(
         state = data.json_ready(plain(one.state))
         session.out.result(lambda: state, lambda: [json.dumps(state, indent=2)], paged=True)
     else:
-        limit = None if full else count
+        limit = None if full else SHOWN if count is None else count
         session.out.result(
             lambda: _data(session, one, limit),
             lambda: _lines(session, one, limit, full=full),
@@ -77,7 +77,7 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
     """Byte for byte."""
     if session.out.as_json:
         raise Misuse("a file is bytes, not JSON; leave out --json")
-    files = one.snapshot
+    files = one.files
     if files is None:
         raise NotFound(
             f"checkpoint {one.id} was saved without files; choose one that has a snapshot"
@@ -86,7 +86,7 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
     sys.stdout.buffer.write(_content(session, files, path))
 
 
-def _content(session: Session, files: Snapshot, path: str) -> bytes:
+def _content(session: Session, files: Files, path: str) -> bytes:
     """Of a file that is named as it is seen from here, or else from the root of its workspace."""
     if files.workspace == str(session.directory):
         with suppress(NotFound, Misuse):
@@ -98,13 +98,13 @@ def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any
     known = Known(session.vault)
     parent = known.parent(one)
     total, items = content.last_messages(one, limit)
-    before = None if parent is None else parent.snapshot
+    before = None if parent is None else parent.files
     return {
         **data.checkpoint(one),
         "message_count": total,
         "messages": data.json_ready(items),
         "state_of": known.speaker(one).id,
-        "files": data.files(difference(before, one.snapshot)),
+        "files": data.files(difference(before, one.files)),
     }
 
 
@@ -124,9 +124,9 @@ def _lines(
     yield title.append(f"  {words.shown(one.name)}" if one.name else "", style="name")
     yield from draw.fields(_fields(session, one, parent, known.carried(one)))
     yield from content.messages_of(one, limit, full=full)
-    if one.snapshot is not None:
+    if one.files is not None:
         yield Text()
-        yield from content.files_of(one, None if parent is None else parent.snapshot, full=full)
+        yield from content.files_of(one, None if parent is None else parent.files, full=full)
 
 
 def _fields(
@@ -134,7 +134,7 @@ def _fields(
 ) -> "dict[str, Text | str | None]":
     from hardsave.cli import draw
 
-    files, git = one.snapshot, one.git
+    files, git = one.files, one.git
     metadata = data.json_ready(one.metadata)
     return {
         "saved": f"{moments.ago(one.created_at, session.now)} ({moments.local(one.created_at)})",

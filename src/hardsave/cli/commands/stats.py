@@ -1,4 +1,4 @@
-"""`hardsave stats`."""
+"""`hardsave store stats`."""
 
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 @command(
     "stats",
     examples="""
-        hardsave stats
-        hardsave stats --json
+        hardsave store stats
+        hardsave store stats --json
     """,
 )
 def stats(session: Session) -> None:
     """Show how much is stored, and where."""
-    found = session.vault.stats()
+    found = session.vault.store.stats()
     session.out.result(
         lambda: {"store": session.url, **found._asdict()}, lambda: _lines(session, found)
     )

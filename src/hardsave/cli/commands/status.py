@@ -7,7 +7,7 @@ import click
 
 from hardsave import Checkpoint
 from hardsave.cli import changes, data, moments, unsaved, words
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         hardsave status --full
         hardsave status --json -C ~/project
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.option("--full", is_flag=True, help="All paths.")
 def status(session: Session, full: bool) -> None:
@@ -92,6 +93,8 @@ def _lines(
             (f"{words.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
         )
         yield from draw.paths(listed, limit=None if full else draw.LISTED)
+    if last is not None:
+        yield from draw.lost(last.not_captured)  # which its files do not show any more
     yield from draw.not_captured(found.not_captured, limit=None if full else 5)
 
 

@@ -8,7 +8,7 @@ import click
 
 from hardsave.cli import data, moments, words
 from hardsave.cli.arguments import PROGRAM, TASK
-from hardsave.cli.command import command, group
+from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 from hardsave.config import project_root
@@ -232,11 +232,34 @@ def answer(session: Session, id: str, answer: str) -> None:
 
 
 @command(
+    "recover",
+    examples="""
+        hardsave tasks recover
+        hardsave tasks recover --dry-run --json
+    """,
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what was interrupted.")
+@click.option("--take-over", is_flag=True, help="Take sessions on other machines for dead.")
+def recover(session: Session, dry_run: bool, take_over: bool) -> None:
+    """Put tasks of dead processes back to work, and tell what happened.
+
+    Runners do this by themselves, when they start and while they run: it is for looking, and for
+    when none is to start.
+    """
+    found = session.vault.tasks.recover(take_over=take_over, dry_run=dry_run)
+    session.out.result(
+        lambda: data.recovery(found, dry_run=dry_run),
+        lambda: words.passage(str(found)).splitlines(),
+    )
+
+
+@command(
     "settings",
     examples="""
         hardsave tasks settings
         hardsave tasks settings --profile production
     """,
+    takes=("--json", "-C"),
 )
 @click.option("--profile", type=click.Choice([*PROFILES]), help="What this profile would set.")
 def settings(session: Session, profile: str | None) -> None:
@@ -270,7 +293,7 @@ def _answer(session: Session, task: "Task", said: str, **also: Any) -> None:
     session.out.result(lambda: {**data.task(task), **also}, lambda: [said])
 
 
-SUBCOMMANDS = {
+COMMANDS = {
     "list": list_,
     "add": add,
     "show": show,
@@ -278,14 +301,6 @@ SUBCOMMANDS = {
     "retry": retry,
     "cancel": cancel,
     "answer": answer,
+    "recover": recover,
     "settings": settings,
-}
-
-COMMANDS = {
-    "tasks": group(
-        "tasks",
-        "Work that survives its process: list, add, answer.",
-        SUBCOMMANDS,
-        default="list",
-    )
 }

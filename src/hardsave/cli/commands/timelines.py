@@ -1,10 +1,11 @@
-"""`hardsave timelines`."""
+"""`hardsave timelines …`: list, delete and clear them."""
 
 from typing import TYPE_CHECKING, Any
 
 from hardsave import Timeline
 from hardsave.cli import data, moments, words
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.commands.rewind import say_undo
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 
 
 @command(
-    "timelines",
+    "list",
     examples="""
-        hardsave timelines
-        hardsave timelines --json
+        hardsave timelines list
+        hardsave timelines list --json
     """,
 )
-def timelines(session: Session) -> None:
+def list_(session: Session) -> None:
     """List the timelines."""
     found = list(session.vault.timelines())
     session.out.result(lambda: [_data(each) for each in found], lambda: _lines(session, found))
@@ -51,11 +52,53 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
                 Text("" if head is None else words.shown(head.status)),
                 Text("" if head is None else moments.ago(head.created_at, session.now), "quiet"),
                 Text("")
-                if head is None or head.snapshot is None
-                else Text(words.shown(head.snapshot.workspace)),
+                if head is None or head.files is None
+                else Text(words.shown(head.files.workspace)),
             )
         )
     return draw.columns(rows)
 
 
-COMMANDS = {"timelines": timelines}
+@command(
+    "delete",
+    examples="""
+        hardsave timelines delete --timeline session-1
+    """,
+    takes=ON_A_TIMELINE,
+)
+def delete(session: Session) -> None:
+    """Delete a timeline; undo brings it back.
+
+    It is hidden with all its checkpoints, and its bytes stay until retention lets them go. What
+    must be gone at once is for 'hardsave store purge'.
+    """
+    line = session.line_typed
+    _removed(session, line.name, line.delete(), "deleted")
+
+
+@command(
+    "clear",
+    examples="""
+        hardsave timelines clear --timeline session-1
+    """,
+    takes=ON_A_TIMELINE,
+)
+def clear(session: Session) -> None:
+    """Delete all checkpoints of a timeline, which stays; undo brings them back.
+
+    Its numbers go on where they were.
+    """
+    line = session.line_typed
+    _removed(session, line.name, line.clear(), "cleared")
+
+
+def _removed(session: Session, name: str, count: int, what: str) -> None:
+    session.out.result(
+        lambda: {"timeline": name, "checkpoints": count},
+        lambda: [f"{what} {words.shown(name)}: {words.count(count, 'checkpoint')}"],
+    )
+    if count:
+        say_undo(session, name)
+
+
+COMMANDS = {"list": list_, "delete": delete, "clear": clear}

@@ -1,4 +1,4 @@
-"""`hardsave export` and `import`."""
+"""`hardsave store export` and `import`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import click
 
 from hardsave.cli import words
 from hardsave.cli.arguments import TIMELINE
-from hardsave.cli.command import command
+from hardsave.cli.command import command, not_empty
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 
@@ -17,13 +17,22 @@ if TYPE_CHECKING:
 @command(
     "export",
     examples="""
-        hardsave export everything.hardsave
-        hardsave export session.hardsave session-1
+        hardsave store export everything.hardsave
+        hardsave store export two.hardsave --timeline session-1 --timeline session-2
     """,
 )
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.argument("names", metavar="[TIMELINE]...", nargs=-1, type=TIMELINE)
-def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
+@click.option(
+    "-t",
+    "--timeline",
+    "timelines",
+    multiple=True,
+    metavar="T",
+    type=TIMELINE,
+    callback=not_empty,
+    help="Only this timeline; repeatable.",
+)
+def export_(session: Session, file: str, timelines: tuple[str, ...]) -> None:
     """Write timelines, with their history, into one file.
 
     All timelines, or those that are named. A file that is there is replaced only if it is an
@@ -31,13 +40,14 @@ def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
     """
     if file == "-":
         raise Misuse("an export is a file, not a stream: name one; ./- if that is its name")
-    given = session.settings.timeline
-    wanted = [*names, *([given] if given and given not in names else [])]
     if next(session.vault.timelines(), None) is None:
-        nothing = "nothing was saved here, so there is nothing to export; see 'hardsave stats'"
+        nothing = (
+            "nothing was saved here, so there is nothing to export; see 'hardsave store stats'"
+        )
         raise NotFound(session.deleted() or nothing)
+    wanted = [session.whole_name(each) for each in timelines] or None
     with session.out.busy("exporting"):
-        done = session.vault.export_file(file, timelines=wanted or None)
+        done = session.vault.export_file(file, timelines=wanted)
     session.out.result(
         done._asdict,
         lambda: [
@@ -53,7 +63,7 @@ def export_(session: Session, file: str, names: tuple[str, ...]) -> None:
 @command(
     "import",
     examples="""
-        hardsave import everything.hardsave
+        hardsave store import everything.hardsave
     """,
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
@@ -70,7 +80,9 @@ def import_(session: Session, file: str) -> None:
     if done.checkpoints:
         session.out.hint("take it back with", "undo", "--any-timeline")
     if done.hidden:
-        session.out.say("'hardsave ops' shows what deleted them, and 'hardsave undo' takes it back")
+        session.out.say(
+            "'hardsave undo --list' shows what deleted them, and 'hardsave undo' takes it back"
+        )
 
 
 def _data(done: "Imported") -> dict[str, Any]:

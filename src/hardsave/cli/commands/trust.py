@@ -21,15 +21,16 @@ from hardsave.config.trust import ProjectFile
         hardsave trust
         hardsave trust --undo
     """,
+    takes=("--json", "-C"),
 )
 @click.option("--undo", is_flag=True, help="Trust it no longer.")
 @YES
 def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
     """Let all of this project's hardsave.yaml count, as it is now.
 
-    A project's file may set local policy. What leads out of the project, such as another store,
-    or decides how long checkpoints are kept, counts only once you have looked at it. If the file
-    changes, it has to be trusted again.
+    A project's file may come from a stranger. What leads out of the project, such as another
+    store, decides how long checkpoints and tasks are kept, or how often work is tried, counts
+    only once you have looked at it. If the file changes, it has to be trusted again.
     """
     root = config.project_root(Path.cwd())
     file = trusting.look(root)
@@ -41,7 +42,7 @@ def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
         _answer(session, file, "it is trusted no longer" if was else "it was not trusted")
         return None
     if not file.risky:
-        _answer(session, file, "nothing in it needs to be trusted: it sets local policy only")
+        _answer(session, file, "nothing in it needs to be trusted: it only switches things off")
         return None
     for said in file.risky.values():
         session.out.say(words.shown(f"{said.where}: {said.value}"))

@@ -1,4 +1,4 @@
-"""`hardsave undo`, `redo` and `ops`: walking over what was done."""
+"""`hardsave undo` and `redo`: walking over what was done, and a list of it."""
 
 import os
 from collections.abc import Iterator
@@ -9,14 +9,16 @@ import click
 
 from hardsave import Checkpoint, Operation
 from hardsave.cli import data, moments, words
-from hardsave.cli.command import command
+from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
-from hardsave.errors import NotFound
+from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+LISTED = 30
 ANY = click.option(
     "--any-timeline", is_flag=True, help="The latest of the whole store, on whatever timeline."
 )
@@ -28,15 +30,28 @@ ANY = click.option(
         hardsave undo
         hardsave undo --timeline session-1
         hardsave undo --any-timeline
+        hardsave undo --list -n 5
     """,
+    takes=ON_A_TIMELINE,
 )
 @ANY
-def undo(session: Session, any_timeline: bool) -> None:
+@click.option("--list", "listing", is_flag=True, help="Only list what can be taken back.")
+@click.option("-n", "--limit", type=click.IntRange(1), help="How many to list.  [default: 30]")
+def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> Exit | None:
     """Take back the latest rewind, fork, deletion or import.
 
     Files come back too, and what they are now is saved first. What was saved since stays
-    reachable.
+    reachable. The list is of the whole store, or of the timeline that is named; saves are no
+    operations.
     """
+    session.undoes = True
+    if any_timeline:
+        session.refuse_timeline(beside="--any-timeline")
+    if listing:
+        _list(session, limit or LISTED)
+        return None
+    if limit is not None:
+        raise Misuse("-n says how many to list; add --list")
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("taking back"):
         done = session.vault.undo() if any_timeline else session.line.undo()
@@ -44,6 +59,7 @@ def undo(session: Session, any_timeline: bool) -> None:
     session.out.hint("do it again with", "redo", *_where(done))
     if done.about.get("of") in ("rewind", "redo") and done.timeline is not None:
         _tell_conversation(session, session.vault.timeline(done.timeline).head)
+    return _failed(session, done)
 
 
 @command(
@@ -52,31 +68,25 @@ def undo(session: Session, any_timeline: bool) -> None:
         hardsave redo
         hardsave redo --any-timeline
     """,
+    takes=ON_A_TIMELINE,
 )
 @ANY
-def redo(session: Session, any_timeline: bool) -> None:
+def redo(session: Session, any_timeline: bool) -> Exit | None:
     """Do again what the latest undo took back."""
+    session.undoes = True
+    if any_timeline:
+        session.refuse_timeline(beside="--any-timeline")
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("doing it again"):
         done = session.vault.redo() if any_timeline else session.line.redo()
     _answer(session, done, "did again what was taken back")
     session.out.hint("take it back with", "undo", *_where(done))
+    return _failed(session, done)
 
 
-@command(
-    "ops",
-    examples="""
-        hardsave ops
-        hardsave ops --timeline session-1 -n 5
-    """,
-)
-@click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True)
-def ops(session: Session, limit: int) -> None:
-    """List what was done and can be taken back.
-
-    Newest first, on all timelines of the store or the one that is given. Saves are no operations.
-    """
-    found = list(islice(session.vault.operations(session.settings.timeline), limit))
+def _list(session: Session, limit: int) -> None:
+    """What was done and can be taken back, newest first."""
+    found = list(islice(session.vault.operations(session.timeline_given), limit))
     session.out.result(
         lambda: [data.operation(each) for each in found], lambda: _lines(session, found), paged=True
     )
@@ -90,15 +100,23 @@ def _refuse_where_nothing_was_saved(session: Session) -> None:
         raise NotFound(session.saved_above)
 
 
+def _failed(session: Session, done: Operation) -> Exit | None:
+    if done.files is None or done.files.is_complete:
+        return None
+    from hardsave.cli.commands.rewind import tell_what_failed
+
+    return tell_what_failed(session, done.files, done.files)
+
+
 def _where(done: Operation) -> list[str]:
     return ["--any-timeline"] if done.timeline is None else ["--timeline", done.timeline]
 
 
 def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
     """The rewind has named a conversation that was cut; the whole one is still there."""
-    from hardsave.agents import conversations
+    from hardsave.agents import conversation
 
-    found = None if head is None else conversations.whole(head.state, os.environ)
+    found = None if head is None else conversation.whole(head.state, os.environ)
     if found is not None and found.command is not None:
         there = session.settings.place.there(found.directory, found.command)
         session.out.to_type("the whole conversation goes on with", there)
@@ -162,4 +180,4 @@ def _ref(session: Session, id: bytes) -> str:
     return f"{found.timeline}:{found.seq}"
 
 
-COMMANDS = {"undo": undo, "redo": redo, "ops": ops}
+COMMANDS = {"undo": undo, "redo": redo}

@@ -1,4 +1,4 @@
-"""`hardsave gc` and `compact`."""
+"""`hardsave store gc` and `compact`."""
 
 from hardsave.cli import words
 from hardsave.cli.command import command
@@ -8,7 +8,7 @@ from hardsave.cli.session import Session
 @command(
     "gc",
     examples="""
-        hardsave gc
+        hardsave store gc
     """,
 )
 def gc(session: Session) -> None:
@@ -17,7 +17,7 @@ def gc(session: Session) -> None:
     In the whole store. May run while agents save. Gives the room back to the file system.
     """
     with session.out.busy("collecting"):
-        done = session.vault.gc()
+        done = session.vault.store.gc()
     session.out.result(
         done._asdict,
         lambda: [
@@ -29,15 +29,15 @@ def gc(session: Session) -> None:
 @command(
     "compact",
     examples="""
-        hardsave compact
+        hardsave store compact
     """,
 )
 def compact(session: Session) -> None:
     """Make the store small and quick to read."""
-    before = session.vault.stats().disk_bytes
+    before = session.vault.store.stats().disk_bytes
     with session.out.busy("compacting"):
-        session.vault.compact()
-    after = session.vault.stats().disk_bytes
+        session.vault.store.compact()
+    after = session.vault.store.stats().disk_bytes
     session.out.result(
         lambda: {"disk_bytes_before": before, "disk_bytes": after},
         lambda: [f"{words.size(before)} → {words.size(after)}"],

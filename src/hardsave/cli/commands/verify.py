@@ -1,11 +1,11 @@
-"""`hardsave verify` and `repair`."""
+"""`hardsave store verify` and `repair`."""
 
 import click
 
 import hardsave
 from hardsave.cli import words
 from hardsave.cli.arguments import REF
-from hardsave.cli.command import YES, command
+from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 
@@ -13,9 +13,10 @@ from hardsave.cli.session import Session
 @command(
     "verify",
     examples="""
-        hardsave verify
-        hardsave verify plan-ready
+        hardsave store verify
+        hardsave store verify plan-ready
     """,
+    takes=ON_A_TIMELINE,
 )
 @click.argument("ref", type=REF, required=False)
 def verify(session: Session, ref: str | None) -> Exit | None:
@@ -24,9 +25,11 @@ def verify(session: Session, ref: str | None) -> Exit | None:
     Checks one checkpoint, or the whole store: every object against its hash, every number, every
     parent, the index and the backup. Ends with 5 if something is damaged.
     """
+    if ref is None:
+        session.refuse_timeline(beside="the whole store, which is checked without a REF")
     one = None if ref is None else session.find(ref).id
     with session.out.busy("verifying"):
-        found = session.vault.verify(one)
+        found = session.vault.store.verify(one)
     session.out.result(
         lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [
@@ -39,15 +42,15 @@ def verify(session: Session, ref: str | None) -> Exit | None:
     )
     if found.ok:
         return None
-    session.out.say("'hardsave repair' saves what can be read, and sets the rest aside")
+    session.out.say("'hardsave store repair' saves what can be read, and sets the rest aside")
     return Exit.DAMAGED
 
 
 @command(
     "repair",
     examples="""
-        hardsave repair
-        hardsave repair --store sqlite:///runs.db --yes
+        hardsave store repair
+        hardsave store repair --store sqlite:///runs.db --yes
     """,
 )
 @YES

@@ -1,4 +1,4 @@
-"""`hardsave workflow`: several agents, one after the other, as a file says."""
+"""`hardsave workflow …`: several agents, one after the other, as a file says."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -18,30 +18,46 @@ if TYPE_CHECKING:
     from hardsave.runtime.workflow import Run
 
 
+FILE = click.argument("file", type=click.Path())
+
+
 @command(
-    "workflow",
+    "check",
     examples="""
         hardsave workflow check release.yaml
+    """,
+    takes=("--json", "-C"),
+)
+@FILE
+def check(session: Session, file: str) -> None:
+    """Check a workflow's file, and list its steps."""
+    from hardsave.runtime.plan import read_file
+
+    plan = read_file(file)
+    session.out.result(lambda: _plan(plan), lambda: _plan_lines(plan))
+
+
+@command(
+    "run",
+    examples="""
         hardsave workflow run release.yaml --agents agents.py:AGENTS --input goal=tidy
         hardsave workflow run release.yaml --agents agents.py:AGENTS --from run-1234
     """,
 )
-@click.argument("action", metavar="run|check", type=click.Choice(["run", "check"]))
-@click.argument("file", type=click.Path())
+@FILE
 @AGENTS
 @click.option("--from", "ref", metavar="RUN|REF", help="Go on with a run, or from a checkpoint.")
 @click.option("--input", "inputs", multiple=True, metavar="KEY=TEXT", help="For ${inputs.KEY}.")
 @click.option("--accept-changes", is_flag=True, help="Run steps again that the file has changed.")
-def workflow(
+def run(
     session: Session,
-    action: str,
     file: str,
     agents: str | None,
     ref: str | None,
     inputs: tuple[str, ...],
     accept_changes: bool,
 ) -> Exit | None:
-    """Run the agents that a file names, one after the other, or check the file.
+    """Run the agents that a file names, one after the other.
 
     Every finished step is saved. After a crash or a failure --from goes on where it was: steps
     that are finished do not run again. An agent is a function, or a coroutine function,
@@ -60,12 +76,8 @@ def workflow(
     """
     from hardsave.runtime.plan import read_file
 
-    plan = read_file(file)
-    if action == "check":
-        session.out.result(lambda: _plan(plan), lambda: _plan_lines(plan))
-        return None
-    given = _inputs(inputs)
-    return _run(session, plan, agents, ref, given or None, accept_changes=accept_changes)
+    given = _inputs(inputs) or None
+    return _run(session, read_file(file), agents, ref, given, accept_changes=accept_changes)
 
 
 def _run(
@@ -151,4 +163,4 @@ def _lines(run: "Run") -> list[str]:
     return [f"{run.id} of {words.shown(run.workflow)}", *steps]
 
 
-COMMANDS = {"workflow": workflow}
+COMMANDS = {"run": run, "check": check}

@@ -67,7 +67,7 @@ def play(stage: Stage) -> None:
             say(f"   {what}: {', '.join(map(str, paths)) or 'nothing'}")
         say(f"   changed: {', '.join(map(str, found.changed)) or 'nothing'}")
 
-        report = vault.verify()
+        report = vault.store.verify()
         check(report.ok, f"faults: {report.faults}")
         say(f"4. Verified: {report.checkpoints} checkpoints and {report.objects} objects.")
 

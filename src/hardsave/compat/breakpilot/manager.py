@@ -278,7 +278,7 @@ class CheckpointManager:
         if len(self._line) <= min(self.max_checkpoints, self.compress_after):
             return
         try:
-            self._vault.apply(self._vault.plan_retention(self._policy))
+            self._vault.retention.apply(self._vault.retention.plan(self._policy))
         except hardsave.Conflict:  # what was created is saved; the next one tidies up
             _log.warning("session %s: too busy to let old checkpoints go", self.session_id)
 

@@ -96,7 +96,7 @@ class Shelf:
     def tidy(self) -> None:
         """Let go what is too much, and old versions of what was saved again."""
         try:
-            self._vault.apply(self._vault.plan_retention(self._policy))
+            self._vault.retention.apply(self._vault.retention.plan(self._policy))
         except hardsave.Conflict:  # what was put is saved; the next one tidies up
             _log.warning("user %r: too busy to let old checkpoints go", self._vault.user)
 
@@ -218,6 +218,6 @@ class Owners:
             return
         newest = hardsave.Policy(max_per_timeline=1)
         try:
-            self._vault.apply(self._vault.plan_retention(newest))
+            self._vault.retention.apply(self._vault.retention.plan(newest))
         except hardsave.Conflict:
             _log.warning("too busy to let old lists of owners go")

@@ -165,14 +165,14 @@ class CheckpointManager:
 
     def _copies(self, saved: hardsave.Checkpoint) -> dict[str, bytes]:
         """The feature list and the progress file, as the checkpoint has them."""
-        files = saved.snapshot
+        files = saved.files
         if files is None:
             return {}
         found = [
             file
             for name in (self._features, self._progress)
             if name in files
-            for file in files.files(name)
+            for file in files.list(name)
         ]
         return {
             Path(file.path).name: files.read(file.path) for file in found if file.kind == "file"
@@ -180,16 +180,16 @@ class CheckpointManager:
 
     def _check(self, saved: hardsave.Checkpoint) -> None:
         """What cannot be restored is no checkpoint."""
-        found = self._vault.verify(saved.id)
+        found = self._vault.store.verify(saved.id)
         if not found.ok:
             raise Corrupt(f"checkpoint {saved.id} is damaged: {found.faults[0]}")
 
     def _let_go(self) -> None:
         """Of automatic ones the last 5 stay, of sessions the last 3, and what a guard needs."""
         policy = hardsave.Policy(timelines={TIMELINE}, per_kind=dict(KEPT))
-        plan = self._vault.plan_retention(policy)
+        plan = self._vault.retention.plan(policy)
         drops = [each for each in plan.drops if to_text(each.row.id) not in self._guarding]
-        self._vault.apply(replace(plan, drops=tuple(drops)))
+        self._vault.retention.apply(replace(plan, drops=tuple(drops)))
         self._tidy(self._records())
 
     # Looking
@@ -301,7 +301,7 @@ class CheckpointManager:
         """What the block left is saved first, or nobody could tell it from other sessions' work."""
         with self._lock:
             why = f"{type(error).__name__}: {error}"[:500]
-            self._line.snapshot(self._workspace, status="failed", description=why)
+            self._line.save_files(self._workspace, status="failed", description=why)
             return self._rollback(id, git=False, scope="mine")
 
     # What others of the skill's family call

@@ -72,7 +72,7 @@ class Closing:
         if self._vault.timeline(lineage).head is not None and not self._is_meant(lineage):
             return {"kept": ANOTHERS}
         try:
-            purged = self._vault.purge(timeline=lineage)
+            purged = self._vault.store.purge(timeline=lineage)
         except NotFound:
             return {"dropped": 0}  # nothing was ever saved
         return {"dropped": purged.dropped}

@@ -24,7 +24,7 @@ from hardsave.runtime.loop import messages as forms
 from hardsave.runtime.loop.conversation import Conversation, Status
 from hardsave.runtime.loop.journal import Noted, State
 from hardsave.tuples import NamedTuple
-from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.line import Directory, Timeline
 from hardsave.vault.saving import ANY_HEAD
 
@@ -239,7 +239,11 @@ class Record:
             return save()
         except Conflict:
             head = self._line.head
-            if head is None or self.last is None or head.record.root != self.last.record.root:
+            if (
+                head is None
+                or self.last is None
+                or record_of(head).root != record_of(self.last).root
+            ):
                 raise
             return save(expect=ANY_HEAD)  # only files were saved in between
 
@@ -255,5 +259,5 @@ async def _to_its_end(save: Callable[[], Checkpoint]) -> Checkpoint:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([saving])
         if not saving.cancelled() and (error := saving.exception()) is not None:
-            log(__name__).warning("a save that nobody waited for has failed: %s", error)
+            log(__name__).warning("a save has failed after its caller was cancelled: %s", error)
         raise

@@ -238,7 +238,7 @@ def _prompt(saved: Conversation) -> Any:
 def _bring_back(line: Timeline, workspace: Workspace, restore: bool | None) -> None:
     """The files of a job that goes on in another place."""
     head = line.head
-    if head is None or head.snapshot is None or restore is False:
+    if head is None or head.files is None or restore is False:
         return
     if restore or not any(os.scandir(workspace.path)):
         line.rewind(head.id, what="files", workspace=workspace)

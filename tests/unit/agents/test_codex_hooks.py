@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.agents.codex_layers import why_off
+from hardsave.agents.codex.hooks import why_off
 
 OFF = "[features]\nhooks = false\n"
 ON = "[features]\nhooks = true\n"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.agents.lines import UNSAVED, Ending, Line, Open, Unknown
+from hardsave.agents.spec import UNSAVED, Ending, Line, Open, Unknown
 from hardsave.objects import depth
 
 TYPES = frozenset(
@@ -52,7 +52,7 @@ HEARD = frozenset(
     }
 )
 OLDEST = (0, 160)  # from here on, up to the next first number, sessions are written as known
-TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # who begins a session by a command
+TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # what begins a session by a command
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
 _BASES = frozenset({"forked_from_id", "history_base"})
 _HEARD = frozenset({"HookPrompt", "UserMessage"})
@@ -169,7 +169,7 @@ def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
 
 
 def given_up(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
-    """None: what an ended turn has left open is past, whatever came of the turn."""
+    """None: what an ended turn has left open is past, however the turn ended."""
     return iter(())
 
 

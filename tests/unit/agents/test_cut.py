@@ -2,9 +2,9 @@
 
 import pytest
 
-from hardsave.agents import claude_lines
-from hardsave.agents.cutting import Cut, Moment, cut
-from hardsave.agents.lines import Unknown
+from hardsave.agents.claude_code import lines as claude_lines
+from hardsave.agents.cut import Cut, Moment, cut
+from hardsave.agents.spec import Unknown
 from tests.unit.agents.conftest import answered, called, line, said
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hardsave.agents.lines import UNSAVED, Ending, Line, Open, Unknown, replaced
+from hardsave.agents.spec import UNSAVED, Ending, Line, Open, Unknown
 from hardsave.objects import depth
 
 KEPT = frozenset(
@@ -105,7 +105,7 @@ def done(line: Line) -> str | None:
 
 
 def is_past(line: Line) -> bool:
-    """Never: whoever asks the model has to answer for every call."""
+    """Never: a request to the model has to answer for every call."""
     return False
 
 
@@ -123,7 +123,7 @@ def is_talk(line: Line) -> bool:
 
 def along(heard: Line, later: Iterable[Line]) -> int:
     """Attachments, and what a tool says besides its result: the text of a skill, the size that an
-    image had. Up to whatever else is linked to what was said."""
+    image had. Up to the first other line that is linked to what was said."""
     kept = 0
     for at, line in enumerate(later, 1):
         is_linked = _id(line, "uuid") and not line.get("isSidechain")
@@ -134,8 +134,8 @@ def along(heard: Line, later: Iterable[Line]) -> int:
 
 
 def _is_besides(line: Line, heard: Line) -> bool:
-    """Whether Claude Code says this itself, and to the same prompt: whoever goes on with a session
-    that was killed begins with such words, too."""
+    """Whether Claude Code says this itself, and to the same prompt: a session that goes on after it
+    was killed begins with such words, too."""
     is_own = is_heard(line) and bool(line.get("isMeta"))
     return is_own and line.get("promptId") == heard.get("promptId")
 
@@ -206,10 +206,18 @@ def copied(text: str, session: str, new: str) -> str | None:
         return text
     wanted = {**line, "sessionId": new}
     # The field that is meant stands last as a rule.
-    for candidate in replaced(text, f'"sessionId":"{session}"', f'"sessionId":"{new}"'):
+    for candidate in _replaced(text, f'"sessionId":"{session}"', f'"sessionId":"{new}"'):
         if json.loads(candidate) == wanted:
             return candidate
     raise Unknown("a line has its session's id where it cannot be replaced")
+
+
+def _replaced(text: str, old: str, new: str) -> Iterator[str]:
+    """Each way to replace one occurrence, from the last to the first."""
+    at = text.rfind(old)
+    while at >= 0:
+        yield text[:at] + new + text[at + len(old) :]
+        at = text.rfind(old, 0, at)
 
 
 def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
@@ -223,7 +231,7 @@ def _way_on(lines: Sequence[Line], ending: Ending) -> Iterator[str]:
     """Where to go on, as Claude Code notes it from time to time. What it has noted last leads to
     what was given up if its user had taken it back since, and it has not noted anything yet. Once
     it has, that names no line at all: then it goes on from the last one. What it calls explicit is
-    where somebody went back to, and hides all that was said since: a note of ours never is."""
+    where its user went back to, and hides all that was said since: a note of ours never is."""
     noted = next((line for line in reversed(lines) if line.get("type") == "last-prompt"), None)
     prompt = next((line for line in reversed(lines) if _is_prompt(line)), None)
     if noted is None or prompt is None:

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from hardsave.agents import claude_lines
-from hardsave.agents.claude_lines import copied, ended, messages, parsed
-from hardsave.agents.cutting import Moment, cut
-from hardsave.agents.lines import Ending, Open, Unknown
+from hardsave.agents.claude_code import lines as claude_lines
+from hardsave.agents.claude_code.lines import copied, ended, messages, parsed
+from hardsave.agents.cut import Moment, cut
+from hardsave.agents.spec import Ending, Open, Unknown
 from tests.unit.agents.conftest import called, line, said
 
 

@@ -1,7 +1,7 @@
-"""What keeps Claude Code from running any hook in a project, whatever its user has installed.
+"""What keeps Claude Code from running any hook in a project, installed or not.
 
-Settings of a project count before its user's own, and those of the machine, which whoever looks
-after it writes, before all others. Of several files of these the last counts.
+Settings of a project count before its user's own, and those of the machine, which its administrator
+writes, before all others. Of several files of these the last counts.
 """
 
 import sys

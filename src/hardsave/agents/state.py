@@ -1,37 +1,39 @@
 """A transcript as the state of a checkpoint: what is new of it is added to what the head has.
 
-Hooks save it so, and so does the process beside an agent that has no hooks: a rewind need not know
-who it was.
+Hooks save it so, and so does the daemon beside an agent that has no hooks: a rewind need not know
+which of them it was.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave.agents.spec import Agent
+from hardsave.agents import registry
+from hardsave.agents.spec import AgentSpec
 from hardsave.agents.transcripts import EMPTY, Mark, Reading, pieces
 from hardsave.tuples import NamedTuple
 from hardsave.vault.parts import Parts
 
 
 class Unreadable(Exception):
-    """A transcript that is there, and none for us; or that cannot be a path at all."""
+    """A transcript that is there and cannot be read, or whose name cannot be a path."""
 
 
 class Source(NamedTuple):
-    """Whose transcript, where it is, and when it is read, as seen from the calls."""
+    """A transcript: the agent and its session, where it is, and which calls are under way when it
+    is read."""
 
-    agent: Agent
+    agent: AgentSpec
     session: str
     path: str
     moment: Mapping[str, Any]
 
 
-def told(source: Source, known: Mark | None) -> Parts:
-    """A conversation as it is by now; all of it if the head has another's. It may be a very long
+def parts(source: Source, known: Mark | None) -> Parts:
+    """A conversation as it is by now; all of it if the head has another one. It may be a very long
     one: it is read and stored piece by piece, and makes one checkpoint all the same."""
     with reading():
         begun = pieces(Path(source.path), known or EMPTY)
@@ -62,13 +64,14 @@ def _parts(source: Source, found: Iterator[Reading]) -> Iterator[dict[str, Any]]
 
 @contextmanager
 def reading() -> Iterator[None]:
+    """`Unreadable` instead of what the system says of a transcript."""
     try:
         yield
     except (OSError, ValueError) as error:
         raise Unreadable(str(error)) from error
 
 
-def known(head: hardsave.Checkpoint | None, session: str) -> Mark | None:
+def mark_in(head: hardsave.Checkpoint | None, session: str) -> Mark | None:
     """How much of a session's transcript the head has; None if its state is something else."""
     if head is None or not isinstance(head.state, Mapping):
         return None
@@ -76,3 +79,23 @@ def known(head: hardsave.Checkpoint | None, session: str) -> Mark | None:
     if not isinstance(found, Mapping) or found.get("session") != session:
         return None
     return Mark.of(found)
+
+
+def agent_of(state: Any) -> AgentSpec | None:
+    """The agent CLI whose conversation a state is; None if it is none that is known."""
+    found = state.get("transcript") if isinstance(state, Mapping) else None
+    return registry.named(found.get("agent")) if isinstance(found, Mapping) else None
+
+
+def is_record(state: Any, key: object) -> bool:
+    """Whether a part of a state is an agent's own record, of which the messages tell people all."""
+    return key in ("transcript", "lines") and agent_of(state) is not None
+
+
+def has_said(messages: Iterable[Mapping[str, Any]], answer: str) -> bool:
+    """Whether the model has said this, be it in several parts."""
+    said: list[str] = []
+    for content in (each["content"] for each in messages if each["role"] == "assistant"):
+        parts = [{"text": content}] if isinstance(content, str) else content or ()
+        said += [str(part.get("text", "")) for part in parts if isinstance(part, Mapping)]
+    return " ".join(answer.split()) in " ".join(" ".join(said).split())

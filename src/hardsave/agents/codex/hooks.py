@@ -1,30 +1,49 @@
-"""Which of our hooks Codex would run. Pure: from the texts of its files.
+"""Which of our hooks Codex runs, and what keeps it from running any in a project.
 
 Codex runs a hook only after its user has trusted it, and says nothing about the others. It keeps
 what was trusted in `config.toml`, by the place of the hook and a hash of what would be run: a hook
-that has changed has to be trusted again. To trust is the user's decision, which we only read.
+that has changed has to be trusted again. To trust is the user's decision, which is only read here.
+
+Besides its user's own, Codex heeds a project's configuration, which may have come with a clone,
+those of directories in it down to where it is started, and those of the machine. A file of hooks
+that it cannot read it leaves out as a whole.
 """
 
 import json
+import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from hardsave.agents import settings
 from hardsave.agents.settings import Place
 from hardsave.errors import Misuse
 
+MACHINE = Path("/etc/codex")
+_CONFIG = "config.toml"
 _WITHOUT_MATCHER = frozenset({"stop", "user_prompt_submit"})  # theirs counts for nothing
 _KINDS = frozenset({"agent", "command", "mcp_tool", "prompt"})
 
 
-def idle(hooks: str, paths: Sequence[str], config: str) -> list[str]:
-    """The events of our hooks in a file, by whatever path, that Codex would leave out, if it lets
-    hooks run at all: that other configurations have a say in."""
+def untrusted(hooks: Path) -> list[str]:
+    """The events of our hooks in a file that Codex leaves out until its user trusts them, if it
+    lets hooks run at all: that other configurations have a say in."""
+    config = hooks.with_name(_CONFIG)
+    text, trusted = settings.read(hooks), settings.read(config)
+    # Codex names a hook by the path of its folder as it was given, or without links.
+    paths = (str(hooks), os.path.realpath(hooks))
+    with settings.errors_name(config):
+        return untrusted_events(text, paths, trusted)
+
+
+def untrusted_events(hooks: str, paths: Sequence[str], config: str) -> list[str]:
+    """The same of texts: of a file of hooks, by each of its paths, and of the configuration."""
     states = _table(_table(_parsed(config), "hooks"), "state")
-    if refusal(hooks):
+    if _refusal(hooks):
         return [place.event for place in settings.places(hooks)]
     return [
         place.event
@@ -33,29 +52,78 @@ def idle(hooks: str, paths: Sequence[str], config: str) -> list[str]:
     ]
 
 
-def switched_on(config: str) -> bool | None:
+def why_off(
+    folder: Path, hooks: Path, project: Path, here: Path, *, machine: Path = MACHINE
+) -> str:
+    """The file that does it, and how; empty if there is none. `folder` is the user's own, and
+    Codex is started `here`."""
+    required = machine / "requirements.toml"
+    with suppress(Misuse):  # what is no TOML Codex itself complains about
+        if not _allows_ours(_text(required)):
+            return f"{required} allows no hooks of yours"
+    for path in _layers(folder, project, here, machine):
+        with suppress(Misuse):
+            is_on = _switched_on(_text(path))
+            if is_on is False:
+                return f"{path} switches hooks off"
+            if is_on:  # the first that says anything counts
+                break
+    with suppress(Misuse):
+        if refused := _refusal(_text(hooks)):
+            return f"{hooks} {refused}"
+    return ""
+
+
+def _layers(folder: Path, project: Path, here: Path, machine: Path) -> Iterator[Path]:
+    """The configurations that count in a project, the strongest first."""
+    yield machine / "managed_config.toml"
+    own = folder / _CONFIG
+    try:
+        is_heeded = not _is_distrusted(_text(own), str(project))
+    except Misuse:
+        is_heeded = True
+    if is_heeded:
+        yield from (place / ".codex" / _CONFIG for place in _down_from(project, here))
+    yield own
+    yield machine / _CONFIG
+
+
+def _down_from(project: Path, here: Path) -> list[Path]:
+    """The directories from where Codex is started up to the project's."""
+    return [each for each in (here, *here.parents) if each.is_relative_to(project)] or [project]
+
+
+def _text(path: Path) -> str:
+    """What cannot be read for us says nothing: it need not be there at all."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _switched_on(config: str) -> bool | None:
     """Whether a configuration lets hooks run at all; None if it does not say."""
     told = _table(_parsed(config), "features")
     found = told.get("hooks", told.get("codex_hooks"))  # what it was called before
     return found if isinstance(found, bool) else None
 
 
-def allows_ours(requirements: str) -> bool:
-    """Whether whoever looks after the machine lets its users have hooks of their own."""
+def _allows_ours(requirements: str) -> bool:
+    """Whether the machine's administrator lets its users have hooks of their own."""
     is_theirs_alone = _parsed(requirements).get("allow_managed_hooks_only") is True
-    return not is_theirs_alone and switched_on(requirements) is not False
+    return not is_theirs_alone and _switched_on(requirements) is not False
 
 
-def is_distrusted(config: str, project: str) -> bool:
+def _is_distrusted(config: str, project: str) -> bool:
     """Whether Codex was told not to heed what a project itself says."""
     told = _table(_table(_parsed(config), "projects"), project)
     return told.get("trust_level") == "untrusted"
 
 
-def refusal(hooks: str) -> str:
-    """What of a file is not as Codex wants it, which then takes none of it, whoever wrote the rest;
-    empty if it takes it."""
-    settings.places(hooks)  # `Misuse` if it is nothing that anybody could take
+def _refusal(hooks: str) -> str:
+    """What of a file is not as Codex wants it, which then takes none of its hooks, ours included;
+    empty if it takes them."""
+    settings.places(hooks)  # `Misuse` if these are no settings at all
     told = json.loads(hooks) if hooks.strip() else {}
     if strange := [name for name in told if name not in ("description", "hooks")]:
         return f"has {strange[0]!r} beside 'hooks'"

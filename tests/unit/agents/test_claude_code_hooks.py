@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.agents.claude_layers import why_off
+from hardsave.agents.claude_code.hooks import why_off
 
 OFF, ON = {"disableAllHooks": True}, {"disableAllHooks": False}
 ONLY, NOT_ONLY = {"allowManagedHooksOnly": True}, {"allowManagedHooksOnly": False}

@@ -7,7 +7,7 @@ those that came since, up to where it is certain.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hardsave.agents.lines import Line, Lines, Open, Unknown
+from hardsave.agents.spec import Line, Lines, Open, Unknown
 from hardsave.tuples import NamedTuple
 
 
@@ -21,15 +21,15 @@ class Moment(NamedTuple):
     upcoming: str | None = None
     """This one was about to begin."""
     is_past: bool = False
-    """Whether the files were saved some time after that, by somebody who knows of no calls."""
+    """Whether the files were saved some time after that, by a process that knows of no calls."""
     is_prompt: bool = False
     """Whether it was just before the model was asked something by its user."""
     is_seen: bool = False
-    """Whether the conversation was read when the files were, whatever the calls were at."""
+    """Whether the conversation was read when the files were, in the midst of calls or not."""
     before: frozenset[str] = frozenset()
     """These had ended before, as earlier checkpoints tell."""
     at: str = ""
-    """When that was, as agents write it; empty if nobody knows."""
+    """When that was, as agents write it; empty if it is not known."""
 
     @property
     def ended(self) -> frozenset[str]:
@@ -93,8 +93,8 @@ def cut(
     is among the `later` lines, behind all calls of the same answer. A hook may be so quick that not
     even the call was written, or, when all have run, not all results. If a result never came, its
     call is open. A call that was about to begin, some time ago, is taken for one that is under way.
-    If nobody can tell how far a call had come when the files were saved, it is open, too: what
-    came of it later the files may not show. One that was left behind before is nobody's any more.
+    If nothing tells how far a call had come when the files were saved, it is open, too: what came
+    of it later the files may not show. One that was left behind before is not looked at any more.
     What the model was given together with the last result belongs to it.
     """
     return _Cutting(form, lines, later, session, moment).done()

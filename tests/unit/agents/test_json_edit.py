@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsave.agents.amending import amended
+from hardsave.agents.json_edit import amended
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "a", 'b"\\', "ü{"])
 VALUES = st.recursive(

@@ -1,11 +1,10 @@
-"""Where a checkpoint says that its transcript is: it may come from anybody."""
+"""Where a checkpoint says that its transcript is: it may come from a stranger."""
 
 from pathlib import Path
 
 import pytest
 
-from hardsave.agents import rewinding
-from hardsave.agents import spec as agents
+from hardsave.agents import conversation
 from hardsave.agents.transcripts import EMPTY
 
 
@@ -14,12 +13,10 @@ from hardsave.agents.transcripts import EMPTY
 def test_a_transcript_elsewhere_is_not_written_and_that_is_said(
     tmp_path: Path, agent: str, path: str
 ) -> None:
-    told = {"session": "abc", "path": path, **EMPTY.told()}
-    known = agents.named(agent)
-    assert known is not None
-    found = rewinding.resume(
-        known, {"transcript": told, "lines": []}, {"HOME": str(tmp_path)}, "main"
-    )
+    told = {"agent": agent, "session": "abc", "path": path, **EMPTY.told()}
+    state = {"transcript": told, "lines": []}
+    found = conversation.resume(state, {}, {"HOME": str(tmp_path)}, "main")
+    assert found is not None
     assert found.command is None
     assert found.why
     assert not list(tmp_path.iterdir())

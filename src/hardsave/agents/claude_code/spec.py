@@ -1,0 +1,76 @@
+"""Claude Code: where it keeps things, which hooks call us, and how it goes on with a session."""
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+from hardsave.agents.claude_code import lines
+from hardsave.agents.spec import AgentSpec, Lines, Unknown
+from hardsave.defaults import HOOK_SECONDS
+
+_LONGEST = 200  # of a folder's name; a longer one ends with a number
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class ClaudeCode(AgentSpec):
+    """It keeps a transcript as `projects/DIRECTORY/SESSION.jsonl`."""
+
+    name = "claude-code"
+    title = "Claude Code"
+    program = "claude"
+    folder_variable = "CLAUDE_CONFIG_DIR"
+    folder = ".claude"
+    session_variable = "CLAUDE_CODE_SESSION_ID"
+    project_variable = "CLAUDE_PROJECT_DIR"
+    lines: ClassVar[Lines] = lines
+    settings_file = "settings.json"
+    project_settings_file = ".claude/settings.local.json"
+    hooks = dict.fromkeys(
+        ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd"), HOOK_SECONDS
+    )
+    late_seconds = 0.5  # it writes every tenth of a second
+
+    def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
+        from hardsave.agents.claude_code import hooks  # only `init`, `doctor` and `run` ask
+
+        return hooks.why_off(folder, project)
+
+    def resume_command(self, session: str) -> str:
+        return f"claude --resume {session}"
+
+    def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
+        name = re.sub("[^A-Za-z0-9]", lambda found: "--"[: 1 + (found[0] > "\uffff")], directory)
+        is_cut = len(name) > _LONGEST
+        for place in (folder / "projects").glob(f"{name[:_LONGEST]}-*" if is_cut else name):
+            for path in place.glob("*.jsonl"):
+                if _SESSION.fullmatch(path.stem):  # and not one of a subagent
+                    yield path.stem, path
+
+    def original(self, path: str, session: str, folder: Path) -> Path:
+        home = Path(os.path.realpath(folder / "projects"))
+        real = Path(os.path.realpath(path))
+        if real.parent.parent != home or real.name != f"{session}.jsonl":
+            raise Unknown(f"{path!r} is not where Claude Code keeps its transcripts")
+        return real
+
+    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
+        return original.with_name(f"{session}.jsonl")
+
+    def moved_to(self, original: Path, folder: Path) -> Path:
+        """In the folder of the directory that its session works in. When Claude Code enters a
+        worktree in the midst of a session, that is another one, and it takes the transcript
+        along."""
+        if original.exists():
+            return original
+        found = list(original.parent.parent.glob(f"*/{original.name}"))
+        return found[0] if len(found) == 1 else original
+
+    def session_folders(self, folder: Path, session: str) -> list[Path]:
+        """What Claude Code keeps for its own undo."""
+        return [folder / "file-history" / session]
+
+
+CLAUDE_CODE = ClaudeCode()

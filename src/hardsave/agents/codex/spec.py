@@ -1,0 +1,111 @@
+"""Codex: where it keeps things, which hooks call us, and how it goes on with a session."""
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+from hardsave.agents.codex import lines
+from hardsave.agents.spec import AgentSpec, Lines, Unknown
+from hardsave.agents.transcripts import beginning_lines
+from hardsave.defaults import HOOK_SECONDS
+
+_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_SESSION = re.compile(f"{_ID}(?:_{_ID})?$")
+_HEAD_BYTES = 1 << 20  # in which there is a first line
+_ARCHIVE = "archived_sessions"
+
+
+class Codex(AgentSpec):
+    """It keeps a transcript as `sessions/YEAR/MONTH/DAY/rollout-MOMENT-ID.jsonl`, and finds a
+    session by the id at the end of the name. A session that its user has taken back by Codex itself
+    goes on in another file, `rollout-MOMENT-ID_OTHER.jsonl`, whose first line says how much of the
+    one before still counts. Its databases are derived from these files and left alone."""
+
+    name = "codex"
+    title = "Codex"
+    program = "codex"
+    folder_variable = "CODEX_HOME"
+    folder = ".codex"
+    session_variable = "CODEX_THREAD_ID"
+    lines: ClassVar[Lines] = lines
+    settings_file = "hooks.json"
+    project_settings_file = None  # .codex/hooks.json is shared by all users of a project
+    hooks: ClassVar[Mapping[str, int]] = {
+        **dict.fromkeys(("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), HOOK_SECONDS),
+        "SessionEnd": 3,  # it allows no more
+    }
+    how_to_trust = "start codex, choose 'Trust all and continue', or see /hooks there"
+    has_transcripts_of_subagents = True
+
+    def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
+        from hardsave.agents.codex import hooks  # only `init`, `doctor` and `run` ask
+
+        return hooks.why_off(folder, folder / self.settings_file, project, here)
+
+    def untrusted_hooks(self, settings_file: Path) -> list[str]:
+        from hardsave.agents.codex import hooks
+
+        return hooks.untrusted(settings_file)
+
+    def resume_command(self, session: str) -> str:
+        """By its first id, for each of its files."""
+        return f"codex resume {session.partition('_')[0]}"
+
+    def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
+        """Of any directory: only the first line of each says which. What a session goes on in
+        counts as one of its own, by both ids."""
+        for path in (folder / "sessions").glob("*/*/*/rollout-*.jsonl"):
+            if found := _SESSION.search(path.stem):
+                yield found[0], path
+
+    def original(self, path: str, session: str, folder: Path) -> Path:
+        home, archive = (Path(os.path.realpath(folder / name)) for name in ("sessions", _ARCHIVE))
+        real = Path(os.path.realpath(path))
+        is_rollout = re.fullmatch(rf"rollout-.*-{re.escape(session)}(_{_ID})?\.jsonl", real.name)
+        is_there = real.parent == archive or home in real.parents[3:4]
+        if not is_there or not is_rollout:
+            raise Unknown(f"{path!r} is not where Codex keeps its transcripts")
+        return real
+
+    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
+        """In the folder of the day, in local time, as Codex itself would have begun it."""
+        local = moment.astimezone()
+        name = f"rollout-{local:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
+        return folder / f"sessions/{local:%Y/%m/%d}/{name}"
+
+    def moved_to(self, original: Path, folder: Path) -> Path:
+        """Codex puts away what its user archives, under the same name, and takes it out again."""
+        if original.exists():
+            return original
+        return next(_kept(folder, glob.escape(original.name)), original)
+
+    def missing_base(self, first: str, folder: Path) -> str | None:
+        """A fork, and a session that was taken back, lead to another file, and that to the next."""
+        base, seen = lines.base(first), set[str]()
+        while base is not None and base not in seen:
+            seen.add(base)
+            path = _written(folder, base)
+            if path is None:
+                return base
+            begun = beginning_lines(path, _HEAD_BYTES) if path.suffix == ".jsonl" else []
+            base = lines.base(begun[0].decode(errors="replace")) if begun else None
+        return None
+
+
+def _written(folder: Path, id: str) -> Path | None:
+    """Where a session was written down; Codex puts some away, and compresses some."""
+    if not re.fullmatch(_ID, id):
+        return None
+    return min(_kept(folder, f"rollout-*[-_]{id}.jsonl*"), default=None)
+
+
+def _kept(folder: Path, name: str) -> Iterator[Path]:
+    yield from (folder / "sessions").glob(f"*/*/*/{name}")
+    yield from (folder / _ARCHIVE).glob(name)
+
+
+CODEX = Codex()

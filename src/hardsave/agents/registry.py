@@ -1,0 +1,115 @@
+"""The agent CLIs that are known, by name or by what is typed. Each is loaded when it is asked for.
+
+A hook is a process that an agent waits for: it loads the one agent that has called it. Agents of
+other packages are looked for only where none of ours is meant, and only in packages whose names
+begin with `hardsave-`: to read what all packages say of themselves takes longer than a save.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from hardsave.agents.spec import PROJECT_SUFFIX, AgentSpec
+from hardsave.errors import Misuse
+from hardsave.logs import log
+
+GROUP = "hardsave.agents"
+"""Of entry points."""
+_PACKAGES = "hardsave-"
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def _claude_code() -> AgentSpec:
+    from hardsave.agents.claude_code.spec import CLAUDE_CODE
+
+    return CLAUDE_CODE
+
+
+def _codex() -> AgentSpec:
+    from hardsave.agents.codex.spec import CODEX
+
+    return CODEX
+
+
+_OURS: dict[str, Callable[[], AgentSpec]] = {"claude-code": _claude_code, "codex": _codex}
+_others: dict[str, AgentSpec] = {}
+_searched: set[tuple[str, ...]] = set()  # the paths that were searched for packages
+
+
+def register(spec: AgentSpec) -> None:
+    """Make an agent CLI known to this process."""
+    if not _NAME.fullmatch(spec.name):
+        raise Misuse(f"an agent CLI is named in small letters, digits and '-', not {spec.name!r}")
+    if spec.name in _OURS:
+        raise Misuse(f"an agent CLI {spec.name!r} comes with Hardsave; choose another name")
+    variable = spec.project_variable
+    if variable is not None and not variable.endswith(PROJECT_SUFFIX):
+        raise Misuse(f"{spec.name}: project_variable ends with {PROJECT_SUFFIX}, not {variable!r}")
+    _others[spec.name] = spec
+
+
+def named(name: object) -> AgentSpec | None:
+    """The agent CLI by this name; None if none is known."""
+    if not isinstance(name, str):
+        return None
+    if name in _OURS:
+        return _OURS[name]()
+    _search()
+    return _others.get(name)
+
+
+def typed(program: str) -> AgentSpec | None:
+    """The agent CLI that is started by typing this."""
+    wanted = Path(program).name
+    return next((spec for spec in every() if spec.program == wanted), None)
+
+
+def every() -> tuple[AgentSpec, ...]:
+    """All that are known: ours, then those of other packages."""
+    _search()
+    return (*(load() for load in _OURS.values()), *_others.values())
+
+
+def of_hook(words: Sequence[str]) -> AgentSpec:
+    """The agent CLI that the first argument of a hook names. Without one it is the first of ours:
+    a save with what all of them are told is better than none."""
+    found = named(words[0]) if words else None
+    return next(iter(_OURS.values()))() if found is None else found
+
+
+def _search() -> None:
+    """Register what other packages offer, once for each path that modules are found in."""
+    path = tuple(sys.path)
+    if path in _searched:
+        return
+    _searched.add(path)
+    if not any(map(_has_package, path)):
+        return
+    from importlib.metadata import entry_points  # takes longer to load than all of ours
+
+    for entry in entry_points(group=GROUP):
+        package = "" if entry.dist is None else entry.dist.name.lower().replace("_", "-")
+        if package.startswith(_PACKAGES):
+            _load(package, entry.load)
+
+
+def _load(package: str, load: Callable[[], object]) -> None:
+    """Register the spec of a package. One that fails must not keep other agents from saving."""
+    try:
+        spec = load()
+        if not isinstance(spec, AgentSpec):
+            raise Misuse(f"{spec!r} is no AgentSpec")
+        register(spec)
+    except Exception as error:  # noqa: BLE001 # the package's own code
+        log(__name__).warning("the agent CLI of %s cannot be loaded: %r", package, error)
+
+
+def _has_package(folder: str) -> bool:
+    begins = _PACKAGES.replace("-", "_")  # as folders of installed packages are named
+    with suppress(OSError):
+        names = os.listdir(folder or ".")
+        return any(each.startswith(begins) and each.endswith(".dist-info") for each in names)
+    return False

@@ -1,0 +1,73 @@
+"""The awaited `vault.store` and `vault.retention`."""
+
+from typing import TYPE_CHECKING
+
+from hardsave.aio.checkpoint import Ref, plain
+from hardsave.aio.pool import Pool
+from hardsave.stores.base import Collected, Report, Stats
+from hardsave.vault import store as sync_store
+
+if TYPE_CHECKING:
+    from hardsave.timeline.policy import Policy
+    from hardsave.timeline.retention import Plan
+    from hardsave.vault.purge import Purged
+    from hardsave.vault.retain import Retained
+    from hardsave.vault.upkeep import Upkept
+    from hardsave.vault.verify import Verification
+
+
+class VaultStore:
+    """See `hardsave.VaultStore`."""
+
+    def __init__(self, sync: sync_store.VaultStore, pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    async def stats(self) -> Stats:
+        return await self._pool.run(self._sync.stats)
+
+    async def verify(self, ref: Ref | None = None) -> "Verification":
+        return await self._pool.run(self._sync.verify, None if ref is None else plain(ref))
+
+    async def repair(self) -> Report:
+        return await self._pool.run(self._sync.repair)
+
+    async def gc(self) -> Collected:
+        done = await self._pool.run(self._sync.gc)
+        await self._pool.tell("collected", done)
+        return done
+
+    async def compact(self) -> None:
+        await self._pool.run(self._sync.compact)
+
+    async def upkeep(self) -> "Upkept | None":
+        done = await self._pool.run(self._sync.upkeep)
+        if done is not None:
+            await self._pool.tell("retained", done.retained)
+            await self._pool.tell("collected", done.collected)
+        return done
+
+    async def purge(
+        self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
+    ) -> "Purged":
+        done = await self._pool.run(
+            self._sync.purge, None if ref is None else plain(ref), timeline=timeline, text=text
+        )
+        await self._pool.tell("purged", done)
+        return done
+
+
+class Retention:
+    """See `hardsave.Retention`."""
+
+    def __init__(self, sync: sync_store.Retention, pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    async def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
+        return await self._pool.run(self._sync.plan, policy, own=own)
+
+    async def apply(self, plan: "Plan") -> "Retained":
+        done = await self._pool.run(self._sync.apply, plan)
+        await self._pool.tell("retained", done)
+        return done

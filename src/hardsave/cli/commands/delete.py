@@ -1,0 +1,35 @@
+"""`hardsave delete`: hides a checkpoint; `undo` brings it back."""
+
+import click
+
+from hardsave.cli import data, words
+from hardsave.cli.arguments import REF
+from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.commands.rewind import say_undo
+from hardsave.cli.session import Session
+
+
+@command(
+    "delete",
+    examples="""
+        hardsave delete main:7
+        hardsave delete @~2 --timeline session-1
+    """,
+    takes=ON_A_TIMELINE,
+)
+@click.argument("ref", type=REF)
+def delete(session: Session, ref: str) -> None:
+    """Delete a checkpoint; undo brings it back.
+
+    It is hidden, and its bytes stay until retention lets them go. What must be gone at once is
+    for 'hardsave store purge'. A whole timeline is deleted by 'hardsave timelines delete'.
+    """
+    gone = session.vault.delete(session.find(ref).id)
+    session.out.result(
+        lambda: {"deleted": data.checkpoint(gone)},
+        lambda: [f"deleted {words.shown(gone.timeline)}:{gone.seq}"],
+    )
+    say_undo(session, gone.timeline)
+
+
+COMMANDS = {"delete": delete}

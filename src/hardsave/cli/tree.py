@@ -1,0 +1,150 @@
+"""The command tree: every command and group, where its code is, and its help in one line.
+
+This table is all that `hardsave --help` needs: no command is imported for it. Decision 0041 has the
+reasons, and the places of the commands that are still to come.
+"""
+
+from hardsave.tuples import NamedTuple
+
+
+class Entry(NamedTuple):
+    """A command: the module below `cli/commands` that has it, and its help in one line."""
+
+    module: str
+    help: str
+
+
+class Branch(NamedTuple):
+    """A group of commands. Its bare name runs the `default`, or without one shows the help."""
+
+    help: str
+    commands: dict[str, Entry]
+    examples: str
+    default: str | None = None
+
+
+TIMELINES = {
+    "list": Entry("timelines", "List the timelines."),
+    "delete": Entry("timelines", "Delete a timeline; undo brings it back."),
+    "clear": Entry(
+        "timelines", "Delete all checkpoints of a timeline, which stays; undo brings them back."
+    ),
+}
+JOBS = {
+    "list": Entry("jobs", "List the jobs that can go on; --all lists every job."),
+    "submit": Entry("jobs", "Queue a job for an agent, in this workspace."),
+    "show": Entry("jobs", "Show one job: how far it is, what was said, which tools it called."),
+    "resume": Entry(
+        "jobs", "Queue a job again that failed or was killed; it goes on where it was."
+    ),
+    "approve": Entry("jobs", "Let a job make the call that it has asked about."),
+    "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
+}
+TASKS = {
+    "list": Entry("tasks", "List tasks, in the order they were added."),
+    "add": Entry("tasks", "Add a task, unless it is there already."),
+    "show": Entry("tasks", "Show one task, and what happened to it."),
+    "start": Entry("tasks", "Run a command as an attempt at a task."),
+    "retry": Entry("tasks", "Put a failed or rolled back task back to work."),
+    "cancel": Entry("tasks", "Let a task not run, or not any further."),
+    "answer": Entry("tasks", "Answer what a task has asked; it goes on with that."),
+    "recover": Entry("tasks", "Put tasks of dead processes back to work, and tell what happened."),
+    "settings": Entry("tasks", "Show the settings that tasks are run with here."),
+}
+WORKFLOW = {
+    "run": Entry("workflow", "Run the agents that a file names, one after the other."),
+    "check": Entry("workflow", "Check a workflow's file, and list its steps."),
+}
+STORE = {
+    "stats": Entry("stats", "Show how much is stored, and where."),
+    "verify": Entry("verify", "Read everything once, to know that it can be read."),
+    "repair": Entry("verify", "Save what can be read of a damaged store."),
+    "gc": Entry("upkeep", "Remove what no checkpoint leads to."),
+    "compact": Entry("upkeep", "Make the store small and quick to read."),
+    "export": Entry("transfer", "Write timelines, with their history, into one file."),
+    "import": Entry("transfer", "Add what an export holds and is not here yet."),
+    "retain": Entry("retain", "Let old checkpoints go, for good."),
+    "purge": Entry("purge", "Remove something from every file of the store, for good."),
+}
+
+SECTIONS: dict[str, dict[str, Entry | Branch]] = {
+    "Set up": {
+        "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
+        "run": Entry("run", "Run any agent, with its workspace watched and saved."),
+        "doctor": Entry("doctor", "Prove that saving and restoring works here."),
+        "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
+        "demo": Entry("demo", "Show agents that are really killed, and go on."),
+        "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
+    },
+    "Look": {
+        "log": Entry("log", "Show what was saved, newest first, with its branches."),
+        "show": Entry("show", "Show one checkpoint: its messages, its files, its state."),
+        "diff": Entry("diff", "Show what changed between two checkpoints, or since the last."),
+        "search": Entry("search", "Find words in what was said and saved, files apart."),
+        "status": Entry("status", "Show what has changed here since the last checkpoint."),
+        "timelines": Branch(
+            "List, delete and clear timelines.",
+            TIMELINES,
+            """
+            hardsave timelines
+            hardsave timelines delete --timeline session-1
+            """,
+            default="list",
+        ),
+    },
+    "Save and go back": {
+        "save": Entry(
+            "save", "Save the files of this workspace, and the state that goes with them."
+        ),
+        "rewind": Entry("rewind", "Take state, files or both back to a checkpoint."),
+        "undo": Entry("undo", "Take back the latest rewind, fork, deletion or import."),
+        "redo": Entry("undo", "Do again what the latest undo took back."),
+        "fork": Entry("fork", "Start another timeline from a checkpoint."),
+        "bisect": Entry("bisect", "Find the checkpoint that broke something."),
+        "delete": Entry("delete", "Delete a checkpoint; undo brings it back."),
+    },
+    "Agents and tasks": {
+        "jobs": Branch(
+            "Jobs of agents: list, submit, resume, approve.",
+            JOBS,
+            """
+            hardsave jobs
+            hardsave jobs submit fix-1 --prompt "Fix the failing test"
+            hardsave jobs resume fix-1
+            """,
+            default="list",
+        ),
+        "worker": Entry("worker", "Run the jobs that are queued, with agents of your own."),
+        "tasks": Branch(
+            "Work that survives its process: list, add, answer, recover.",
+            TASKS,
+            """
+            hardsave tasks
+            hardsave tasks add fix-parser "Fix the parser"
+            hardsave tasks recover --dry-run
+            """,
+            default="list",
+        ),
+        "workflow": Branch(
+            "Several agents, one after the other, as a file says.",
+            WORKFLOW,
+            """
+            hardsave workflow check release.yaml
+            hardsave workflow run release.yaml --agents agents.py:AGENTS
+            """,
+        ),
+    },
+    "Keep": {
+        "store": Branch(
+            "The store: how large, whether it is sound, export, import, retention.",
+            STORE,
+            """
+            hardsave store
+            hardsave store verify
+            hardsave store export everything.hardsave
+            """,
+            default="stats",
+        ),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

@@ -1,0 +1,146 @@
+"""`vault.store` and `vault.retention`: the store as a whole, and which checkpoints it keeps."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hardsave.errors import Misuse
+from hardsave.objects import envelope
+from hardsave.stores.base import Collected, Report, Stats
+from hardsave.vault.checkpoint import Ref, named
+from hardsave.vault.context import Context
+
+if TYPE_CHECKING:
+    from hardsave.timeline.policy import Policy
+    from hardsave.timeline.retention import Plan
+    from hardsave.vault.purge import Purged
+    from hardsave.vault.retain import Retained
+    from hardsave.vault.upkeep import Upkept
+    from hardsave.vault.verify import Verification
+
+
+class VaultStore:
+    """The store of a vault as a whole. Made by `vault.store`."""
+
+    def __init__(
+        self, context: Context, directory: str | None, recover: Callable[[], None]
+    ) -> None:
+        self._context = context
+        self._directory = directory
+        self._recover = recover
+
+    def stats(self) -> Stats:
+        """How much this user has stored, and how many saves have failed since it was opened."""
+        store, user = self._context.store, self._context.user
+        failures = self._context.events.count("save_failed")
+        tasks = sum(store.task_counts(user).values())
+        return store.stats(user)._replace(save_failures=failures, tasks=tasks)
+
+    def verify(self, ref: Ref | None = None) -> "Verification":
+        """Read and check one checkpoint, or everything. Damage is reported, not raised."""
+        from hardsave.vault.verify import verify
+
+        one = None if ref is None else self._context.find(ref)
+        return verify(self._context, one)
+
+    def repair(self) -> Report:
+        """Save what can be read, of all users, set the old files aside, and go on.
+
+        No other process may have the store open. What is lost or incomplete is named.
+        """
+        report = self._context.store.repair()
+        self._context.objects.forget()
+        return report
+
+    def gc(self) -> Collected:
+        """Remove what no checkpoint leads to, of all users, and give the room back.
+
+        May run beside any number of writers. `Corrupt` if something is damaged: what it may
+        still lead to is not removed.
+        """
+        gone = self._context.store.collect(envelope.refs)
+        self._context.objects.forget()
+        # The names of other users are not told.
+        left = tuple(user for user in gone.left if user == self._context.user)
+        collected = gone._replace(left=left)
+        self._context.events.tell("collected", collected)
+        return collected
+
+    def compact(self) -> None:
+        """Rewrite what is scattered so that it is small and quick to read."""
+        self._context.store.compact()
+
+    def upkeep(self) -> "Upkept | None":
+        """Let go what the settings let go, and give its room back; None if that was done today, or
+        is not wanted. `hardsave run`, hooks and `tasks.iterate` call it by themselves."""
+        from hardsave.vault import upkeep
+
+        retention = Retention(self._context, self._directory, self._recover)
+
+        def retain(policy: "Policy") -> "Retained":
+            return retention.apply(retention.plan(policy))
+
+        return upkeep.once_a_day(self._context, self._directory, retain, self.gc)
+
+    def purge(
+        self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
+    ) -> "Purged":
+        """Remove a checkpoint, a timeline or a text so that its bytes are in no file of the store.
+
+        **It cannot be undone.** A text is replaced by `[purged]` in every checkpoint that has
+        it, and tasks that have it are forgotten, if they are over; what other checkpoints share
+        with a purged one stays. `left` names where it still is. Exported files are yours to
+        delete; a conversation, a file or a state that has the text when it is saved next brings
+        it back.
+        """
+        from hardsave.vault import purge  # few callers need it
+
+        self._recover()
+        if ref is not None and timeline is text is None:
+            purged = purge.checkpoint(self._context, named(ref))
+        elif timeline is not None and ref is text is None:
+            purged = purge.timeline(self._context, timeline)
+        elif text is not None and ref is timeline is None:
+            purged = purge.text(self._context, text)
+        else:
+            raise Misuse("purge takes one of a ref, a timeline and a text")
+        self._context.events.tell("purged", purged)
+        return purged
+
+
+class Retention:
+    """Which checkpoints are kept. Made by `vault.retention`."""
+
+    def __init__(
+        self, context: Context, directory: str | None, recover: Callable[[], None]
+    ) -> None:
+        self._context = context
+        self._directory = directory
+        self._recover = recover
+
+    def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
+        """What a policy would let go, and why; by default what is older than 30 days, or what the
+        settings say. Where several projects share the store, those of this one are about its
+        own timelines; one that is given is about all that it names, or with `own` about those
+        of this project alone.
+
+        Named checkpoints stay until they are deleted, heads and what can be undone in any
+        case. Nothing happens until the plan is applied.
+        """
+        from hardsave.vault import retain  # with its rules, which few callers need
+
+        if policy is None or own:
+            from hardsave.vault import upkeep
+
+            policy = policy or upkeep.policy_here(self._context, self._directory)
+            if own:
+                policy = upkeep.kept_to_own(self._context, self._directory, policy)
+        return retain.plan(self._context, policy)
+
+    def apply(self, plan: "Plan") -> "Retained":
+        """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
+        from hardsave.vault import retain
+
+        self._recover()
+        done = retain.apply(self._context, plan)
+        self._context.events.tell("retained", done)
+        return done

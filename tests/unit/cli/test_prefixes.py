@@ -1,0 +1,165 @@
+"""A timeline is named with --timeline, by its name or by a beginning that no other has."""
+
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.cli import choice
+from hardsave.cli.errors import Exit
+from hardsave.errors import Misuse
+from tests.unit.cli.conftest import Run
+
+LONG = "claude-7d63e7b0-f288-46b6-abcd-2f90475a4877"
+
+
+@pytest.fixture
+def several(project: Path) -> Path:
+    with hardsave.open() as vault:
+        for name in (LONG, "session-1", "session-10", "session-2"):
+            line = vault.timeline(name)
+            line.save({"turn": 1}, workspace=".", status="done")
+            line.save({"turn": 2}, workspace=".", status="done")
+    return project
+
+
+def test_a_name_wins_over_those_that_begin_with_it() -> None:
+    assert choice.named("session-1", ["session-1", "session-10"]) == "session-1"
+    assert choice.named("ses", ["main", "session-1"]) == "session-1"
+    assert choice.named("x", ["main"]) is None
+    with pytest.raises(Misuse, match="2 timelines begin with 's': 's-1', 's-2'; type more of it"):
+        choice.named("s", ["s-1", "s-2"])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["log", "-t", "cl"],
+        ["status", "--timeline", "claude"],
+        ["show", "cl:1"],
+        ["show", "@", "-t", "cl"],
+        ["diff", "cl:1", "claude-7:2"],
+        ["rewind", "cl:1", "--state", "--yes"],
+        ["delete", "cl:1"],
+        ["search", "turn", "-t", "cl"],
+        ["timelines", "clear", "-t", "cl"],
+        ["timelines", "delete", "-t", "cl"],
+        ["store", "export", "out.hardsave", "-t", "cl", "-t", "session-2"],
+        ["store", "retain", "--keep", "1", "--yes", "-t", "cl"],
+        ["store", "purge", "--whole", "--yes", "-t", "cl"],
+    ],
+)
+def test_a_beginning_that_is_unique_names_the_timeline(
+    typed: list[str], run: Run, several: Path
+) -> None:
+    assert run(*typed, "--json").code == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("typed", "candidates"),
+    [
+        (["log", "-t", "sess"], "'session-1', 'session-10', 'session-2'"),
+        (["show", "session:1"], "'session-1', 'session-10', 'session-2'"),
+        (["timelines", "delete", "-t", "s"], "'session-1', 'session-10', 'session-2'"),
+    ],
+)
+def test_a_beginning_of_several_is_refused_with_their_names(
+    typed: list[str], candidates: str, run: Run, several: Path
+) -> None:
+    ran = run(*typed)
+    assert ran.code == Exit.USAGE
+    assert f": {candidates}; type more of it" in ran.err
+
+
+def test_a_save_may_make_a_timeline_and_takes_its_name_as_it_is(run: Run, several: Path) -> None:
+    assert run("save", "-t", "session", "--json").data["timeline"] == "session"
+    assert run("log", "-t", "session", "--json").code == Exit.DONE
+
+
+def test_a_deleted_timeline_is_named_in_full_to_be_brought_back(run: Run, several: Path) -> None:
+    run("timelines", "delete", "-t", "session-2")
+    ran = run("log", "-t", "session-2")
+    assert ran.code == Exit.NOT_FOUND
+    assert "hardsave undo --timeline session-2" in ran.err
+    assert run("undo", "-t", "session-2").code == Exit.DONE
+    assert run("log", "-t", "session-2").code == Exit.DONE
+
+
+def test_what_is_done_to_a_whole_timeline_is_not_done_to_the_usual_one(
+    run: Run, several: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_TIMELINE", "session-1")
+    for typed in (["timelines", "delete"], ["timelines", "clear"], ["store", "purge", "--whole"]):
+        ran = run(*typed, *(["--yes"] if "purge" in typed else []))
+        assert ran.code == Exit.USAGE
+        assert "say which with --timeline" in ran.err
+
+
+def test_the_timeline_of_a_run_need_not_have_a_checkpoint_yet(
+    run: Run, several: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARDSAVE_TIMELINE", "session-")
+    ran = run("log")
+    assert ran.code == Exit.DONE
+    assert "nothing was saved on timeline 'session-' yet" in ran.err
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["show", "session-1:1", "-t", "session-2"],
+        ["diff", "session-1:1", "session-1:2", "-t", "session-2"],
+        ["delete", "session-1:1", "-t", "session-2"],
+        ["fork", "session-1:1", "-t", "session-2"],
+        ["bisect", "session-1:1", "session-1:2", "-t", "session-2", "--", "true"],
+        ["log", "--all", "-t", "session-2"],
+        ["undo", "--any-timeline", "-t", "session-2"],
+        ["redo", "--any-timeline", "-t", "session-2"],
+        ["store", "verify", "-t", "session-2"],
+        ["store", "verify", "session-1:1", "-t", "session-2"],
+        ["store", "retain", "--all", "-t", "session-2", "--yes"],
+        ["store", "purge", "--text", "turn", "-t", "session-2", "--yes"],
+        ["store", "purge", "session-1:1", "-t", "session-2", "--yes"],
+    ],
+)
+def test_a_timeline_that_something_else_makes_meaningless_is_refused(
+    typed: list[str], run: Run, several: Path
+) -> None:
+    before = run("log", "--all", "--json").data
+    ran = run(*typed)
+    assert ran.code == Exit.USAGE, ran
+    assert "--timeline means nothing beside" in ran.err
+    assert run("log", "--all", "--json").data == before
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["show", "session-1:1", "-t", "session-1"],
+        ["diff", "session-2:1", "@", "-t", "session-1"],
+        ["rewind", "session-1:1", "--state", "--dry-run", "-t", "session-2"],
+    ],
+)
+def test_a_timeline_that_a_ref_needs_or_agrees_with_is_taken(
+    typed: list[str], run: Run, several: Path
+) -> None:
+    assert run(*typed).code == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["log", "--follow", "-n", "5"],
+        ["log", "--follow", "--status", "done"],
+        ["log", "--follow", "--since", "2h"],
+        ["show", "@", "--full", "--state"],
+        ["show", "@", "-n", "3", "--file", "a.txt"],
+        ["diff", "@~1", "--stat", "--state"],
+        ["jobs", "list", "--all", "--health"],
+        ["undo", "-n", "3"],
+    ],
+)
+def test_two_options_of_which_one_would_be_ignored_are_refused(
+    typed: list[str], run: Run, session_1: Path
+) -> None:
+    assert run(*typed).code == Exit.USAGE
