@@ -1,4 +1,4 @@
-"""A daemon that hooks have left behind keeps nobody out, and who harms it harms nobody else."""
+"""A daemon that hooks have left behind keeps no process out, and to harm it harms no save."""
 
 import os
 import random
@@ -51,7 +51,7 @@ def test_a_workspace_that_was_replaced_is_another(stage: Stage) -> None:
     stage.end()
 
 
-def test_a_damaged_store_is_taken_over_although_somebody_stands_by(stage: Stage) -> None:
+def test_a_damaged_store_is_taken_over_although_a_daemon_has_it_open(stage: Stage) -> None:
     agent = stage.agent()
     agent.hooks("c0")
     pid = stage.daemon()
@@ -196,8 +196,8 @@ def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_happens_to_it_every_call_is_saved_once(stage: Stage, seed: int) -> None:
-    """Two agents at work, and somebody who kills, ends or stops whoever stands by."""
+def test_killed_ended_or_stopped_every_call_is_saved_once(stage: Stage, seed: int) -> None:
+    """Two agents at work, while the daemon is killed, ended or stopped again and again."""
     stage.command = HOOK
     chance, is_over = random.Random(seed), threading.Event()
 

@@ -29,6 +29,7 @@ _LAST_BYTES = 256 * 1024  # of a transcript that is read for the first time
 _MANY_PATHS = 500  # changes of which the moment is looked up
 _GRAIN_SECONDS = 0.02  # by which the kernel's file times lag behind the clock
 _SKEW_SECONDS = 1.0  # a file time that is further off says nothing
+_PROMPT = "prompt"
 _TURNS = ("UserPromptSubmit", "Stop", "SessionEnd")
 
 
@@ -90,7 +91,9 @@ class CallLog:
         if not self.has_hooks:
             return
         self.read()
-        if self._calls.is_running():
+        with self._lock:
+            is_running = self._calls.is_running()
+        if is_running:
             while self._hooks_done == done and clock() < end and not is_ending():
                 sleep(_LOOK_SECONDS)
 
@@ -111,6 +114,9 @@ class CallLog:
                 self._note(session, kind, block, _moment(line))
 
     def _note(self, session: str, kind: str, block: Mapping[str, Any], at: float) -> None:
+        if kind == _PROMPT:
+            self._calls.end_all(session, at)  # among them one whose agent was killed, long ago
+            return
         if kind == "tool_result":
             self._calls.end(str(block.get("tool_use_id")), at)
             return
@@ -156,13 +162,17 @@ class CallLog:
 
 
 def _blocks(agent: AgentSpec, line: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The calls and results of one line of a transcript."""
+    """The calls and results of one line of a transcript; or that it is a prompt."""
     for message in agent.lines.messages([line]):
         content = message["content"]
-        for block in content if isinstance(content, list) else ():
-            kind = block.get("type") if isinstance(block, Mapping) else None
+        found = content if isinstance(content, list) else ()
+        blocks = [block for block in found if isinstance(block, Mapping)]
+        kinds = [str(block.get("type")) for block in blocks]
+        if message["role"] == "user" and "tool_result" not in kinds:
+            yield _PROMPT, {}
+        for kind, block in zip(kinds, blocks, strict=True):
             if kind in ("tool_use", "tool_result"):
-                yield str(kind), block
+                yield kind, block
 
 
 def _moment(line: bytes) -> float:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hardsave
 from hardsave import config
@@ -21,12 +21,14 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.daemon import running_agents, spool
-from hardsave.daemon.attribution import NOTHING, About
 from hardsave.daemon.protocol import new_id, working_directory
 from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
+
+if TYPE_CHECKING:  # which a hook without a daemon does without
+    from hardsave.daemon.attribution import About
 
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01
@@ -52,7 +54,7 @@ class Outcome(NamedTuple):
 Afterwards = Callable[[Outcome], None]
 """What follows a call."""
 
-Attribute = Callable[[hardsave.Timeline, Event, Path], About]
+Attribute = Callable[[hardsave.Timeline, Event, Path], "About"]
 """What a checkpoint on a timeline says of the calls that have made its changes in a project."""
 
 
@@ -215,15 +217,16 @@ def save(
     if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
         return False
     about = event.metadata(agent.name) | spool.listed(unsaved)
-    made_by = NOTHING if attribute is None else attribute(vault.timeline(name), event, project)
     how: dict[str, Any] = {
         "status": event.status,
-        "description": "; ".join(
-            filter(None, (made_by.description, event.seen_from(project).description))
-        ),
-        "metadata": {**about, **made_by.metadata},
+        "description": event.seen_from(project).description,
+        "metadata": about,
         "workspace": project,
     }
+    if attribute is not None:
+        made_by = attribute(vault.timeline(name), event, project)
+        how["description"] = "; ".join(filter(None, (made_by.description, how["description"])))
+        how["metadata"] = {**about, **made_by.metadata}
     made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, how))
     if made.metadata.get("missed") != about.get("missed"):
         return False  # another process was quicker, and knew of other notes

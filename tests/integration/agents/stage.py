@@ -90,7 +90,7 @@ class Stage:
         """A command as `hardsave run` runs it."""
         return [*HARDSAVE.split(), "run", "--timeline", "t", "--", *command]
 
-    def overheard(self) -> list[Saved]:
+    def saved(self) -> list[Saved]:
         """What the checkpoints of that hold, oldest first, once the process beside it has ended."""
         self.wait_until(lambda: self.hardsave("log", "--timeline", "t")[0]["status"] == "ended")
         (store,) = Path(self.environment["XDG_DATA_HOME"]).rglob("store.db")
@@ -142,7 +142,7 @@ class Stage:
         )
 
     def broken(self) -> dict[str, str]:
-        """A store that nobody can save in."""
+        """A store that cannot be saved in."""
         path = Path(self.environment["HOME"]) / "broken.db"
         path.write_text("no store at all\n")
         return {"HARDSAVE_STORE": str(path)}

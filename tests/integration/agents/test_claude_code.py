@@ -58,7 +58,7 @@ class ClaudeStage(Stage):
         return [CLAUDE, "-p", "--dangerously-skip-permissions", *arguments]
 
     def is_known_to_its_user(self) -> None:
-        """As if somebody had answered what Claude Code asks at a terminal for the first time."""
+        """As if a user had answered what Claude Code asks at a terminal for the first time."""
         known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         answers = {
             "hasCompletedOnboarding": True,
@@ -431,7 +431,7 @@ def test_without_hooks_the_conversation_is_read_along_and_comes_back(tmp_path: P
         assert done.returncode == 0, done
         assert "as Claude Code writes it down" in done.stderr
         original = [each.body for each in model.requests if each.body.get("tools")]
-    saved = stage.overheard()
+    saved = stage.saved()
     before = stage.transcripts()
     midst = next(each for each in saved if '"toolu_2"' in each.lines)  # no file had changed
     back = stage.hardsave("rewind", midst.id, "--yes")["conversation"]
@@ -462,7 +462,7 @@ def test_without_hooks_a_session_that_is_resumed_is_read_from_its_beginning(tmp_
         url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
         command = stage.command("--resume", Path(old).stem, "the second prompt")
         assert stage.run(stage.watched(command), url).returncode == 0
-    last = stage.overheard()[-1]
+    last = stage.saved()[-1]
     assert last.metadata["session"] == Path(old).stem
     assert last.lines == Path(old).read_text().removesuffix("\n")
     assert "the first prompt" in last.lines
@@ -480,7 +480,7 @@ def test_conversations_of_two_agents_in_one_directory_are_not_mixed(tmp_path: Pa
         with ScriptedModel([Reply("Done.")]) as other:
             url = {"ANTHROPIC_BASE_URL": other.anthropic_url}
             assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
-        saved = stage.overheard()
+        saved = stage.saved()
     stage.end_tool()
     assert {each.lines for each in saved} == {""}
     (told,) = (each.metadata for each in saved if "conversation" in each.metadata)
@@ -496,20 +496,20 @@ def test_an_agent_that_a_tool_starts_is_another(tmp_path: Path) -> None:
         with ScriptedModel([Reply("I begin.", (call,)), Reply("Done.")]) as model:
             url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
             assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
-    saved = stage.overheard()
+    saved = stage.saved()
     assert stage.files() == {"made.txt": "b\n", "out.txt": "An inner answer.\n"}
     assert "Done." in saved[-1].lines
     assert len({each.metadata["session"] for each in saved if each.lines}) == 1
 
 
-def test_with_hooks_nobody_reads_along(tmp_path: Path) -> None:
+def test_with_hooks_the_transcript_is_not_read(tmp_path: Path) -> None:
     stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")
     with ScriptedModel([Reply(calls=(bash("echo b > b; sleep 1", "t"),)), Reply("Done.")]) as model:
         url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
         done = stage.run(stage.watched(stage.command("do it")), url)
         assert "writes it down" not in done.stderr
-    saved = stage.overheard()
+    saved = stage.saved()
     assert any("Done." in each.lines for each in saved)
     assert all("hook" in each.metadata for each in saved if "session" in each.metadata)
 
@@ -530,7 +530,7 @@ def test_where_installed_hooks_are_not_called_the_transcript_is_read(
         url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
         done = stage.run(stage.watched(stage.command(*options, "do it")), url)
         assert done.returncode == 0, done
-    last = stage.overheard()[-1]
+    last = stage.saved()[-1]
     assert "do it" in last.lines
     assert "Done." in last.lines
     assert last.metadata.get("hook") is None

@@ -357,7 +357,7 @@ def test_a_session_that_its_user_has_archived_goes_back_too(tmp_path: Path) -> N
     assert check_goes_on(original[1], stage.resumed([Reply("On.")] * 4, back["session"])) == []
 
 
-def test_hooks_that_nobody_has_trusted_do_not_run_and_doctor_says_so(tmp_path: Path) -> None:
+def test_hooks_that_are_not_trusted_do_not_run_and_doctor_says_so(tmp_path: Path) -> None:
     stage = CodexStage(tmp_path)
     stage.hardsave("init", "--yes")
     stage.codex([Reply("Hello.")], "do it", trusted=False)
@@ -420,7 +420,7 @@ def _trust_and_do(stage: CodexStage, command: list[str]) -> None:
             screen.wait_for("Done.")
             _quit(screen)
             return
-    pytest.fail("Codex ends again and again before anybody can trust its hooks")
+    pytest.fail("Codex ends again and again before its hooks can be trusted")
 
 
 def test_at_a_terminal_its_user_takes_codex_itself_back_and_it_goes_back_all_the_same(
@@ -577,7 +577,7 @@ def test_without_hooks_that_run_the_conversation_is_read_along_and_comes_back(
         assert done.returncode == 0, done
         assert "as Codex writes it down" in done.stderr
         original = [each.body for each in model.requests]
-    saved = stage.overheard()
+    saved = stage.saved()
     midst = next(each for each in saved if '"c2"' in each.lines)  # no file had changed
     back = stage.rewind({"id": midst.id})
     assert "no result" in back["why"]
@@ -612,7 +612,7 @@ def test_where_installed_hooks_are_not_called_the_transcript_is_read(
         stage.configure(model.openai_url, trusted=is_trusted)
         done = stage.run(stage.watched(stage.command(*options, "do it")), {})
         assert done.returncode == 0, done
-    last = stage.overheard()[-1]
+    last = stage.saved()[-1]
     assert "do it" in last.lines
     assert "Done." in last.lines
     assert last.metadata.get("hook") is None

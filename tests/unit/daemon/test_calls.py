@@ -137,6 +137,17 @@ def test_where_a_turn_begins_no_call_runs_any_more(told: Told) -> None:
     assert about.description == "between calls"
 
 
+def test_a_call_of_an_agent_that_was_killed_ends_with_the_next_prompt(told: Told) -> None:
+    now = time.time()
+    told.call("killed", now - 1000)
+    told.line("user", {"type": "text", "text": "go on"}, now - 10)
+    told.log.source(CLAUDE_CODE, "s", str(told.transcript))
+    (told.work / "f").touch()
+    assert told.made("f", now - 5) == []
+    told.call("one", now - 5)
+    assert told.made("f", now - 5) == ["one"]
+
+
 def test_what_no_transcript_tells_is_not_guessed(told: Told) -> None:
     assert told.log.about_burst(FileDiff(added=("f",)), 0.0) == NOTHING
     told.log.has_hooks = True

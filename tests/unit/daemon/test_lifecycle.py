@@ -93,7 +93,7 @@ def test_sessions_end_with_their_agent_or_before() -> None:
         callers.add(second, "c")
         assert callers.counts() == (2, 3)
         callers.end("b")
-        callers.end("nobody's")
+        callers.end("unknown")
         assert callers.counts() == (2, 2)
         one.kill()
         one.wait()
@@ -121,14 +121,14 @@ def test_it_ends_when_its_agent_does_however_long_a_look_takes() -> None:
     assert why == "its agents have ended"
 
 
-def test_one_that_has_failed_answers_nobody() -> None:
+def test_one_that_has_failed_answers_no_hook() -> None:
     lifecycle = Lifecycle()
     assert lifecycle.why_unfit() == ""
     lifecycle.failed()
     assert lifecycle.why_unfit() == lifecycle.why_end() != ""
 
 
-def test_it_waits_for_nobody_longer_than_half_an_hour() -> None:
+def test_it_waits_for_no_hook_longer_than_half_an_hour() -> None:
     now = [0.0]
     lifecycle = Lifecycle(clock=lambda: now[0])
     own = processes.look(os.getpid())
@@ -190,7 +190,7 @@ def test_a_meeting_is_another_where_a_hook_would_save_elsewhere() -> None:
     assert protocol.rendezvous(home, "/w\udcff") is not None  # a path that is no UTF-8
 
 
-def test_who_has_no_home_or_wants_nobody_meets_nobody() -> None:
+def test_without_a_home_or_switched_off_there_is_no_rendezvous() -> None:
     assert protocol.rendezvous({}, "/work") is None
     assert protocol.rendezvous({"HOME": "relative"}, "/work") is None
     assert protocol.rendezvous({"HOME": "/h", "HARDSAVE_DAEMON": "off"}, "/work") is None
@@ -205,7 +205,7 @@ def test_links_lead_to_the_last_who_came_and_go_with_it(tmp_path: Path) -> None:
     election.publish(str(folder / "b"), str(other))
     election.publish(str(folder / "b"), str(other))
     assert os.readlink(folder / "b") == str(other)
-    election.unpublish(str(folder), "nobody's")
+    election.unpublish(str(folder), "unknown")
     assert [path.name for path in folder.iterdir()] == ["b"]
     election.unpublish(str(folder), str(other))
     assert list(folder.iterdir()) == []

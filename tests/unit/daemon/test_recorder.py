@@ -37,7 +37,7 @@ def test_what_has_not_changed_is_not_saved_again(vault: hardsave.Vault, tmp_path
 
 
 def test_each_timeline_has_every_burst(vault: hardsave.Vault, tmp_path: Path) -> None:
-    """Also those that somebody else has saved on his."""
+    """Also those that another daemon has saved on its own."""
     work = tmp_path / "work"
     (work / "f").write_text("one")
     assert [looks(vault, "a", work), looks(vault, "b", work)] == [1, 1]
@@ -78,7 +78,7 @@ def test_what_could_not_be_saved_is_noted_until_a_checkpoint_tells_it(
     daemon = Recorder(line, vault.workspace(work), ["agent"], MissedSaves(place))
     (work / "f").write_text("one")
     daemon.save_changes()
-    assert spool.missed(place) == []  # somebody is at work
+    assert spool.missed(place) == []  # a process is at work
     work.rename(tmp_path / "away")
     daemon.save_changes()
     daemon.save_changes()
@@ -120,7 +120,7 @@ def test_what_failed_once_is_told_by_the_next_run_and_no_longer(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("odd", [b"[" * 60_000, b"\xff", b"[1]", b"{"])
-def test_an_odd_note_keeps_nobody_from_saving(tmp_path: Path, odd: bytes) -> None:
+def test_an_odd_note_prevents_no_save(tmp_path: Path, odd: bytes) -> None:
     (tmp_path / "0.json").write_bytes(odd)
     (tmp_path / "1.json").mkdir()  # it stays: nothing of ours, and nothing in the way
     misses = MissedSaves(tmp_path)
@@ -163,7 +163,7 @@ def test_one_that_was_killed_leaves_its_note(tmp_path: Path) -> None:
     assert note.why == "the process beside the agent was killed"
 
 
-def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+def test_a_place_for_notes_that_cannot_be_written_prevents_no_save(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     misses = MissedSaves(tmp_path / "file" / "notes")
     assert misses.about() == {}
@@ -266,7 +266,7 @@ def test_a_fault_of_who_listens_ends_the_listening_alone(
     assert daemon.failed_saves == 0
 
 
-def test_whoever_moves_the_head_meanwhile_is_heard_first(
+def test_a_writer_that_moves_the_head_meanwhile_is_read_first(
     vault: hardsave.Vault, tmp_path: Path
 ) -> None:
     """What is new of a conversation is new to a certain head."""

@@ -143,7 +143,7 @@ def test_a_desk_that_fails_leaves_it_to_the_hook(
         OURS + b" 12\nid=a\0at=b\0\0\0",
     ],
 )
-def test_garbage_is_not_answered_and_harms_nobody(
+def test_garbage_is_not_answered_and_harms_no_other_client(
     path: Path, handler: Handler, message: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert said(path, message) == b""
@@ -180,7 +180,7 @@ def test_what_was_taken_is_done_even_if_the_hook_is_gone(path: Path, handler: Ha
     handler.before = lambda: go.wait(60)
 
     def hook() -> None:
-        assert asked(path, seconds=0.05) == b""  # its time is over, and somebody is at it
+        assert asked(path, seconds=0.05) == b""  # its time is over, and the daemon is at it
         gone.set()
 
     threading.Thread(target=hook).start()
@@ -215,7 +215,7 @@ def test_closing_waits_for_what_was_taken(tmp_path: Path, handler: Handler) -> N
     assert asked(path) is None
 
 
-def test_nobody_there_and_a_stale_socket_are_the_hooks_own(tmp_path: Path) -> None:
+def test_without_a_daemon_or_with_a_stale_socket_the_hook_saves_itself(tmp_path: Path) -> None:
     assert asked(tmp_path / "nothing.sock") is None
     stale = tmp_path / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:
@@ -262,7 +262,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_reached(tmp_path: Path, handler
     assert list(folder.iterdir()) == []
 
 
-def test_nobody_else_may_use_it(path: Path) -> None:
+def test_no_other_user_may_use_it(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -291,7 +291,7 @@ def test_another_user_is_not_heard(path: Path, handler: Handler) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_what_another_user_serves_is_not_relied_on() -> None:
-    """Somebody who can put a socket where ours was gets no transcript."""
+    """A user who can put a socket where ours was gets no transcript."""
     script = (
         "import os, socket, sys, tempfile\n"
         "os.setuid(65534)\n"
@@ -335,13 +335,13 @@ def test_a_hook_that_hands_over_loads_next_to_nothing() -> None:
     )
     ours = "hardsave hardsave.daemon hardsave.daemon.hook hardsave.daemon.client"
     loaded = set(done.stdout.split())
-    assert loaded - {"select"} == {*ours.split(), "hardsave.daemon.protocol"}
+    assert loaded - {"select"} == {*ours.split(), "hardsave.daemon.protocol", "hardsave.defaults"}
 
 
-def test_where_nobody_can_be_heard_any_more_nobody_waits(
+def test_where_no_client_can_be_heard_any_more_no_hook_waits(
     tmp_path: Path, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with no descriptor left: the socket would take calls that nobody answers."""
+    """As with no descriptor left: the socket would take calls that are never answered."""
 
     def fails(_: socket.socket) -> tuple[socket.socket, object]:
         raise OSError(errno.EMFILE, "too many open files")

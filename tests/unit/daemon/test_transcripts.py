@@ -24,7 +24,7 @@ ONE, TWO = (f"{n}0000000-1111-4222-8333-444444444444" for n in "12")
 
 
 class Stage:
-    """Claude Code's folder, a workspace, and somebody beside it that listens."""
+    """Claude Code's folder, a workspace, and a daemon that reads the transcript."""
 
     def __init__(self, project: Path, vault: hardsave.Vault) -> None:
         self.project, self.vault = project, vault
@@ -229,7 +229,7 @@ def test_what_another_says_that_is_gone_before_it_is_read_is_not_ours(stage: Sta
     assert talk.now(None).about["session"] == ONE
 
 
-def test_the_copy_of_a_rewind_is_nobodys_until_somebody_goes_on_with_it(stage: Stage) -> None:
+def test_the_copy_of_a_rewind_is_no_agents_until_one_goes_on_with_it(stage: Stage) -> None:
     talk = stage.listen()
     sessions.remember_timeline(stage.environment, TWO, "t")
     stage.write(TWO, "copied")
@@ -253,7 +253,7 @@ def test_what_is_said_without_a_change_of_files_is_due_when_it_is_quiet(stage: S
         file.write(f'{{"type":"mode","sessionId":"{ONE}"}}\n')
     for _ in range(3):
         stage.time += 3
-        assert not talk.is_due()  # nobody has said anything
+        assert not talk.is_due()  # nothing was said
 
 
 def test_one_who_does_not_stop_talking_is_saved_all_the_same(stage: Stage) -> None:
@@ -299,7 +299,7 @@ def test_what_was_purged_does_not_come_back_while_the_agent_talks_on(
     assert stage.said() == ["[purged]", "two"]
 
 
-def test_a_call_that_was_under_way_has_no_result_whatever_came_later(stage: Stage) -> None:
+def test_a_call_that_was_under_way_has_no_result_even_if_one_came_later(stage: Stage) -> None:
     """The files are from the midst of it, and its result would tell of others."""
     daemon = stage.daemon(stage.listen())
     stage.write(ONE, "do it")
