@@ -121,13 +121,13 @@ def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
     """Names and numbers of the timeline in question; of another, once its name is begun."""
-    from hardsave.cli import words
+    from hardsave.cli.render import wording
 
     if "@".startswith(begun):
         yield "@", "the head"
         yield "@~1", "the one before it"
     for each in _checkpoints(session, begun):
-        about = words.line(each.description or each.status, 60)
+        about = wording.line(each.description or each.status, 60)
         for ref in (each.name, f"{each.timeline}:{each.seq}"):
             if ref is not None and ref.startswith(begun):
                 yield ref, about
@@ -137,7 +137,7 @@ def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
     """The newest, and what has a name at any age."""
-    from hardsave.cli.history import offered
+    from hardsave.cli.log_query import offered
 
     yield from offered(session.line, _OFFERED).checkpoints
     for line in session.vault.timelines() if begun else ():

@@ -15,11 +15,11 @@ def quoted(word: str) -> str:
     """A word as a shell reads it; what cannot be shown as it is, by its bytes."""
     import shlex  # most commands print none
 
-    from hardsave.cli import words
+    from hardsave.cli.render import wording
 
-    if words.shown(word) == word:
+    if wording.shown(word) == word:
         return shlex.quote(word)
-    return f"$'{''.join(_spelt(each, words.shown(each)) for each in word)}'"
+    return f"$'{''.join(_spelt(each, wording.shown(each)) for each in word)}'"
 
 
 def _spelt(character: str, shown: str) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from hardsave import logs
-from hardsave.cli import glyphs
 from hardsave.cli.command import ON_A_TIMELINE, LazyGroup, common_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
 from hardsave.cli.hints import Place
+from hardsave.cli.render import glyphs
 from hardsave.cli.tree import COMMANDS, SECTIONS
 from hardsave.errors import HardsaveError
 
@@ -122,9 +122,9 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
 
 def _harmless(message: str) -> str:
     """What somebody else wrote may stand in a message, of an error or of a report."""
-    from hardsave.cli import words
+    from hardsave.cli.render import wording
 
-    return words.passage(message)
+    return wording.passage(message)
 
 
 def _usage_exit(error: click.ClickException) -> Exit:

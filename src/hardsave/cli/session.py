@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import hardsave
 from hardsave import config
-from hardsave.cli import choice, moments
-from hardsave.cli.choice import Standing
+from hardsave.cli import current_timeline
+from hardsave.cli.current_timeline import Standing
 from hardsave.cli.hints import Place, quoted
-from hardsave.cli.output import Output
+from hardsave.cli.render import times
+from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs
 from hardsave.tuples import NamedTuple
@@ -128,7 +129,7 @@ class Session:
         if "checkpoint" in last.about:
             what = f"a checkpoint of {last.timeline!r} was deleted"
         back = self.settings.place.command("undo", "--timeline", last.timeline)
-        when = moments.ago(last.created_at, self.now)
+        when = times.ago(last.created_at, self.now)
         return f"{what} {'just now' if when == 'now' else when}; bring it back with: {back}"
 
     @property
@@ -174,7 +175,7 @@ class Session:
         """The workspace: a directory above this one that was saved, or the project's root."""
         here = Path.cwd().resolve()
         known = [each.workspace for each in self.standing if each.workspace is not None]
-        return choice.workspace(here, projects.root(os.environ, here), known)
+        return current_timeline.workspace(here, projects.root(os.environ, here), known)
 
     @property
     def ground(self) -> Path:
@@ -217,7 +218,7 @@ class Session:
         if self.makes_timelines:
             return typed
         names = [line.name for line in self.vault.timelines()]
-        found = choice.named(typed, names)
+        found = current_timeline.named(typed, names)
         if found is not None:
             return found
         if self.undoes and next(self.vault.operations(typed), None) is not None:
@@ -236,17 +237,19 @@ class Session:
     def line(self) -> hardsave.Timeline:
         """The timeline that this command is about."""
         given = self.timeline_given
-        name = choice.timeline(given, self.standing, self.directory, looks=self.only_looks)
-        others = [] if given else choice.unfinished(self.standing, self.directory)
+        name = current_timeline.timeline(
+            given, self.standing, self.directory, looks=self.only_looks
+        )
+        others = [] if given else current_timeline.unfinished(self.standing, self.directory)
         if len(others) > 1:
-            self.out.say(f"{choice.listed(others)}; this is about {name!r}")
+            self.out.say(f"{current_timeline.listed(others)}; this is about {name!r}")
         return self.vault.timeline(name)
 
     def is_chosen(self, name: str) -> bool:
         """Whether a command is about this timeline if nobody says which."""
         named = os.environ.get("HARDSAVE_TIMELINE")
         try:
-            return choice.timeline(named, self.standing, self.directory) == name
+            return current_timeline.timeline(named, self.standing, self.directory) == name
         except Misuse:  # several might be
             return False
 
@@ -255,7 +258,7 @@ class Session:
         """What to type behind a command for it to be about the timeline that this one looks at:
         where several might be meant, those that change something ask."""
         given = self.timeline_given
-        name = choice.timeline(given, self.standing, self.directory, looks=True)
+        name = current_timeline.timeline(given, self.standing, self.directory, looks=True)
         return [] if self.is_chosen(name) else ["--timeline", name]
 
     def refuse_timeline(self, *, beside: str) -> None:

@@ -12,7 +12,7 @@ from hardsave.agents import settings as settings_of_agents
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex import hooks as codex_hooks
 from hardsave.agents.codex.spec import CODEX
-from hardsave.cli import findings
+from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
 from hardsave.daemon import save, spool
 from hardsave.errors import Conflict

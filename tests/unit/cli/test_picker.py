@@ -1,8 +1,8 @@
 import pytest
 from rich.text import Text
 
-from hardsave.cli import picker
-from hardsave.cli.picker import Chosen, Left, Option, Picker, Size, frame, press
+from hardsave.cli.picker import state
+from hardsave.cli.picker.state import Chosen, Left, Option, Picker, Size, frame, press
 
 
 def options(*texts: str, has_files: bool = True) -> tuple[Option, ...]:
@@ -107,4 +107,4 @@ def test_the_preview_stands_below_the_list() -> None:
 
 
 def test_every_choice_has_words() -> None:
-    assert picker.SAID.keys() == {*picker.WHATS}
+    assert state.SAID.keys() == {*state.WHATS}

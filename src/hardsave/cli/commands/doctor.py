@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave.cli import findings, probe, unsaved, words
+from hardsave.cli import missed_saves
 from hardsave.cli.command import command
+from hardsave.cli.doctor import findings, probe
+from hardsave.cli.doctor.findings import Finding
 from hardsave.cli.errors import Exit, in_our_words
-from hardsave.cli.findings import Finding
 from hardsave.cli.hints import quoted
+from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
@@ -109,7 +111,7 @@ def _newest(what: str, session: Session) -> Finding:
     last = max(newest, key=lambda each: record_of(each).number)
     checked = session.vault.store.verify(last.id)
     if checked.ok:
-        message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
+        message = f"{last.timeline}:{last.seq} is sound, {wording.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")
     return Finding(
         what, "failure", checked.faults[0], "hardsave store verify, then hardsave store repair"
@@ -189,24 +191,24 @@ def _workspace(what: str, session: Session) -> Finding:
     where = str(session.directory)
     if not unread:
         return Finding(what, "ok", where)
-    first = f"{words.shown(unread[0].path)} {unread[0].reason}"
+    first = f"{wording.shown(unread[0].path)} {unread[0].reason}"
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
 def _missed(what: str, session: Session) -> Finding:
     spool.missed(spool.folder(os.environ, session.ground))  # for whoever may not look there
-    found = unsaved.look(session)
+    found = missed_saves.look(session)
     if found is None:
         return Finding(what, "ok", "none was missed")
-    if unsaved.alone(found.notes) is not None:
+    if missed_saves.alone(found.notes) is not None:
         remedy = (
             f"{_save(session)}; start the agent anew with 'hardsave run' to have it saved again"
         )
     else:
         remedy = f"{_save(session)}; it lists what was missed, or the next hook or run does"
-    count = words.count(spool.count(found.notes), "save")
-    return Finding(what, "warning", f"{count} missed: {unsaved.sentence(found)}", remedy)
+    count = wording.count(spool.count(found.notes), "save")
+    return Finding(what, "warning", f"{count} missed: {missed_saves.sentence(found)}", remedy)
 
 
 def _daemon(what: str, session: Session) -> Finding:
@@ -242,7 +244,7 @@ def _hooks(agent: "AgentSpec") -> "Look":
             is_found=bool(files),
             events=[event for path in files for event in install.installed(path)],
             wanted=agent.hooks,
-            off=words.shown(install.switched_off(agent, os.environ, session.ground)),
+            off=wording.shown(install.switched_off(agent, os.environ, session.ground)),
             untrusted=[event for path in files for event in agent.untrusted_hooks(path)],
             how_to_trust=agent.how_to_trust,
             gone=[program for path in files for program in install.gone(path)],
@@ -291,16 +293,16 @@ def _looks() -> dict[str, Look]:
 def _lines(found: list[Finding]) -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     marks = {"ok": ("✓", "added"), "warning": ("!", "warning"), "failure": ("✗", "error")}
     width = max(len(each.what) for each in found)
     for each in found:
         what = (f"  {each.what:<{width}}  ", "name")
-        yield draw.Hanging(draw.line(marks[each.level], what), Text(words.shown(each.message)))
+        yield draw.Hanging(draw.line(marks[each.level], what), Text(wording.shown(each.message)))
         if each.level != "ok" and each.remedy:
             yield draw.Hanging(
-                Text("   → ", style="quiet"), Text(words.shown(each.remedy), style="quiet")
+                Text("   → ", style="quiet"), Text(wording.shown(each.remedy), style="quiet")
             )
 
 

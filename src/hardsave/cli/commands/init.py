@@ -10,9 +10,10 @@ import click
 
 from hardsave.agents import install, registry
 from hardsave.agents.install import Change
-from hardsave.cli import findings, words
 from hardsave.cli.command import YES, command
+from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
+from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 
@@ -109,7 +110,7 @@ def _untrusted(change: Change) -> list[str]:
 
 
 def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     for change in changes:
         yield from draw.patch(change.diff())
@@ -138,7 +139,7 @@ def _left(changes: Sequence[Change]) -> Iterator[str]:
     """Commands of others that call us, too."""
     for change in changes:
         for theirs in install.longer(change.path):
-            told = f"left as it is, because not all of it is ours: {words.shown(theirs)}"
+            told = f"left as it is, because not all of it is ours: {wording.shown(theirs)}"
             yield f"{change.agent.title}: {told}"
 
 
@@ -146,7 +147,7 @@ def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
     """Agents that run no hooks here, though these stand in their settings."""
     for change in changes:
         if off := install.switched_off(change.agent, os.environ, project):
-            told = f"leaves all hooks out, so NOTHING IS SAVED: {words.shown(off)}"
+            told = f"leaves all hooks out, so NOTHING IS SAVED: {wording.shown(off)}"
             yield f"{change.agent.title} {told}; {findings.without_hooks(change.agent.program)}"
 
 

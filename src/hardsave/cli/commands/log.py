@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint, Timeline
-from hardsave.cli import data, graph, moments, unsaved, words
+from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.facts import Facts, Known
-from hardsave.cli.history import Log, Wanted, gather
+from hardsave.cli.log_query import Log, Wanted, gather
+from hardsave.cli.render import graph, json_data, times, wording
+from hardsave.cli.render.summary import Facts, Known
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 
@@ -63,7 +64,7 @@ def log(
         _follow(session, None if everything else session.timeline_given)
         return
     limit = limit or LIMIT
-    first, last = (moments.moment(t, session.now) if t else None for t in (since, until))
+    first, last = (times.moment(t, session.now) if t else None for t in (since, until))
     wanted = Wanted(limit, since=first, until=last, **narrow)
     line = None if everything else session.line
     found = gather(session.vault.timelines() if line is None else [line], wanted)
@@ -71,7 +72,7 @@ def log(
     session.out.result(
         lambda: _data(session, found), lambda: _lines(session, seen, line), paged=True
     )
-    unsaved.say(session)
+    missed_saves.say(session)
     _hint(session, found, line, limit)
 
 
@@ -114,7 +115,7 @@ def _data(session: Session, found: Log) -> list[dict[str, Any]]:
     known = Known(session.vault, found.checkpoints)
     return [
         {
-            **data.checkpoint(each),
+            **json_data.checkpoint(each),
             "head_of": found.heads.get(each.id, []),
             **_counts(known.facts(each)),
         }
@@ -142,7 +143,7 @@ def _counts(facts: Facts) -> dict[str, Any]:
 def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Text]":
     from rich.text import Text
 
-    from hardsave.cli import draw, rows
+    from hardsave.cli.render import draw, rows
 
     known = Known(session.vault, found.checkpoints)
     shown = {each.id for each in found.checkpoints} if found.is_narrow else None
@@ -156,7 +157,7 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
     ]
     if above is not None and cells:
         way = "" if session.is_chosen(above) else "  (for :N, add --timeline and this name)"
-        yield draw.line(("timeline  ", "quiet"), (words.shown(above), "name"), (way, "quiet"))
+        yield draw.line(("timeline  ", "quiet"), (wording.shown(above), "name"), (way, "quiet"))
     for row, text in zip(graphics, draw.columns(cells), strict=True):
         for join in row.joins:
             yield Text(join, style="quiet")
@@ -170,7 +171,7 @@ def _node(
     known: Known, one: Checkpoint, found: Log, line: Timeline | None, shown: Collection[str] | None
 ) -> graph.Node:
     """With what it was saved on top of; only if that is `shown`, where some are left out."""
-    from hardsave.cli import rows
+    from hardsave.cli.render import rows
 
     parent = known.parent(one)
     mark = rows.mark(one, found.heads.get(one.id, []), None if line is None else line.name)
@@ -197,20 +198,20 @@ def _event_data(event: "Event[Checkpoint]") -> dict[str, Any]:
         "kind": event.kind,
         "timeline": event.timeline,
         "created_at": event.created_at.isoformat(),
-        "checkpoint": None if one is None else data.checkpoint(one),
-        "data": data.logged(event.data),
+        "checkpoint": None if one is None else json_data.checkpoint(one),
+        "data": json_data.logged(event.data),
         "task": event.task,
     }
 
 
 def _event_line(event: "Event[Checkpoint]") -> "Text":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     one = event.checkpoint
     what = (event.kind, "name") if one is None else draw.ref(one)
     about = event.task or event.timeline or ""
-    about = words.shown(about if one is None else one.name or one.description)
-    return draw.line((moments.local(event.created_at), "quiet"), "  ", what, "  ", about)
+    about = wording.shown(about if one is None else one.name or one.description)
+    return draw.line((times.local(event.created_at), "quiet"), "  ", what, "  ", about)
 
 
 COMMANDS = {"log": log}

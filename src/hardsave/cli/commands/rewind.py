@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
-from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.facts import Known
-from hardsave.cli.plans import Way
+from hardsave.cli.render import json_data, rewind_plan, times, wording
+from hardsave.cli.render.rewind_plan import Way
+from hardsave.cli.render.summary import Known
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 
@@ -152,16 +152,17 @@ def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
     left = processes.outermost(each for each in found if each.pid not in waiting)
     if left:
         named = ", ".join(map(str, left[:5]))
-        yield f"still running, and may write meanwhile: {words.shown(named)}"
+        yield f"still running, and may write meanwhile: {wording.shown(named)}"
 
 
 def _without_git(plan: Rewind) -> Iterator[str]:
-    """Whoever has removed a whole project has removed its repository, too."""
+    """An agent that has removed a whole project has removed its repository, too."""
     if plan.files is None or plan.target.git is None or plan.target.git.commit is None:
         return
     root = config.project_root(Path(plan.files.workspace))
     if not (root / ".git").exists():
-        yield f"there was a repository then ({words.git(plan.target.git)}), and there is none now:"
+        then = wording.git(plan.target.git)
+        yield f"there was a repository then ({then}), and there is none now:"
         yield "no checkpoint holds .git; clone it to another place, and move its .git here"
 
 
@@ -172,7 +173,7 @@ def _newer_files(session: Session, plan: Rewind, way: Way) -> Iterator[str]:
         return
     carried = Known(session.vault).carried(plan.target)
     if carried is not None:
-        where = words.shown(f"{carried.timeline}:{carried.seq}")
+        where = wording.shown(f"{carried.timeline}:{carried.seq}")
         yield f"what was said goes back to {where}; the files are newer, perhaps half done"
 
 
@@ -197,7 +198,7 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
     if back is None:
         return None
     if back.command is None:
-        session.out.say(f"the conversation was left as it is: {words.shown(back.why)}")
+        session.out.say(f"the conversation was left as it is: {wording.shown(back.why)}")
         return Exit.FAILED
     if back.why:
         session.out.say(back.why)
@@ -209,14 +210,14 @@ def tell_what_failed(
     session: Session, plan: "FileChanges | None", done: "FileChanges | None"
 ) -> Exit | None:
     """Say which paths are not as they were asked to be: then the command has failed."""
-    failed = plans.failed(plan, done)
+    failed = rewind_plan.failed(plan, done)
     if not failed:
         return None
-    named = ", ".join(words.shown(each.path) for each in failed[:_NAMED])
+    named = ", ".join(wording.shown(each.path) for each in failed[:_NAMED])
     more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
     session.out.say(
-        f"{words.count(len(failed), 'path')} could not be brought back: {named}{more}; see to the "
-        "reasons, then repeat"
+        f"{wording.count(len(failed), 'path')} could not be brought back: {named}{more}; "
+        "see to the reasons, then repeat"
     )
     return Exit.FAILED
 
@@ -234,8 +235,8 @@ def _nothing_done(session: Session) -> Exit:
 def _way(
     *, state: bool, files: bool, mine: bool, everyone: bool, paths: tuple[str, ...], **more: Any
 ) -> Way:
-    what = cast(plans.What, one_of(state=state, files=files) or "all")
-    scope = cast(plans.Scope | None, one_of(mine=mine, everyone=everyone))
+    what = cast(rewind_plan.What, one_of(state=state, files=files) or "all")
+    scope = cast(rewind_plan.Scope | None, one_of(mine=mine, everyone=everyone))
     return Way(what=what, scope=scope, paths=paths or None, **more)
 
 
@@ -284,7 +285,7 @@ def _picked(session: Session, way: Way) -> tuple[str, Way] | None:
     """What somebody chose from a list; None if nothing."""
     if not session.out.can_ask or session.out.messages.is_dumb_terminal:
         raise Misuse("say where to: a REF such as @~1, or --status, or --before")
-    from hardsave.cli.choosing import choose  # with all that a screen needs
+    from hardsave.cli.picker.options import choose  # with all that a screen needs
 
     chosen = choose(session, way.what)
     return None if chosen is None else (chosen.id, way._replace(what=chosen.what))
@@ -298,7 +299,7 @@ def _target(
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
         return session.look_up(ref)  # --timeline says which timeline goes there
-    moment = None if before is None else moments.moment(before, session.now)
+    moment = None if before is None else times.moment(before, session.now)
     found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
     return found.target
 
@@ -322,13 +323,13 @@ def _line(session: Session, target: Checkpoint) -> Timeline:
 def _is_agreed(session: Session, plan: Rewind, way: Way) -> bool:
     out = session.out
     if out.can_ask:
-        out.say(*plans.plan_lines(plan, way, session.now))
+        out.say(*rewind_plan.plan_lines(plan, way, session.now))
     answers = {"y": "yes", "d": "diff", "n": "no"} if plan.files else {"y": "yes", "n": "no"}
     while True:
         answer = out.ask("rewind?", answers, what="rewind")
         if answer != "d":
             return answer == "y"
-        out.say(*plans.patches(plan))
+        out.say(*rewind_plan.patches(plan))
 
 
 def _answer(
@@ -341,9 +342,11 @@ def _answer(
 ) -> None:
     also = {} if back is None else {"conversation": back._asdict()}
     session.out.result(
-        lambda: {**data.rewind(done, dry_run=dry_run), **also},
+        lambda: {**json_data.rewind(done, dry_run=dry_run), **also},
         lambda: (
-            plans.plan_lines(done, way, session.now) if dry_run else plans.done_lines(done, way)
+            rewind_plan.plan_lines(done, way, session.now)
+            if dry_run
+            else rewind_plan.done_lines(done, way)
         ),
     )
 
