@@ -1,4 +1,4 @@
-"""Agents that somebody names on the command line: `agents.py:AGENTS`, `package.module:AGENTS`.
+"""Agents that are named on the command line: `agents.py:AGENTS`, `package.module:AGENTS`.
 
 Python is imported here, and only by what was typed: nothing that is stored can name any.
 """
@@ -44,7 +44,7 @@ def loaded(where: str | None) -> dict[str, Any]:
 @contextmanager
 def _found_in(folder: Path) -> Iterator[None]:
     """Modules beside what is loaded come first meanwhile, and last from then on: its functions may
-    import others when they are called, and nobody else shall come upon these by chance."""
+    import others when they are called, and no other import shall find these by chance."""
     place = str(folder)
     sys.path.insert(0, place)
     try:

@@ -22,8 +22,8 @@ def check(name: str) -> None:
 def run(program: Sequence[str], more: Mapping[str, str], tether: Tether) -> int:
     """Its exit code; that of a shell, 128 and the signal's number, if one has ended it.
 
-    What it prints goes to stderr: stdout is for our own answer. It may outlive us, and is known
-    to be there by its tether.
+    What it prints goes to stderr: stdout is for our own answer. It may outlive this process;
+    its tether then shows that it is still there.
     """
     with stdout_is_stderr(), _signals() as pass_on, tether:
         try:
@@ -40,8 +40,9 @@ def run(program: Sequence[str], more: Mapping[str, str], tether: Tether) -> int:
 
 @contextmanager
 def _signals() -> "Iterator[Callable[[subprocess.Popen[bytes]], None]]":
-    """Whoever wants to end us ends the program first, also if it was not there yet: to go without
-    it would be to give its task to somebody else while it works on. It begins with none of this."""
+    """A signal that is to end us goes to the program first, also if it has not started yet: if we
+    ended without it, another process would take up its task while it works on. The program itself
+    starts with the usual handlers."""
     children: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 

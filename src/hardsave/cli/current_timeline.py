@@ -1,9 +1,9 @@
-"""Which timeline, and which directory, when nobody says. Pure: decided over plain data.
+"""Which timeline and which directory a command is about, by default. Pure: decided over plain data.
 
     --timeline T, or HARDSAVE_TIMELINE       that one
     else                                     the one that last saved in this workspace
-    two of these are unfinished              who only looks is shown that one, all the same;
-                                             else nobody can know which: `Misuse`, and a list
+    two of these are unfinished              a command that only reads is about that one;
+                                             any other is refused with a list: `Misuse`
     none                                     `main`
 
 A store may hold timelines that never saved files: where none has files of this workspace,
@@ -19,7 +19,7 @@ from hardsave.tuples import NamedTuple
 MAIN = "main"
 SHOWN = 4  # names in a message; 'hardsave timelines' has them all
 
-# A status is any text. Whoever says one of these is done; all others may go on.
+# A status is any text. These say that the agent is done; with any other it may go on.
 FINISHED = frozenset(
     {
         "aborted",
@@ -39,8 +39,8 @@ FINISHED = frozenset(
 )
 
 
-class Standing(NamedTuple):
-    """Where a timeline stands, as far as the choice is concerned."""
+class TimelineState(NamedTuple):
+    """What the choice between timelines needs to know of one."""
 
     name: str
     status: str  # of its head
@@ -53,13 +53,13 @@ class Standing(NamedTuple):
 
 
 def timeline(
-    given: str | None, standing: Iterable[Standing], workspace: Path, *, looks: bool = False
+    given: str | None, states: Iterable[TimelineState], workspace: Path, *, reads_only: bool = False
 ) -> str:
-    """The name of the timeline that a command is about; one that only `looks` harms none."""
+    """The name of the timeline that a command is about. One that `reads_only` can harm none."""
     if given:
         return given
-    here = _concerned(list(standing), workspace)
-    if not looks and len(unfinished(here, workspace)) > 1:
+    here = _concerned(list(states), workspace)
+    if not reads_only and len(unfinished(here, workspace)) > 1:
         raise Misuse(f"{listed(unfinished(here, workspace))}; say which with --timeline")
     return max(here, key=lambda each: each.saved).name if here else MAIN
 
@@ -76,9 +76,9 @@ def named(typed: str, names: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def unfinished(standing: Iterable[Standing], workspace: Path) -> list[str]:
+def unfinished(states: Iterable[TimelineState], workspace: Path) -> list[str]:
     """The names of those that may be meant, the last that saved first."""
-    here = _concerned(list(standing), workspace)
+    here = _concerned(list(states), workspace)
     ordered = sorted(here, key=lambda each: -each.saved)
     return [each.name for each in ordered if each.is_unfinished]
 
@@ -90,9 +90,9 @@ def listed(names: Sequence[str]) -> str:
     return f"{len(names)} timelines are unfinished here: {shown}{more}"
 
 
-def _concerned(standing: Sequence[Standing], workspace: Path) -> list[Standing]:
-    here = [each for each in standing if each.workspace == str(workspace)]
-    return here or [each for each in standing if each.workspace is None]
+def _concerned(states: Sequence[TimelineState], workspace: Path) -> list[TimelineState]:
+    here = [each for each in states if each.workspace == str(workspace)]
+    return here or [each for each in states if each.workspace is None]
 
 
 def workspace(directory: Path, root: Path, known: Iterable[str]) -> Path:
@@ -107,7 +107,7 @@ def workspace(directory: Path, root: Path, known: Iterable[str]) -> Path:
 
 
 def free_name(base: str, taken: Iterable[str]) -> str:
-    """`main-2`, or the next number that nobody has."""
+    """`main-2`, or the next number that is free."""
     names = {*taken}
     number = 2
     while f"{base}-{number}" in names:

@@ -13,7 +13,7 @@ _BY_HAND = tuple(kind for kind in KINDS if kind != "automatic")
 
 
 class Wanted(NamedTuple):
-    """Which checkpoints of a timeline; None does not narrow."""
+    """Which checkpoints of a timeline; None does not filter."""
 
     limit: int
     name: str | None = None
@@ -23,7 +23,7 @@ class Wanted(NamedTuple):
     until: datetime | None = None
 
     @property
-    def is_narrow(self) -> bool:
+    def is_filtered(self) -> bool:
         return any(value is not None for value in self[1:])
 
 
@@ -33,13 +33,13 @@ class Log(NamedTuple):
     checkpoints: list[Checkpoint]
     heads: dict[str, list[str]]  # names of timelines by the id of their head
     has_more: bool
-    is_narrow: bool = False  # what is left out may be of any age
+    is_filtered: bool = False  # what is left out may be of any age
 
     def with_head(self, line: Timeline) -> "Log":
         """The same with the head of a timeline, which may be older than all of these after a
-        rewind: whoever looks wants to know where it is."""
+        rewind: a log shows where it is."""
         head = line.head
-        if self.is_narrow or head is None or head in self.checkpoints:
+        if self.is_filtered or head is None or head in self.checkpoints:
             return self
         return self._replace(checkpoints=[*self.checkpoints, head])
 
@@ -56,17 +56,17 @@ def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
         page = line.checkpoints(**wanted._asdict())
         has_more = has_more or page.next is not None
         found.update((each.id, each) for each in page)
-        if head is not None and not wanted.is_narrow:
+        if head is not None and not wanted.is_filtered:
             origin = [head, *islice(line.ancestors(), wanted.limit)]
             found.update((each.id, each) for each in origin)
     ordered = sorted(found.values(), key=lambda each: -record_of(each).number)
     has_more = has_more or len(ordered) > wanted.limit
-    return Log(ordered[: wanted.limit], heads, has_more, wanted.is_narrow)
+    return Log(ordered[: wanted.limit], heads, has_more, wanted.is_filtered)
 
 
-def offered(line: Timeline, limit: int) -> Log:
-    """What somebody may choose from: the newest, the head, and what was saved by hand or has a
-    name, which is what people look for when it is old."""
+def pick_list(line: Timeline, limit: int) -> Log:
+    """The checkpoints that a picker shows: the newest, the head, and what was saved by hand or has
+    a name, which is what people look for when it is old."""
     newest = gather([line], Wanted(limit))
     if not newest.has_more:
         return newest

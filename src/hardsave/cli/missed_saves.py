@@ -1,8 +1,8 @@
-"""What nobody could save here, told to whoever looks, before they need it.
+"""Saves that were missed in this workspace, shown to a user before they are needed.
 
-Hooks and the process beside an agent leave notes of it, which stand until a checkpoint has told
+Hooks and the daemon leave notes of them, which stay until the metadata of a checkpoint lists
 them. `log`, `status` and `doctor` say the same of them: what was missed, and whether the files here
-are those of the last checkpoint all the same, on whatever timeline that is.
+are those of the last checkpoint all the same, on any timeline.
 """
 
 import os
@@ -19,7 +19,7 @@ from hardsave.errors import HardsaveError, Unavailable
 from hardsave.tuples import NamedTuple
 
 
-class Unsaved(NamedTuple):
+class MissedSaves(NamedTuple):
     """What was missed in a workspace, and how that stands now."""
 
     notes: Sequence[Note]
@@ -29,35 +29,35 @@ class Unsaved(NamedTuple):
 
 def say(session: Session) -> None:
     """Say it, if there is anything."""
-    if found := look(session):
+    if found := find(session):
         session.out.say(f"{sentence(found)}; 'hardsave doctor' says more")
 
 
-def look(session: Session) -> Unsaved | None:
-    """What was missed here and nobody has told yet; None if nothing."""
-    notes = standing(session)
+def find(session: Session) -> MissedSaves | None:
+    """The saves that were missed here and that no checkpoint lists yet; None if there are none."""
+    notes = notes_here(session)
     if not notes:
         return None
     try:
         found = session.workspace.status()
     except HardsaveError:  # which is not what was asked for
-        return Unsaved(notes, None, None)
-    return Unsaved(notes, found.last, found.last is None or any(found.files))
+        return MissedSaves(notes, None, None)
+    return MissedSaves(notes, found.last, found.last is None or any(found.files))
 
 
-def standing(session: Session) -> list[Note]:
+def notes_here(session: Session) -> list[Note]:
     try:
-        return spool.missed(spool.folder(os.environ, session.ground))
+        return spool.missed(spool.folder(os.environ, session.workspace_root))
     except (OSError, Unavailable):
-        return []  # who has no home, or may not look there, has no notes
+        return []  # without a home, or the right to read it, there are no notes
 
 
-def sentence(found: Unsaved) -> str:
+def sentence(found: MissedSaves) -> str:
     """The whole truth in one: what is not saved, or was not for a while, and why."""
     notes, last, is_changed = found
     why = wording.shown(notes[-1].why)
     since = "" if last is None else f" since {wording.shown(f'{last.timeline}:{last.seq}')}"
-    if (agent := alone(notes)) is not None:
+    if (agent := unsaved_agent(notes)) is not None:
         why = f"{why}, and the agent, process {agent}, goes on without it"
     if is_changed is None:
         return f"what has changed here may not be saved: {why}"
@@ -68,11 +68,11 @@ def sentence(found: Unsaved) -> str:
 
 
 @contextmanager
-def told(session: Session) -> Iterator[dict[str, Any]]:
-    """What the metadata of a checkpoint that is made here says of them; then they are done with.
-    It is not known whether an agent is saved again that was left alone: that stands."""
+def recorded(session: Session) -> Iterator[dict[str, Any]]:
+    """What the metadata of a checkpoint that is made here lists; then the notes are removed. That
+    of an agent which lost its daemon stays: whether it is saved again is not known."""
     try:
-        notes = spool.to_tell(spool.folder(os.environ, session.ground))
+        notes = spool.to_tell(spool.folder(os.environ, session.workspace_root))
     except (OSError, Unavailable):
         notes = []
     yield spool.listed(notes)
@@ -81,8 +81,8 @@ def told(session: Session) -> Iterator[dict[str, Any]]:
             spool.end(note)
 
 
-def alone(notes: Sequence[Note]) -> int | None:
-    """An agent whose work nobody saves, by its process."""
+def unsaved_agent(notes: Sequence[Note]) -> int | None:
+    """The process of an agent whose daemon has ended, if there is one: its work is not saved."""
     return next((note.left_alone for note in notes if note.left_alone is not None), None)
 
 

@@ -100,7 +100,7 @@ def test_numbers_of_another_timeline_are_offered_to_whoever_begins_with_its_name
 def test_a_name_is_offered_at_any_age(
     session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arguments, "_OFFERED", 1)
+    monkeypatch.setattr(arguments, "_MOST_COMPLETIONS", 1)
     assert offered("show", begun="plan") == ["plan-ready"]
 
 

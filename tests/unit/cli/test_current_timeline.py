@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.cli import current_timeline
-from hardsave.cli.current_timeline import Standing
+from hardsave.cli.current_timeline import TimelineState
 from hardsave.errors import Misuse
 
 HERE = Path("/home/somebody/project")
@@ -11,8 +11,8 @@ HERE = Path("/home/somebody/project")
 
 def standing(
     name: str, saved: int, status: str = "running", workspace: str | None = str(HERE)
-) -> Standing:
-    return Standing(name, status, saved, workspace)
+) -> TimelineState:
+    return TimelineState(name, status, saved, workspace)
 
 
 def test_what_is_given_is_taken() -> None:
@@ -32,7 +32,7 @@ def test_two_that_are_unfinished_are_listed() -> None:
     lines = [standing("b", 3), standing("a", 2, "waiting"), standing("c", 1, "done")]
     with pytest.raises(Misuse, match=r"2 timelines are unfinished here: 'b', 'a'.*--timeline"):
         current_timeline.timeline(None, lines, HERE)
-    assert current_timeline.timeline(None, lines, HERE, looks=True) == "b"
+    assert current_timeline.timeline(None, lines, HERE, reads_only=True) == "b"
 
 
 def test_many_that_are_unfinished_are_counted() -> None:

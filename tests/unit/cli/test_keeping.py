@@ -214,7 +214,7 @@ def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:
         "hardsave store retain, then hardsave store gc"
     )
     remedy = findings.disk("disk", 4096, [("store.db-search", 5 << 20)]).remedy
-    assert "or delete what nobody needs: store.db-search (5.0 MiB); only then" in remedy
+    assert "or delete what is not needed any more: store.db-search (5.0 MiB); only then" in remedy
 
 
 @pytest.mark.parametrize(

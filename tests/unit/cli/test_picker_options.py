@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli.log_query import offered
+from hardsave.cli.log_query import pick_list
 from hardsave.cli.picker.options import previewed
 from hardsave.cli.picker.state import What
 
@@ -30,6 +30,6 @@ def test_what_has_a_name_is_offered_at_any_age_and_so_is_the_head() -> None:
         for number in range(1, 10):
             line.save({"turn": number}, name="plan-ready" if number == 2 else None)
         line.rewind("main:4", what="state")
-        found = offered(line, 3)
+        found = pick_list(line, 3)
     assert [one.seq for one in found.checkpoints] == [9, 8, 7, 4, 2]
     assert found.has_more

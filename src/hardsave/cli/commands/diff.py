@@ -45,7 +45,7 @@ def diff(
     From A to B; without B, to the head; without both, from the head to the files as they are now.
     What goes into a pipe or a file can be given to 'git apply', but for what is no text.
     """
-    session.only_looks = True
+    session.reads_only = True
     only = one_of(files=files, state=state)
     one_of(stat=stat, state=state)
     if old is None:
@@ -73,7 +73,7 @@ def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
         found = session.workspace.status(session.base)
     if found.last is None:
         nothing = "nothing was saved here yet; see 'hardsave status'"
-        raise NotFound(session.saved_above or session.deleted() or nothing)
+        raise NotFound(session.saved_above or session.deleted_hint() or nothing)
     before = found.last
 
     def patch(path: str) -> str:

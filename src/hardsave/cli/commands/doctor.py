@@ -40,22 +40,22 @@ def doctor(session: Session) -> Exit | None:
     agents. Changes nothing of yours. Ends with 1 if something does not work.
     """
     with session.out.busy("looking"):
-        looked = [_looked(what, look, session) for what, look in _looks().items()]
-    found = [_aimed(session, each) for each in findings.told_once(looked)]
+        checked = [_checked(what, check, session) for what, check in _checks().items()]
+    found = [_aimed(session, each) for each in findings.told_once(checked)]
     session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
     return Exit.FAILED if any(each.level == "failure" for each in found) else None
 
 
 def _aimed(session: Session, found: Finding) -> Finding:
     """What helps is typed where this was."""
-    aimed = session.out.aimed
-    return found._replace(message=aimed(found.message), remedy=aimed(found.remedy))
+    in_context = session.out.in_context
+    return found._replace(message=in_context(found.message), remedy=in_context(found.remedy))
 
 
-def _looked(what: str, look: "Look", session: Session) -> Finding:
-    """Whatever is wrong with one part, the others are looked at too."""
+def _checked(what: str, check: "Check", session: Session) -> Finding:
+    """If one part fails, the others are checked all the same."""
     try:
-        return look(what, session)
+        return check(what, session)
     except HardsaveError as error:
         said, remedy = in_our_words(str(error)), "do as it says, then look again"
         if isinstance(error, Corrupt) and "hardsave store repair" not in said:
@@ -140,7 +140,7 @@ def _backup(what: str, session: Session) -> Finding:
 def _save(session: Session) -> str:
     """What to type to save here, also where several timelines are unfinished."""
     try:
-        return " ".join(["hardsave save", *map(quoted, session.naming)])
+        return " ".join(["hardsave save", *map(quoted, session.timeline_option)])
     except HardsaveError:  # which timelines there are cannot be told
         return "hardsave save"
 
@@ -153,7 +153,7 @@ def _disk(what: str, session: Session) -> Finding:
 
 
 def _spare(store: Path) -> list[tuple[str, int]]:
-    """Files of ours that nobody needs: what a repair has set aside, and what is made anew."""
+    """Files of ours that may go: what a repair has set aside, and what is made anew."""
     import glob
 
     name = glob.escape(store.name)
@@ -168,7 +168,7 @@ def _file_system(what: str, session: Session) -> Finding:
         listed = Path("/proc/self/mountinfo").read_bytes()
     except FileNotFoundError:
         return Finding(what, "ok", "this system does not list them")
-    return findings.file_system(what, mounts.kind_under(bytes(session.ground), listed))
+    return findings.file_system(what, mounts.kind_under(bytes(session.workspace_root), listed))
 
 
 def _watches(what: str, session: Session) -> Finding:
@@ -197,11 +197,13 @@ def _workspace(what: str, session: Session) -> Finding:
 
 
 def _missed(what: str, session: Session) -> Finding:
-    spool.missed(spool.folder(os.environ, session.ground))  # for whoever may not look there
-    found = missed_saves.look(session)
+    spool.missed(
+        spool.folder(os.environ, session.workspace_root)
+    )  # raises where the folder may not be read
+    found = missed_saves.find(session)
     if found is None:
         return Finding(what, "ok", "none was missed")
-    if missed_saves.alone(found.notes) is not None:
+    if missed_saves.unsaved_agent(found.notes) is not None:
         remedy = (
             f"{_save(session)}; start the agent anew with 'hardsave run' to have it saved again"
         )
@@ -231,12 +233,12 @@ def _daemon(what: str, session: Session) -> Finding:
     return Finding(what, "ok", f"process {found.pid}, {kind}, answers the hooks here")
 
 
-def _hooks(agent: "AgentSpec") -> "Look":
-    def look(what: str, session: Session) -> Finding:
+def _hooks(agent: "AgentSpec") -> "Check":
+    def check(what: str, session: Session) -> Finding:
         from hardsave.agents import install
 
         users = install.settings_file(agent, os.environ, None)
-        own = install.settings_file(agent, os.environ, session.ground)
+        own = install.settings_file(agent, os.environ, session.workspace_root)
         files = [path for path in (users, own) if path is not None]
         return findings.hooks(
             what,
@@ -244,7 +246,7 @@ def _hooks(agent: "AgentSpec") -> "Look":
             is_found=bool(files),
             events=[event for path in files for event in install.installed(path)],
             wanted=agent.hooks,
-            off=wording.shown(install.switched_off(agent, os.environ, session.ground)),
+            off=wording.shown(install.switched_off(agent, os.environ, session.workspace_root)),
             untrusted=[event for path in files for event in agent.untrusted_hooks(path)],
             how_to_trust=agent.how_to_trust,
             gone=[program for path in files for program in install.gone(path)],
@@ -252,7 +254,7 @@ def _hooks(agent: "AgentSpec") -> "Look":
             init=f"hardsave init{'' if _is_users(users, own) else ' --project'}",
         )
 
-    return look
+    return check
 
 
 def _is_users(users: Path | None, own: Path | None) -> bool:
@@ -266,10 +268,10 @@ def _is_users(users: Path | None, own: Path | None) -> bool:
     return bool(install.installed(users))
 
 
-Look = Callable[[str, Session], Finding]
+Check = Callable[[str, Session], Finding]
 
 
-def _looks() -> dict[str, Look]:
+def _checks() -> dict[str, Check]:
     from hardsave.agents import registry
 
     return {

@@ -65,7 +65,7 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
 
 
 def _absolute(session: Session) -> str:
-    """The store's URL, for whoever is started elsewhere."""
+    """The store's URL, for a process that is started in another directory."""
     path = session.store_path
     return session.url if path is None else config.file_url(path)
 

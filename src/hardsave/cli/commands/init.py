@@ -45,7 +45,7 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     if wanted:
         session.out.say(*_lines(wanted))
         if not undo:
-            session.out.say(*_fleeting(Path(sys.prefix)))
+            session.out.say(*_in_a_cache(Path(sys.prefix)))
         if not session.out.confirm("write this?", yes=yes, what="init"):
             session.out.say("nothing was done")
             return Exit.FAILED
@@ -59,7 +59,7 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
     session.out.say(*_left(changes))
     if not undo:
-        session.out.say(*_off(changes, session.ground), *_next(changes))
+        session.out.say(*_off(changes, session.workspace_root), *_next(changes))
     return None
 
 
@@ -116,7 +116,7 @@ def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
         yield from draw.patch(change.diff())
 
 
-def _fleeting(installation: Path) -> Iterator[str]:
+def _in_a_cache(installation: Path) -> Iterator[str]:
     """`uvx` and `pipx run` make an environment in a cache, marked as all of these are. It goes
     after some days, and what the hooks would call goes with it."""
     if any((above / "CACHEDIR.TAG").is_file() for above in installation.parents):

@@ -75,7 +75,7 @@ def submit(
     A worker takes it up: 'hardsave worker', or one of your own. One that is queued already is
     left as it is.
     """
-    session.creates = True
+    session.may_create_store = True
     added = _jobs(session).add(
         job,
         prompt,
@@ -171,9 +171,9 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
 
     A worker takes it up: 'hardsave worker', or one of your own.
     """
-    book = _jobs(session)
-    before = book.get(job)
-    resumed = book.resume(job, from_ref=ref, max_turns=max_turns)
+    jobs = _jobs(session)
+    before = jobs.get(job)
+    resumed = jobs.resume(job, from_ref=ref, max_turns=max_turns)
     ids = f"{wording.shown(before.id)} goes on as {wording.shown(resumed.id)}"
     session.out.result(
         lambda: {"from": before.id, "turn": resumed.turns, **job_lines.as_data(resumed)},
@@ -191,9 +191,9 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
 @click.argument("job", type=JOB)
 def approve(session: Session, job: str) -> None:
     """Let a job make the call that it has asked about."""
-    book = _jobs(session)
-    question = book.get(job).question
-    _answered(session, book.approve(job), question, "approved")
+    jobs = _jobs(session)
+    question = jobs.get(job).question
+    _answered(session, jobs.approve(job), question, "approved")
 
 
 @command(
@@ -207,9 +207,9 @@ def approve(session: Session, job: str) -> None:
 @click.option("--because", metavar="REASON", default="", help="Told the agent.")
 def deny(session: Session, job: str, because: str) -> None:
     """Let a job go on without the call that it has asked about."""
-    book = _jobs(session)
-    question = book.get(job).question
-    _answered(session, book.deny(job, because), question, "denied")
+    jobs = _jobs(session)
+    question = jobs.get(job).question
+    _answered(session, jobs.deny(job, because), question, "denied")
 
 
 def _answered(session: Session, job: "Job", question: str | None, what: str) -> None:

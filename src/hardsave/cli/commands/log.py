@@ -10,7 +10,7 @@ from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.log_query import Log, Wanted, gather
 from hardsave.cli.render import graph, json_data, times, wording
-from hardsave.cli.render.summary import Facts, Known
+from hardsave.cli.render.summary import Summaries, Summary
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 
@@ -48,7 +48,7 @@ def log(
     since: str | None,
     until: str | None,
     follow: bool,
-    **narrow: str | None,
+    **filters: str | None,
 ) -> None:
     """Show what was saved, newest first, with its branches.
 
@@ -56,16 +56,16 @@ def log(
     automatically. Counts are against the checkpoint before: messages, then files added (+),
     changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
-    session.only_looks = True
+    session.reads_only = True
     if everything:
         session.refuse_timeline(beside="--all")
     if follow:
-        _refuse_beside_follow(n=limit, since=since, until=until, **narrow)
+        _refuse_beside_follow(n=limit, since=since, until=until, **filters)
         _follow(session, None if everything else session.timeline_given)
         return
     limit = limit or LIMIT
     first, last = (times.moment(t, session.now) if t else None for t in (since, until))
-    wanted = Wanted(limit, since=first, until=last, **narrow)
+    wanted = Wanted(limit, since=first, until=last, **filters)
     line = None if everything else session.line
     found = gather(session.vault.timelines() if line is None else [line], wanted)
     seen = found if line is None else found.with_head(line)
@@ -96,10 +96,10 @@ def _nothing(session: Session, line: Timeline | None) -> str:
     if session.saved_above:
         return session.saved_above
     where = "" if line is None else f" on timeline {line.name!r}"
-    known = list(session.vault.timelines() if line is None else [line])
-    if any(map(len, known)):
+    summaries = list(session.vault.timelines() if line is None else [line])
+    if any(map(len, summaries)):
         return f"there is nothing like that{where}"
-    if found := session.deleted(None if line is None or not _any(session) else line.name):
+    if found := session.deleted_hint(None if line is None or not _any(session) else line.name):
         return found
     if next(session.vault.timelines(), None) is not None:
         return f"nothing was saved{where} yet; 'hardsave timelines' lists what there is"
@@ -112,22 +112,22 @@ def _any(session: Session) -> bool:
 
 
 def _data(session: Session, found: Log) -> list[dict[str, Any]]:
-    known = Known(session.vault, found.checkpoints)
+    summaries = Summaries(session.vault, found.checkpoints)
     return [
         {
             **json_data.checkpoint(each),
             "head_of": found.heads.get(each.id, []),
-            **_counts(known.facts(each)),
+            **_counts(summaries.of(each)),
         }
         for each in found.checkpoints
     ]
 
 
-def _counts(facts: Facts) -> dict[str, Any]:
-    files = facts.files
+def _counts(summary: Summary) -> dict[str, Any]:
+    files = summary.files
     return {
-        "messages": facts.messages,
-        "new_messages": facts.new_messages,
+        "messages": summary.messages,
+        "new_messages": summary.new_messages,
         "files": None
         if files is None
         else {
@@ -145,18 +145,20 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
 
     from hardsave.cli.render import draw, rows
 
-    known = Known(session.vault, found.checkpoints)
-    shown = {each.id for each in found.checkpoints} if found.is_narrow else None
-    nodes = [_node(known, each, found, line, shown) for each in found.checkpoints]
-    graphics = graph.draw(nodes, apart=not found.is_narrow)
+    summaries = Summaries(session.vault, found.checkpoints)
+    shown = {each.id for each in found.checkpoints} if found.is_filtered else None
+    nodes = [_node(summaries, each, found, line, shown) for each in found.checkpoints]
+    graphics = graph.draw(nodes, apart=not found.is_filtered)
     above = rows.told_above(line)
     narrow = session.out.console.width < rows.NARROW
     cells = [
-        rows.cells(known.facts(each), each, found.heads, session.now, above, narrow=narrow)
+        rows.cells(summaries.of(each), each, found.heads, session.now, above, narrow=narrow)
         for each in found.checkpoints
     ]
     if above is not None and cells:
-        way = "" if session.is_chosen(above) else "  (for :N, add --timeline and this name)"
+        way = (
+            "" if session.is_default_timeline(above) else "  (for :N, add --timeline and this name)"
+        )
         yield draw.line(("timeline  ", "quiet"), (wording.shown(above), "name"), (way, "quiet"))
     for row, text in zip(graphics, draw.columns(cells), strict=True):
         for join in row.joins:
@@ -168,12 +170,16 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
 
 
 def _node(
-    known: Known, one: Checkpoint, found: Log, line: Timeline | None, shown: Collection[str] | None
+    summaries: Summaries,
+    one: Checkpoint,
+    found: Log,
+    line: Timeline | None,
+    shown: Collection[str] | None,
 ) -> graph.Node:
     """With what it was saved on top of; only if that is `shown`, where some are left out."""
     from hardsave.cli.render import rows
 
-    parent = known.parent(one)
+    parent = summaries.parent(one)
     mark = rows.mark(one, found.heads.get(one.id, []), None if line is None else line.name)
     is_there = parent is not None and (shown is None or parent.id in shown)
     return graph.Node(one.id, parent.id if parent is not None and is_there else None, mark)

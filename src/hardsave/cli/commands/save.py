@@ -42,11 +42,11 @@ def save(
     the store, outside of the workspace, and goes on the timeline 'main'.
     """
     above = session.project_above
-    session.makes_timelines = True
+    session.may_make_timeline = True
     session.may_save_here()
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
-    with session.out.busy("saving"), missed_saves.told(session) as missed:
+    with session.out.busy("saving"), missed_saves.recorded(session) as missed:
         saved = session.line.save_files(
             workspace,
             name=name,
@@ -63,11 +63,11 @@ def save(
 
 def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":
     from hardsave.cli.render import draw
-    from hardsave.cli.render.summary import Known
+    from hardsave.cli.render.summary import Summaries
 
-    facts = Known(session.vault).facts(saved)
+    summary = Summaries(session.vault).of(saved)
     named = (f" {wording.shown(saved.name)}", "name") if saved.name else ""
-    files = draw.tally(facts.files) or "no file has changed"
+    files = draw.tally(summary.files) or "no file has changed"
     yield draw.line("saved ", draw.ref(saved), named, "  ", files)
     yield from draw.not_captured(saved.not_captured, limit=5)
 

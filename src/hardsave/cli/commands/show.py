@@ -12,7 +12,7 @@ from hardsave import Checkpoint
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.render import checkpoint_page, json_data, times, wording
-from hardsave.cli.render.summary import Known
+from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
@@ -56,7 +56,7 @@ def show(
     session: Session, ref: str, count: int | None, full: bool, whole_state: bool, path: str | None
 ) -> None:
     """Show one checkpoint: its messages, its files, its state."""
-    session.only_looks = True
+    session.reads_only = True
     one_of(messages=count is not None, full=full, state=whole_state, file=path is not None)
     one = session.find(ref)
     if path is not None:
@@ -95,15 +95,15 @@ def _content(session: Session, files: Files, path: str) -> bytes:
 
 
 def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any]:
-    known = Known(session.vault)
-    parent = known.parent(one)
+    summaries = Summaries(session.vault)
+    parent = summaries.parent(one)
     total, items = checkpoint_page.last_messages(one, limit)
     before = None if parent is None else parent.files
     return {
         **json_data.checkpoint(one),
         "message_count": total,
         "messages": json_data.json_ready(items),
-        "state_of": known.speaker(one).id,
+        "state_of": summaries.state_origin(one).id,
         "files": json_data.files(difference(before, one.files)),
     }
 
@@ -118,11 +118,11 @@ def _lines(
 
     from hardsave.cli.render import draw
 
-    known = Known(session.vault)
-    parent = known.parent(one)
+    summaries = Summaries(session.vault)
+    parent = summaries.parent(one)
     title = draw.line(draw.ref(one), "  ", (one.id, "quiet"))
     yield title.append(f"  {wording.shown(one.name)}" if one.name else "", style="name")
-    yield from draw.fields(_fields(session, one, parent, known.carried(one)))
+    yield from draw.fields(_fields(session, one, parent, summaries.older_state(one)))
     yield from checkpoint_page.messages_of(one, limit, full=full)
     if one.files is not None:
         yield Text()
@@ -132,7 +132,7 @@ def _lines(
 
 
 def _fields(
-    session: Session, one: Checkpoint, parent: Checkpoint | None, carried: Checkpoint | None
+    session: Session, one: Checkpoint, parent: Checkpoint | None, older_state: Checkpoint | None
 ) -> "dict[str, Text | str | None]":
     from hardsave.cli.render import draw
 
@@ -142,8 +142,8 @@ def _fields(
         "saved": f"{times.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),
         "messages": None
-        if carried is None
-        else draw.line("as in ", draw.ref(carried), "; the files are newer"),
+        if older_state is None
+        else draw.line("as in ", draw.ref(older_state), "; the files are newer"),
         "kind": one.kind,
         "status": one.status,
         "about": one.description,

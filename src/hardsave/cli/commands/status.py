@@ -31,10 +31,10 @@ def status(session: Session, full: bool) -> None:
     """Show what has changed here since the last checkpoint.
 
     Compares the files of this workspace with those of the timeline's head; if it has none, with
-    the newest checkpoint that has some, on whatever timeline it was saved. Makes no
+    the newest checkpoint that has some, on any timeline. Makes no
     checkpoint.
     """
-    session.only_looks = True
+    session.reads_only = True
     head = session.line.head
     with session.out.busy("looking"):
         found = session.workspace.status(session.base)
@@ -54,16 +54,16 @@ def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[st
         "files": json_data.files(found.files),
         "not_captured": json_data.left_out(found.not_captured),
         "git": json_data.git(found.git),
-        "missed": missed_saves.listed(missed_saves.standing(session)),
+        "missed": missed_saves.listed(missed_saves.notes_here(session)),
     }
 
 
 def _hint(session: Session, found: "Status") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
-        session.out.say(session.saved_above or session.deleted() or nothing)
+        session.out.say(session.saved_above or session.deleted_hint() or nothing)
     elif any(found.files):
-        own = session.naming
+        own = session.timeline_option
         back = "@" if found.last == session.line.head else f"{found.last.timeline}:{found.last.seq}"
         session.out.hint("save it with", "save", *own)
         session.out.hint("take it back with", "rewind", back, "--files", *own)

@@ -85,7 +85,7 @@ def add(
 
     By its id, or by its key. One that has failed and has attempts left is put back to work.
     """
-    session.creates = True
+    session.may_create_store = True
     moment = None if not_before is None else times.coming(not_before, session.now)
     task = session.vault.tasks.add(
         id, text, not_before=moment, metadata=_metadata(metadata), **given
@@ -226,7 +226,7 @@ def cancel(session: Session, id: str) -> None:
 def answer(session: Session, id: str, answer: str) -> None:
     """Answer what a task has asked; it goes on with that.
 
-    ANSWER is JSON, or else a text. A step that nobody knows the end of is answered with retry,
+    ANSWER is JSON, or else a text. A step whose end is unknown is answered with retry,
     skip or fail.
     """
     task = session.vault.tasks.answer(id, _value(answer))
@@ -276,7 +276,7 @@ def settings(session: Session, profile: str | None) -> None:
 
 
 def _pending(task: "Task", session: Session) -> str:
-    """What has to happen before somebody begins it."""
+    """What has to happen before a runner begins it."""
     from hardsave.cli.render import task_lines
 
     over = task_lines.given_up(session.vault.tasks, [task])

@@ -25,7 +25,7 @@ def list_(session: Session) -> None:
     session.out.result(lambda: [_data(each) for each in found], lambda: _lines(session, found))
     if not found:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
-        session.out.say(session.deleted() or session.saved_above or nothing)
+        session.out.say(session.deleted_hint() or session.saved_above or nothing)
 
 
 def _data(line: Timeline) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LISTED = 30
 ANY = click.option(
-    "--any-timeline", is_flag=True, help="The latest of the whole store, on whatever timeline."
+    "--any-timeline", is_flag=True, help="The latest of the whole store, on any timeline."
 )
 
 
@@ -44,7 +44,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     reachable. The list is of the whole store, or of the timeline that is named; saves are no
     operations.
     """
-    session.undoes = True
+    session.may_name_deleted = True
     if any_timeline:
         session.refuse_timeline(beside="--any-timeline")
     if listing:
@@ -73,7 +73,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
 @ANY
 def redo(session: Session, any_timeline: bool) -> Exit | None:
     """Do again what the latest undo took back."""
-    session.undoes = True
+    session.may_name_deleted = True
     if any_timeline:
         session.refuse_timeline(beside="--any-timeline")
     _refuse_where_nothing_was_saved(session)
@@ -120,7 +120,7 @@ def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
 
     found = None if head is None else conversation.whole(head.state, os.environ)
     if found is not None and found.command is not None:
-        there = session.settings.place.there(found.directory, found.command)
+        there = session.settings.invocation.from_directory(found.directory, found.command)
         session.out.to_type("the whole conversation goes on with", there)
 
 

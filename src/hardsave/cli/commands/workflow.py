@@ -91,7 +91,7 @@ def _run(
 ) -> Exit | None:
     from hardsave.runtime.workflow import StepFailed, WorkflowExecutor
 
-    session.creates = ref is None
+    session.may_create_store = ref is None
     executor = WorkflowExecutor(loaded(agents), vault=session.vault)
     start = None if ref is None else _start(session, ref)
     failed: str | None = None

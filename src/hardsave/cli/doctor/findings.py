@@ -64,13 +64,13 @@ def backup(
 def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding:
     """How much room there is to save into. `spare`: files that may be deleted, and their sizes.
 
-    To let checkpoints go is to write down that they are gone: on a full disk that helps nobody.
+    To let checkpoints go is to write down that they are gone: on a full disk that does not help.
     """
     message = f"{wording.size(free)} free"
     remedy = "make room, or let old checkpoints go: hardsave store retain, then hardsave store gc"
     if free < NEEDED_BYTES:
         listed = ", ".join(f"{path} ({wording.size(size)})" for path, size in spare)
-        ours = f", or delete what nobody needs: {listed}" if listed else ""
+        ours = f", or delete what is not needed any more: {listed}" if listed else ""
         remedy = (
             f"make room with other files first{ours}; only then hardsave store retain and "
             "hardsave store gc can do their work, which needs some itself"
@@ -94,7 +94,7 @@ def file_system(what: str, kind: str) -> Finding:
 
 def watches(what: str, directories: int, limit: int, refused: str = "") -> Finding:
     """Whether there are more directories than may be watched, others' beside them; and why they
-    cannot all be watched now, for whatever others watch."""
+    cannot all be watched now, because of what other programs watch."""
     message = f"{wording.count(directories, 'directory', 'directories')}, {limit:,} may be watched"
     remedy = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, directories * 4)}"
     if refused:

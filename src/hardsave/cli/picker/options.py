@@ -7,11 +7,11 @@ from itertools import islice
 from rich.text import Text
 
 from hardsave import Checkpoint
-from hardsave.cli.log_query import Log, offered
+from hardsave.cli.log_query import Log, pick_list
 from hardsave.cli.picker import screen
 from hardsave.cli.picker.state import Chosen, Option, Picker, What
 from hardsave.cli.render import changed_files, draw, messages, rows, wording
-from hardsave.cli.render.summary import Facts, Known
+from hardsave.cli.render.summary import Summaries, Summary
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
 from hardsave.vault.files import difference
@@ -21,14 +21,14 @@ PREVIEWED = 6  # messages
 
 
 def choose(session: Session, what: What) -> Chosen | None:
-    """What somebody chose; None if nothing."""
+    """What the user chose; None if nothing."""
     line = session.line
     with session.out.busy("reading"):
-        log = offered(line, OFFERED)
+        log = pick_list(line, OFFERED)
         options = _options(session, log)
     if not options:
         raise NotFound(
-            session.deleted(line.name)
+            session.deleted_hint(line.name)
             or f"nothing was saved on timeline {line.name!r} yet; 'hardsave save' saves the files "
             "here"
         )
@@ -45,12 +45,12 @@ def choose(session: Session, what: What) -> Chosen | None:
 
 
 def _options(session: Session, log: Log) -> list[Option]:
-    known = Known(session.vault, log.checkpoints)
-    looked = [(one, known.facts(one)) for one in log.checkpoints]
-    lines = draw.columns([_cells(session, log, facts, one) for one, facts in looked])
+    summaries = Summaries(session.vault, log.checkpoints)
+    looked = [(one, summaries.of(one)) for one in log.checkpoints]
+    lines = draw.columns([_cells(session, log, summary, one) for one, summary in looked])
     return [
-        Option(one.id, line, f"{line.plain} {one.description} {facts.last}", _has_files(one))
-        for (one, facts), line in zip(looked, lines, strict=True)
+        Option(one.id, line, f"{line.plain} {one.description} {summary.last}", _has_files(one))
+        for (one, summary), line in zip(looked, lines, strict=True)
     ]
 
 
@@ -58,11 +58,11 @@ def _has_files(one: Checkpoint) -> bool:
     return one.files is not None
 
 
-def _cells(session: Session, log: Log, facts: Facts, one: Checkpoint) -> tuple[Text, ...]:
+def _cells(session: Session, log: Log, summary: Summary, one: Checkpoint) -> tuple[Text, ...]:
     mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
     above = rows.told_above(session.line)
     narrow = session.out.messages.width < rows.NARROW  # which is drawn on
-    cells = rows.cells(facts, one, log.heads, session.now, above, narrow=narrow)
+    cells = rows.cells(summary, one, log.heads, session.now, above, narrow=narrow)
     return (Text(mark), *cells)
 
 

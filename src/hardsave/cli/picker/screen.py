@@ -12,7 +12,7 @@ from types import FrameType
 
 from rich.text import Text
 
-from hardsave.cli.picker.state import Chosen, Left, Picker, Size, What, frame, press
+from hardsave.cli.picker.state import Cancelled, Chosen, Picker, Size, What, frame, press
 from hardsave.cli.render import glyphs
 from hardsave.cli.render.console import console, put
 
@@ -26,10 +26,10 @@ Preview = Callable[[str, What], Sequence[Text]]
 
 
 def pick(picker: Picker, preview: Preview) -> Chosen | None:
-    """Let somebody choose; None if they leave. Ctrl-C is KeyboardInterrupt."""
+    """Let the user choose; None if the user cancels. Ctrl-C is KeyboardInterrupt."""
     source = sys.stdin.fileno()
     pending = b""
-    with _wakened() as resized, _ours(source):
+    with _signals() as resized, _raw_mode(source):
         while True:
             if not pending:
                 _show(picker, preview)
@@ -38,7 +38,7 @@ def pick(picker: Picker, preview: Preview) -> Chosen | None:
                 if key == "interrupt":
                     raise KeyboardInterrupt
                 after = press(picker, key)
-                if isinstance(after, Chosen | Left):
+                if isinstance(after, Chosen | Cancelled):
                     return after if isinstance(after, Chosen) else None
                 picker = after
 
@@ -79,8 +79,8 @@ def _read(source: int, resized: int, pending: bytes) -> tuple[list[str], bytes]:
 
 
 @contextmanager
-def _ours(source: int) -> Iterator[None]:
-    """Keys come one by one, unseen; and whatever happens, the terminal gets its old ways back."""
+def _raw_mode(source: int) -> Iterator[None]:
+    """Keys come one by one, without echo; in any case the terminal gets its old settings back."""
     before = termios.tcgetattr(source)
     now = termios.tcgetattr(source)
     now[0] &= ~(termios.ICRNL | termios.IXON)
@@ -97,8 +97,9 @@ def _ours(source: int) -> Iterator[None]:
 
 
 @contextmanager
-def _wakened() -> Iterator[int]:
-    """Something to read whenever the window changes; being told to end is an ordinary exit."""
+def _signals() -> Iterator[int]:
+    """A descriptor that becomes readable when the window changes its size. SIGTERM and SIGHUP end
+    the process by an exception, so that the terminal is restored."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
 

@@ -59,25 +59,25 @@ class Picker(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Somebody has pressed Enter."""
+    """The user has pressed Enter."""
 
     id: str
     what: What
 
 
-class Left(NamedTuple):
-    """Somebody has gone without choosing."""
+class Cancelled(NamedTuple):
+    """The user has left without a choice."""
 
 
 PAGE = 10
 
 
-def press(picker: Picker, key: str) -> Picker | Chosen | Left:
+def press(picker: Picker, key: str) -> Picker | Chosen | Cancelled:
     """What comes of a key."""
     if key == "enter":
         return _choose(picker)
     if key in ("escape", "interrupt"):
-        return Left()
+        return Cancelled()
     if key in ("tab", "back tab"):
         step = 1 if key == "tab" else -1
         return picker._replace(what=WHATS[(WHATS.index(picker.what) + step) % len(WHATS)])

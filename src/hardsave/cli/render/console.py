@@ -69,6 +69,6 @@ def put(console: Console, line: RenderableType) -> None:
         sys.stdout.buffer.write(line.text.encode("utf-8", "surrogateescape"))
         return
     if isinstance(line, str):
-        line = wording.passage(line)  # whoever wrote what stands in it
+        line = wording.passage(line)  # an agent may have written what it quotes
     no_wrap, overflow = (getattr(line, name, None) for name in ("no_wrap", "overflow"))
     console.print(line, no_wrap=no_wrap, overflow=overflow, crop=False)

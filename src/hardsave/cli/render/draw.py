@@ -81,7 +81,7 @@ def tally(counts: Mapping[str, int] | None) -> Text:
 # Messages
 
 
-_NARROW = 20  # columns in which nobody wants to read
+_NARROW = 20  # columns, too few to read text in
 _INDENT = 4
 
 

@@ -1,7 +1,7 @@
 """Messages of any agent as people read them: who, what, and which tools were called. Pure.
 
 States are any data. These shapes are known: OpenAI's, Anthropic's, LangChain's, Pydantic AI's;
-whatever else stands in a list of messages is shown as the text it is.
+anything else in a list of messages is shown as the text it is.
 """
 
 import json
@@ -44,7 +44,7 @@ def of(state: Any) -> tuple[str, Sequence[Any]] | None:
 
 
 def read(item: Any) -> Message:
-    """A message out of whatever an agent keeps as one."""
+    """A message out of what an agent keeps as one, in any of the shapes that are known."""
     if not isinstance(item, Mapping):
         return Message("", item if isinstance(item, str) else _compact(item))
     role = str(item.get("role") or item.get("type") or item.get("kind") or "")

@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hardsave.cli.hints import PROGRAM, Place
+from hardsave.cli.hints import PROGRAM, Invocation
 from hardsave.cli.render import pager, wording
 from hardsave.errors import Misuse
 
@@ -28,18 +28,18 @@ Lines = Iterable["RenderableType"]
 class Output:
     """The answers of one command."""
 
-    def __init__(self, *, as_json: bool, place: Place) -> None:
+    def __init__(self, *, as_json: bool, invocation: Invocation) -> None:
         self.as_json = as_json
-        self._place = place
+        self._invocation = invocation
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody looks at the data."""
+        """Whether the answer goes to a terminal."""
         return sys.stdout.isatty()
 
     @property
     def can_ask(self) -> bool:
-        """Whether somebody is there to answer."""
+        """Whether a user at a terminal can answer a question."""
         return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
     @cached_property
@@ -80,11 +80,11 @@ class Output:
             self.console.file.flush()
 
     def say(self, *lines: "RenderableType") -> None:
-        """A message to whoever typed the command; programs that read JSON do not need it."""
+        """A message to the user; programs that read JSON do not need it."""
         if not self.as_json:
             for line in lines:
                 if isinstance(line, str):
-                    self._say(self.aimed(line), whole=PROGRAM in line)
+                    self._say(self.in_context(line), whole=PROGRAM in line)
                 else:
                     _put(self.messages, line)
 
@@ -93,13 +93,13 @@ class Output:
         it on several, and knows that they are one."""
         self.messages.print(wording.passage(text), soft_wrap=whole or None)
 
-    def aimed(self, message: str) -> str:
+    def in_context(self, message: str) -> str:
         """A message whose commands do what it says, typed there where this one was."""
-        return self._place.aimed(message)
+        return self._invocation.in_context(message)
 
     def hint(self, what: str, *typed: str) -> None:
         """A command to type next."""
-        self.to_type(what, self._place.command(*typed))
+        self.to_type(what, self._invocation.command(*typed))
 
     def to_type(self, what: str, command: str) -> None:
         """The same for a command of another program."""
@@ -109,13 +109,13 @@ class Output:
     # Questions
 
     def confirm(self, question: str, *, yes: bool, what: str) -> bool:
-        """Whether to go on. Nobody there to ask, and no --yes: `Misuse`."""
+        """Whether to go on. Without a terminal to ask on, and without --yes: `Misuse`."""
         return yes or self.ask(question, {"y": "yes", "n": "no"}, what=what) == "y"
 
     def ask(self, question: str, answers: dict[str, str], *, what: str) -> str:
         """One of the answers, by its first letter; the last one if the answer is empty."""
         if not self.can_ask:
-            raise Misuse(f"{what} asks first, and nobody is there to answer; add --yes")
+            raise Misuse(f"{what} asks first, and there is no terminal to answer on; add --yes")
         default = list(answers)[-1]
         shown = ", ".join(f"{word} ({key})" for key, word in answers.items())
         while True:
@@ -130,7 +130,7 @@ class Output:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Shows that something goes on, if it takes a while and somebody looks."""
+        """Shows that something goes on, on a terminal, if it takes a while."""
         if self.as_json or not sys.stderr.isatty():
             yield
             return

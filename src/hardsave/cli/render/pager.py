@@ -42,7 +42,7 @@ def _command() -> list[str] | None:
     chosen = os.environ.get("HARDSAVE_PAGER", os.environ.get("PAGER", "less"))
     try:
         command = shlex.split(chosen)
-    except ValueError:  # a quote that nobody has closed
+    except ValueError:  # a quote that is not closed
         return None
     return command if command and command != ["cat"] else None
 

@@ -19,7 +19,7 @@ What = Literal["all", "state", "files"]
 Scope = Literal["mine", "everyone"]
 
 
-class Way(NamedTuple):
+class RewindOptions(NamedTuple):
     """What is to go back, and how."""
 
     what: What = "all"
@@ -52,7 +52,7 @@ def failed(plan: "FileChanges | None", done: "FileChanges | None") -> "list[Kept
     return [each for each in done.kept if each.path not in agreed]
 
 
-def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
+def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator[Text]":
     """What would happen."""
     from hardsave.cli.render import draw
 
@@ -60,14 +60,14 @@ def plan_lines(plan: Rewind, way: Way, now: datetime) -> "Iterator[Text]":
     age = (f"  {times.ago(plan.target.created_at, now)}", "quiet")
     line = (wording.shown(plan.timeline), "name")
     yield draw.line("rewind ", line, " to ", draw.ref(plan.target), name, age)
-    if way.moves_head(plan):
+    if options.moves_head(plan):
         yield draw.line(("  state  ", "quiet"), _state(plan))
     if plan.files is not None:
         counts = str(plan.files) if plan.files or plan.files.kept else "as they are"
         where = wording.shown(plan.files.workspace)
         yield draw.line(("  files  ", "quiet"), counts, (f"  in {where}", "quiet"))
         yield from draw.file_changes(plan.files)
-    if way.tasks:
+    if options.tasks:
         said = wording.count(len(plan.tasks), "task") if plan.tasks else "none"
         yield draw.line(("  tasks  ", "quiet"), f"{said} rolled back")
         yield from draw.rolled_back(plan.tasks)
@@ -89,12 +89,12 @@ def _messages(one: Checkpoint | None) -> int | None:
     return None if found is None else len(found[1])
 
 
-def done_lines(done: Rewind, way: Way) -> "Iterator[Text]":
+def done_lines(done: Rewind, options: RewindOptions) -> "Iterator[Text]":
     """What has happened."""
     from hardsave.cli.render import draw
 
     where = draw.ref(done.target)
-    if way.moves_head(done):
+    if options.moves_head(done):
         yield draw.line("rewound ", (wording.shown(done.timeline), "name"), " to ", where)
     if done.files is not None and (done.files or done.files.kept):
         yield draw.line("files as of ", where, f": {done.files}")

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hardsave import Checkpoint, Timeline
 from hardsave.cli.render import draw, times, wording
-from hardsave.cli.render.summary import Facts
+from hardsave.cli.render.summary import Summary
 
 LONG = 20  # letters of a timeline's name
 NARROW = 60  # columns of a terminal
@@ -15,7 +15,7 @@ NARROW = 60  # columns of a terminal
 
 def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
     """What stands for a checkpoint: a head, of the `current` timeline or of any; one that
-    somebody saved; an automatic one."""
+    a user saved; an automatic one."""
     if current in head_of if current is not None else head_of:
         return "@"
     return "○" if one.kind == "automatic" and not one.name else "●"
@@ -28,7 +28,7 @@ def told_above(line: Timeline | None) -> str | None:
 
 
 def cells(
-    facts: Facts,
+    summary: Summary,
     one: Checkpoint,
     heads: Mapping[str, Sequence[str]],
     now: datetime,
@@ -45,30 +45,30 @@ def cells(
     return (
         ref,
         Text((times.briefly if narrow else times.ago)(one.created_at, now), style="quiet"),
-        Text() if narrow else _messages(facts),
-        _files(facts),
-        _title(facts, one),
+        Text() if narrow else _messages(summary),
+        _files(summary),
+        _title(summary, one),
     )
 
 
-def _messages(facts: Facts) -> Text:
-    if facts.messages is None:
+def _messages(summary: Summary) -> Text:
+    if summary.messages is None:
         return Text()
-    text = Text(wording.count(facts.messages, "message"))
-    if facts.new_messages and facts.new_messages != facts.messages:
-        text.append(f" {facts.new_messages:+,}", style="quiet")
+    text = Text(wording.count(summary.messages, "message"))
+    if summary.new_messages and summary.new_messages != summary.messages:
+        text.append(f" {summary.new_messages:+,}", style="quiet")
     return text
 
 
-def _files(facts: Facts) -> Text:
+def _files(summary: Summary) -> Text:
     """What became of them, and how many were left out."""
-    text = draw.tally(facts.files)
-    if facts.not_captured:
-        text.append(" " if text else "").append(f"!{facts.not_captured:,}", style="warning")
+    text = draw.tally(summary.files)
+    if summary.not_captured:
+        text.append(" " if text else "").append(f"!{summary.not_captured:,}", style="warning")
     return text
 
 
-def _title(facts: Facts, one: Checkpoint) -> Text:
+def _title(summary: Summary, one: Checkpoint) -> Text:
     """Its name, and what it says of itself; else its last message, or which files it changed."""
     text = Text()
     if facts.lost:
@@ -77,5 +77,5 @@ def _title(facts: Facts, one: Checkpoint) -> Text:
         text.append(wording.shown(one.name), style="name")
     if one.status not in ("running", "saved"):
         text.append(f"{' ' if text else ''}[{wording.shown(one.status)}]", style="changed")
-    said = wording.line(one.description or facts.last or ", ".join(facts.paths), 72)
+    said = wording.line(one.description or summary.last or ", ".join(summary.paths), 72)
     return text.append(f"{' ' if text else ''}{said}" if said else "", style="quiet")

@@ -14,7 +14,7 @@ _CARRIED = 1_000  # checkpoints in a row that have added files alone
 NAMED = 5  # of the files that have changed; a line has no room for more
 
 
-class Facts(NamedTuple):
+class Summary(NamedTuple):
     """None stands for "has none": no messages in the state, no files."""
 
     messages: int | None
@@ -26,7 +26,7 @@ class Facts(NamedTuple):
     lost: str  # to an ignore rule, if that is most of the files
 
 
-class Known:
+class Summaries:
     """Checkpoints that were looked at: the parent of one is the next of another."""
 
     def __init__(self, vault: Vault, checkpoints: Iterable[Checkpoint] = ()) -> None:
@@ -48,7 +48,7 @@ class Known:
         except NotFound:
             return None
 
-    def speaker(self, one: Checkpoint) -> Checkpoint:
+    def state_origin(self, one: Checkpoint) -> Checkpoint:
         """The checkpoint that the state of this one was saved with, which may have added files
         alone: then they are newer than what was said, perhaps from the middle of a tool."""
         found = one
@@ -59,18 +59,18 @@ class Known:
             found = parent
         return found
 
-    def carried(self, one: Checkpoint) -> Checkpoint | None:
+    def older_state(self, one: Checkpoint) -> Checkpoint | None:
         """The same, if there is a conversation and files are newer than that."""
-        speaker = self.speaker(one)
-        is_same = record_of(one).snapshot in (None, record_of(speaker).snapshot)
-        return None if is_same or messages.of(one.state) is None else speaker
+        state_origin = self.state_origin(one)
+        is_same = record_of(one).snapshot in (None, record_of(state_origin).snapshot)
+        return None if is_same or messages.of(one.state) is None else state_origin
 
-    def facts(self, one: Checkpoint) -> Facts:
+    def of(self, one: Checkpoint) -> Summary:
         parent = self.parent(one)
         count, last = _messages(one)
         before = _messages(parent)[0] if parent is not None and count is not None else None
         files, paths = _files(parent, one)
-        return Facts(
+        return Summary(
             messages=count,
             new_messages=(count or 0) - (before or 0),
             last=last,

@@ -21,7 +21,7 @@ STYLES = {
 
 
 def listed(tasks: Sequence[Task], now: datetime, over: Collection[str] = ()) -> list[Text]:
-    """One line a task. `over` are those that were given up: whoever waits for one waits in vain."""
+    """One line a task. `over` are those that were given up: what waits for one waits in vain."""
     return draw.columns([_row(task, now, over) for task in tasks])
 
 
@@ -42,7 +42,7 @@ def _since(task: Task, now: datetime) -> str:
 
 
 def waits(task: Task, now: datetime, over: Collection[str] = ()) -> str:
-    """What a pending task waits for, but for somebody who begins it; empty: nothing."""
+    """What a pending task waits for, apart from a runner; empty: nothing."""
     if task.question is not None:
         return f"asks: {wording.line(task.question, 80)}"
     if task.waits_for is not None:
@@ -54,7 +54,7 @@ def waits(task: Task, now: datetime, over: Collection[str] = ()) -> str:
 
 
 def given_up(tasks: Tasks, waiting: Iterable[Task]) -> set[str]:
-    """Which of the tasks that these wait for will not be completed unless somebody sees to them."""
+    """Which of the tasks that these wait for will not be completed unless retried."""
     names = {task.waits_for for task in waiting if task.waits_for is not None}
     return {name for name in names if tasks.get(name).state in ("failed", "rolled_back")}
 

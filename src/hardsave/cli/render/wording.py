@@ -26,7 +26,7 @@ def size(number: int) -> str:
 
 
 def shown(text: str) -> str:
-    """A text that an agent, a file name or anybody wrote, safe to print on one line.
+    """A text of any origin, such as an agent or a file name, safe to print on one line.
 
     Escape sequences would drive the terminal, bidirectional marks would reorder what people read,
     and half a surrogate cannot be printed at all: each is written out instead.

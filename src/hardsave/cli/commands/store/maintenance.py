@@ -93,7 +93,7 @@ def verify(session: Session, ref: str | None) -> Exit | None:
 def repair(session: Session, yes: bool) -> Exit | None:
     """Save what can be read of a damaged store.
 
-    Nobody else may have it open. The old files are set aside, never deleted; what is lost or
+    No other process may have it open. The old files are set aside, never deleted; what is lost or
     incomplete is named, and then it ends with 5.
     """
     if not session.out.confirm(f"repair {session.url}?", yes=yes, what="repair"):

@@ -85,7 +85,7 @@ def _policy(
 
 
 def _left_alone(session: Session, plan: "Plan") -> list[str]:
-    """Whose timelines nobody meant: they must not be taken for some with nothing to let go."""
+    """The timelines that are not meant: they must not be taken for some with nothing to let go."""
     meant = plan.policy.timelines
     if meant is None or session.timeline_given is not None:
         return []
@@ -131,7 +131,7 @@ def purge(
 ) -> Exit | None:
     """Remove something from every file of the store, for good.
 
-    A text goes from all timelines, of whatever project. Cannot be undone. What other checkpoints
+    A text goes from all timelines, of any project. Cannot be undone. What other checkpoints
     share with a purged one stays, and so does what you have exported. An agent that goes on, or a
     file, which has the text still, brings it back with the next save: see to these first. Where
     it still is, it says so, and ends with 1.

@@ -44,7 +44,7 @@ def export_(session: Session, file: str, timelines: tuple[str, ...]) -> None:
         nothing = (
             "nothing was saved here, so there is nothing to export; see 'hardsave store stats'"
         )
-        raise NotFound(session.deleted() or nothing)
+        raise NotFound(session.deleted_hint() or nothing)
     wanted = [session.whole_name(each) for each in timelines] or None
     with session.out.busy("exporting"):
         done = session.vault.export_file(file, timelines=wanted)
@@ -73,7 +73,7 @@ def import_(session: Session, file: str) -> None:
     Nothing is replaced: a timeline that has another history here comes under a new name. It is
     one operation, which 'hardsave undo --any-timeline' takes back.
     """
-    session.creates = True
+    session.may_create_store = True
     with session.out.busy("importing"):
         done = session.vault.import_file(file)
     session.out.result(lambda: _data(done), lambda: _lines(done))
@@ -91,8 +91,8 @@ def _data(done: "Imported") -> dict[str, Any]:
 
 def _lines(done: "Imported") -> list[str]:
     here = f", {done.skipped:,} were here already" if done.skipped else ""
-    deleted = f"; {done.hidden:,} of them are deleted here and stay so" if done.hidden else ""
-    lines = [f"{wording.count(done.checkpoints, 'new checkpoint')}{here}{deleted}"]
+    deleted_hint = f"; {done.hidden:,} of them are deleted here and stay so" if done.hidden else ""
+    lines = [f"{wording.count(done.checkpoints, 'new checkpoint')}{here}{deleted_hint}"]
     lines += [f"  {wording.shown(name)}" for name in done.timelines]
     lines += [
         f"  {wording.shown(old)} has another history here; it came as {wording.shown(new)}"
