@@ -219,8 +219,8 @@ def tell_what_failed(
     named = ", ".join(wording.shown(each.path) for each in failed[:_NAMED])
     more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
     session.out.say(
-        f"{wording.count(len(failed), 'path')} could not be brought back: {named}{more}; "
-        "see to the reasons, then repeat"
+        f"{wording.count(len(failed), 'path')} could not be brought back: {named}{more}; see to "
+        "the reasons, then repeat"
     )
     return Exit.FAILED
 

@@ -71,8 +71,8 @@ def _files(summary: Summary) -> Text:
 def _title(summary: Summary, one: Checkpoint) -> Text:
     """Its name, and what it says of itself; else its last message, or which files it changed."""
     text = Text()
-    if facts.lost:
-        text.append(f"! {wording.shown(facts.lost)} ", style="warning")
+    if summary.lost:
+        text.append(f"! {wording.shown(summary.lost)} ", style="warning")
     if one.name:
         text.append(wording.shown(one.name), style="name")
     if one.status not in ("running", "saved"):
