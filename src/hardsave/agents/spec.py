@@ -124,6 +124,24 @@ class Lines(Protocol):
         """What was said, for people; lines that are no talk are left out."""
 
 
+class SettingsFormat(Protocol):
+    """How hooks stand in a file of settings. All functions are pure; a text that is not understood
+    is a `Misuse`, and stays as it is."""
+
+    def with_hooks(self, text: str, command: str, events: Mapping[str, int]) -> str:
+        """These settings with our hooks, once each, and no other byte changed; an empty text is a
+        file that is not there yet. The events come with the seconds that the agent shall wait."""
+
+    def without_hooks(self, text: str) -> str:
+        """These settings without ours; the very same text if there were none."""
+
+    def is_ours_alone(self, text: str) -> bool:
+        """Whether nothing stands there but our hooks: then the file goes with them."""
+
+    def commands(self, text: str) -> Sequence[tuple[str, str]]:
+        """The events that call us, each with its command, as `settings.calls_us` knows it."""
+
+
 class AgentSpec(ABC):
     """One agent CLI: where it keeps its things, its hooks, its transcripts, and how it resumes."""
 
@@ -168,6 +186,12 @@ class AgentSpec(ABC):
         """What one of its hooks was told on its standard input; `ValueError` if it is anything
         else. An agent CLI with other words translates them into those of `agents.events`."""
         return events.parse(data)
+
+    def settings_format(self) -> SettingsFormat:
+        """How hooks stand in its settings: as with Claude Code, if nothing else is said."""
+        from hardsave.agents import settings  # which no hook needs
+
+        return settings
 
     def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
         """The file that keeps it from running any hook in a project when it is started `here`, and
@@ -215,5 +239,5 @@ class AgentSpec(ABC):
 def is_called(words: Sequence[str], program: str) -> bool:
     """Whether a command is a program by this name, or a script of this name."""
     names = [os.path.basename(word) for word in words[:2]]
-    is_script = len(names) == 2 and names[0] in _LAUNCHERS
+    is_script = len(names) == 2 and (names[0] in _LAUNCHERS or names[0].startswith("python"))
     return program in names[:1] or (is_script and names[1] in (program, f"{program}.js"))
