@@ -16,7 +16,7 @@ To add an agent CLI:
    A program of your own may call `registry.register(spec)` instead.
 3. Then `hardsave init` installs its hooks, `hardsave-hook my-agent` is what they call,
    `hardsave run` reads its transcripts where no hook calls, and `rewind` writes a transcript that
-   it can go on with. `tests/integration/agents/made_up_agent.py` is a whole one in one file.
+   it can go on with. `tests/integration/agents/parrot.py` is a whole one in one file.
 
 Formats of transcripts are private and change with every version of an agent CLI: `Unknown` says
 what is not as it is known, and then nothing is written.
