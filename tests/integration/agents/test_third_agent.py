@@ -72,7 +72,7 @@ class ParrotStage(Stage):
 def stage(tmp_path: Path, installation: Path) -> Iterator[ParrotStage]:
     made = ParrotStage(tmp_path, installation)
     yield made
-    made.wait_until(lambda: made.residents() == [])
+    made.wait_until(lambda: made.daemons() == [])
 
 
 def test_its_hooks_save_every_step_and_a_rewind_says_how_it_goes_on(stage: ParrotStage) -> None:
@@ -105,7 +105,7 @@ def test_the_first_hook_of_a_session_leaves_a_daemon_that_answers_the_next(
     """The project is known from its variable alone, which the hook hands on."""
     stage.hardsave("init", "--yes")
     stage.parrot(f"run {UNTIL_ANSWERED}echo one > a.txt", "hello")
-    stage.wait_until(lambda: stage.residents() == [])
+    stage.wait_until(lambda: stage.daemons() == [])
     assert sum(stage.answered()) >= 4, stage.story()
     assert len(stage.hardsave("log")) == 6, stage.story()
 
