@@ -22,6 +22,7 @@ Formats of transcripts are private and change with every version of an agent CLI
 what is not as it is known, and then nothing is written.
 """
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,6 +158,8 @@ class AgentSpec(ABC):
     """Where that is below a user's home if the variable is not set."""
     session_variable: ClassVar[str]
     """The environment variable that tells its tools the session."""
+    server_words: ClassVar[frozenset[str]] = frozenset()
+    """The commands of its program by which it works at nothing, and waits for other programs."""
     project_variable: ClassVar[str | None] = None
     """The environment variable that tells a hook the project; it ends with `PROJECT_SUFFIX`."""
     lines: ClassVar[Lines]
@@ -186,6 +189,11 @@ class AgentSpec(ABC):
         """What one of its hooks was told on its standard input; `ValueError` if it is anything
         else. An agent CLI with other words translates them into those of `agents.events`."""
         return events.parse(data)
+
+    def warning(self, text: str) -> bytes:
+        """What one of its hooks prints so that its user reads this, and the model does not."""
+        told = json.dumps({"systemMessage": text}, ensure_ascii=False)
+        return told.encode(errors="replace") if text else b""
 
     def settings_format(self) -> SettingsFormat:
         """How hooks stand in its settings: as with Claude Code, if nothing else is said."""

@@ -141,6 +141,9 @@ class Parrot(AgentSpec):
             answer=told.get("answer", ""),
         )
 
+    def warning(self, text: str) -> bytes:
+        return f"squawk: {text}".encode() if text else b""
+
     def settings_format(self) -> ParrotSettings:
         return ParrotSettings()
 
@@ -195,13 +198,16 @@ class Talk:
             return
         told = {"talk": self.id, "event": event, "transcript": str(self.transcript), **more}
         for command in (each for name, each in read_hooks(path.read_text()) if name == event):
-            subprocess.run(
+            done = subprocess.run(
                 ["sh", "-c", command],
-                input=json.dumps(told).encode(),
+                input=json.dumps(told),
                 cwd="/",
                 env={**os.environ, "PARROT_PROJECT_DIR": os.getcwd()},
+                stdout=subprocess.PIPE,
+                text=True,
                 check=True,
             )
+            sys.stdout.writelines(filter(None, [done.stdout]))
 
     def turn(self, prompt: str) -> None:
         self.hook("asked", prompt=prompt)

@@ -124,6 +124,16 @@ def test_run_reads_the_conversation_where_no_hook_calls(stage: ParrotStage) -> N
     assert stage.parrot(*words, "recall") == ["run echo one > a.txt, recall"]
 
 
+def test_its_user_is_warned_in_its_own_way_while_nothing_is_saved(stage: ParrotStage) -> None:
+    stage.hardsave("init", "--yes")
+    done = stage.run(["parrot", "hello"], stage.broken())
+    warned, again, answer = done.stdout.splitlines()
+    assert answer == "hello"
+    for line in (warned, again):
+        assert line.startswith("squawk: hardsave: the last")
+        assert "NOT saved" in line
+
+
 def test_the_doctor_knows_whether_it_calls_us_and_init_undoes_itself(stage: ParrotStage) -> None:
     hooks = stage.config / "hooks.txt"
     hooks.write_text("colour: green\n")

@@ -21,6 +21,7 @@ class ClaudeCode(AgentSpec):
     name = "claude-code"
     title = "Claude Code"
     program = "claude"
+    server_words = frozenset({"daemon", "mcp"})
     folder_variable = "CLAUDE_CONFIG_DIR"
     folder = ".claude"
     session_variable = "CLAUDE_CODE_SESSION_ID"

@@ -28,6 +28,7 @@ class Codex(AgentSpec):
     name = "codex"
     title = "Codex"
     program = "codex"
+    server_words = frozenset({"app-server", "daemon", "mcp", "mcp-server"})
     folder_variable = "CODEX_HOME"
     folder = ".codex"
     session_variable = "CODEX_THREAD_ID"
