@@ -21,7 +21,7 @@ GROUP = "hardsave.agents"
 """Of entry points."""
 _PACKAGES = "hardsave-"
 _SITES = ("site-packages", "dist-packages")
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_NAME = "[a-z][a-z0-9]*(-[a-z0-9]+)*"  # hooks need not compile it
 
 
 def _claude_code() -> AgentSpec:
@@ -48,7 +48,7 @@ def register(spec: AgentSpec) -> None:
 
 def check(spec: AgentSpec) -> None:
     """`Misuse` if a spec breaks what others rely on."""
-    if not _NAME.fullmatch(spec.name):
+    if not re.fullmatch(_NAME, spec.name):
         raise Misuse(f"an agent CLI is named in small letters, digits and '-', not {spec.name!r}")
     if spec.name in _OURS:
         raise Misuse(f"an agent CLI {spec.name!r} comes with Hardsave; choose another name")

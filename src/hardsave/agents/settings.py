@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hardsave.agents.json_edit import amended
+from hardsave.agents.json_edit import edited
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.objects import depth
 from hardsave.tuples import NamedTuple
@@ -68,21 +68,21 @@ def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
     }
     kept = {event: groups for event, groups in after.items() if groups or not hooks[event]}
     added = {event: _with([], hook) for event, hook in own.items() if event not in hooks}
-    return amended(text, {**settings, "hooks": {**kept, **added}})
+    return edited(text, {**settings, "hooks": {**kept, **added}})
 
 
 def without_hooks(text: str) -> str:
     """These settings without ours; the very same text if there were none."""
     settings = _parsed(text)
     after = _without(settings)
-    return amended(text, after)
+    return edited(text, after)
 
 
 def is_ours_alone(text: str) -> bool:
     """Whether nothing stands there but our hooks, set as we set them where there was no file, or
     one that said nothing."""
     settings = _parsed(text)
-    return bool(settings) and not _without(settings) and text == amended("", settings)
+    return bool(settings) and not _without(settings) and text == edited("", settings)
 
 
 class Place(NamedTuple):

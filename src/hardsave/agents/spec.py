@@ -84,22 +84,22 @@ class Lines(Protocol):
     def results(self, line: Line) -> Iterable[str]:
         """The calls whose results stand here."""
 
-    def done(self, line: Line) -> str | None:
+    def ended_call(self, line: Line) -> str | None:
         """The call that had just ended when this line was written, if the agent notes that."""
 
-    def is_past(self, line: Line) -> bool:
+    def ends_calls(self, line: Line) -> bool:
         """Whether nothing is waited for any more that was called before this line."""
 
-    def is_said(self, line: Line) -> bool:
+    def is_from_model(self, line: Line) -> bool:
         """Whether this is part of an answer of the model."""
 
-    def is_heard(self, line: Line) -> bool:
+    def is_to_model(self, line: Line) -> bool:
         """Whether this is something that the model answers to."""
 
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
 
-    def along(self, heard: Line, later: Iterable[Line]) -> int:
+    def attached(self, heard: Line, later: Iterable[Line]) -> int:
         """How many of the lines behind a result were given to the model together with it: what the
         tool says besides, what other hooks have to say, what its user has said meanwhile."""
 
@@ -107,22 +107,25 @@ class Lines(Protocol):
         """How many lines were those of another session, which this one goes on from, when it was
         asked its first prompt at this moment: they are written down with it, not before."""
 
-    def gone_on_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
+    def continued_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
         """How many of these lines a prompt has gone on from, as later lines tell: fewer than all
         if its user had taken the agent itself back, without Hardsave."""
 
-    def given_up(self, known: Sequence[Line], waiting: Sequence[Open]) -> Iterable[str]:
+    def abandoned(self, known: Sequence[Line], waiting: Sequence[Open]) -> Iterable[str]:
         """Which of these calls its user has left behind since, by taking the agent itself back:
         none is waited for, and no later line speaks of them."""
 
     def copied(self, text: str, session: str, new: str) -> str | None:
         """A line as it stands in a copy under another id; None if it is the original's alone."""
 
-    def ended(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+    def closing(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
         """The lines that a copy ends with: the truth about calls that wait, and a name."""
 
     def messages(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
-        """What was said, for people; lines that are no talk are left out."""
+        """What was said, for people and to tell which call has changed what: `role` is user,
+        assistant or tool, `content` a text or a list of blocks. A call is a block
+        `{"type": "tool_use", "id", "name", "input"}`, its result a block
+        `{"type": "tool_result", "tool_use_id", "content"}`. Other lines are left out."""
 
 
 class SettingsFormat(Protocol):

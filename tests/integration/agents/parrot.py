@@ -51,48 +51,54 @@ class ParrotLines:
     def results(self, line: Line) -> list[str]:
         return [line["id"]] if line["kind"] == "result" else []
 
-    def done(self, line: Line) -> str | None:
+    def ended_call(self, line: Line) -> str | None:
         return next(iter(self.results(line)), None)
 
-    def is_past(self, line: Line) -> bool:
+    def ends_calls(self, line: Line) -> bool:
         return False
 
-    def is_said(self, line: Line) -> bool:
+    def is_from_model(self, line: Line) -> bool:
         return line["kind"] in SAID
 
-    def is_heard(self, line: Line) -> bool:
+    def is_to_model(self, line: Line) -> bool:
         return line["kind"] in HEARD
 
     def is_talk(self, line: Line) -> bool:
         return line["kind"] in SAID | HEARD
 
-    def along(self, heard: Line, later: Iterable[Line]) -> int:
+    def attached(self, heard: Line, later: Iterable[Line]) -> int:
         return 0
 
     def inherited(self, later: Sequence[str], session: str, moment: str) -> int:
         return 0
 
-    def gone_on_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
+    def continued_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
         return len(known)
 
-    def given_up(self, known: Sequence[Line], waiting: Sequence[Open]) -> list[str]:
+    def abandoned(self, known: Sequence[Line], waiting: Sequence[Open]) -> list[str]:
         return []
 
     def copied(self, text: str, session: str, new: str) -> str:
         return json.dumps({**self.parsed(text, session), "talk": new})
 
-    def ended(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+    def closing(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
         told = {"talk": ending.session, "kind": "result", "text": UNSAVED}
         return [json.dumps({**told, "id": call.id}) for call in waiting]
 
     def messages(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
-        roles = {"prompt": "user", "call": "assistant", "answer": "assistant", "result": "tool"}
-        told = map(json.loads, lines)
-        return [
-            {"role": roles[line["kind"]], "content": line["text"]}
-            for line in told
-            if line["kind"] in roles
-        ]
+        return [found for line in lines if (found := message(json.loads(line))) is not None]
+
+
+def message(line: Line) -> dict[str, Any] | None:
+    kind = line["kind"]
+    if kind == "call":
+        call = {"type": "tool_use", "id": line["id"], "name": "run", "input": line["text"]}
+        return {"role": "assistant", "content": [call]}
+    if kind == "result":
+        result = {"type": "tool_result", "tool_use_id": line["id"], "content": line["text"]}
+        return {"role": "tool", "content": [result]}
+    role = {"prompt": "user", "answer": "assistant"}.get(kind)
+    return None if role is None else {"role": role, "content": line["text"]}
 
 
 class ParrotSettings:
