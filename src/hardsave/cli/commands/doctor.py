@@ -244,28 +244,28 @@ def _hooks(agent: "AgentSpec") -> "Check":
             what,
             agent.program,
             is_found=bool(files),
-            events=[event for path in files for event in install.installed(path)],
+            events=[event for path in files for event in install.installed(agent, path)],
             wanted=agent.hooks,
             off=wording.shown(install.switched_off(agent, os.environ, session.workspace_root)),
             untrusted=[event for path in files for event in agent.untrusted_hooks(path)],
             how_to_trust=agent.how_to_trust,
-            gone=[program for path in files for program in install.gone(path)],
-            without_us=[] if users is None else install.without_us(users),
-            init=f"hardsave init{'' if _is_users(users, own) else ' --project'}",
+            gone=[program for path in files for program in install.gone(agent, path)],
+            without_us=[] if users is None else install.without_us(agent, users),
+            init=f"hardsave init{'' if _is_users(agent, users, own) else ' --project'}",
         )
 
     return check
 
 
-def _is_users(users: Path | None, own: Path | None) -> bool:
+def _is_users(agent: "AgentSpec", users: Path | None, own: Path | None) -> bool:
     """Whether hooks that are to be renewed stand in a user's settings, and not in a project's."""
     from hardsave.agents import install
 
     if users is None or own is None:
         return True
-    if install.gone(users) or install.gone(own):
-        return bool(install.gone(users))
-    return bool(install.installed(users))
+    if install.gone(agent, users) or install.gone(agent, own):
+        return bool(install.gone(agent, users))
+    return bool(install.installed(agent, users))
 
 
 Check = Callable[[str, Session], Finding]

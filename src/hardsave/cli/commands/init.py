@@ -20,6 +20,8 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 if TYPE_CHECKING:
     from rich.text import Text
 
+_PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in registry.every())))
+
 
 @command(
     "init",
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     takes=("--json", "-C"),
 )
 @click.option("--undo", is_flag=True, help="Remove our hooks, and nothing else.")
-@click.option("--project", is_flag=True, help="Only for this project: .claude/settings.local.json")
+@click.option("--project", is_flag=True, help=f"Only for this project: {_PROJECT_FILES}")
 @YES
 def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     """Let Claude Code and Codex save by themselves, through their hooks.
@@ -103,7 +105,7 @@ def _untrusted(change: Change) -> list[str]:
     try:
         return change.agent.untrusted_hooks(change.path)
     except Misuse:
-        return install.installed(change.path)
+        return install.installed(change.agent, change.path)
 
 
 # For people
@@ -138,7 +140,7 @@ def _said(change: Change, *, undo: bool) -> str:
 def _left(changes: Sequence[Change]) -> Iterator[str]:
     """Commands of others that call us, too."""
     for change in changes:
-        for theirs in install.longer(change.path):
+        for theirs in install.longer(change.agent, change.path):
             told = f"left as it is, because not all of it is ours: {wording.shown(theirs)}"
             yield f"{change.agent.title}: {told}"
 
