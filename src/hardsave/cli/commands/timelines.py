@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from hardsave import Timeline
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.commands.rewind import say_undo
 from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 
@@ -98,7 +97,7 @@ def _removed(session: Session, name: str, count: int, what: str) -> None:
         lambda: [f"{what} {wording.shown(name)}: {wording.count(count, 'checkpoint')}"],
     )
     if count:
-        say_undo(session, name)
+        session.hint_undo(name)
 
 
 COMMANDS = {"list": list_, "delete": delete, "clear": clear}
