@@ -64,6 +64,7 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
         hardsave timelines delete --timeline session-1
     """,
     takes=ON_A_TIMELINE,
+    timeline_help="Which timeline, by its name or a unique beginning.",
 )
 def delete(session: Session) -> None:
     """Delete a timeline; undo brings it back.
@@ -81,6 +82,7 @@ def delete(session: Session) -> None:
         hardsave timelines clear --timeline session-1
     """,
     takes=ON_A_TIMELINE,
+    timeline_help="Which timeline, by its name or a unique beginning.",
 )
 def clear(session: Session) -> None:
     """Delete all checkpoints of a timeline, which stays; undo brings them back.
