@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # which hooks do without
     from hardsave.daemon.processes import Running
 
 RUN_VARIABLE = "HARDSAVE_RUN"
-_SERVERS = frozenset({"app-server", "daemon", "mcp", "mcp-server"})  # they wait for others
 _MOST = 8  # processes of one agent, one above the other
 _MOST_ABOVE = 64  # processes between a hook and the agent of the run
 
@@ -83,7 +82,8 @@ def _is_one(pid: int, program: str) -> bool:
     seen = processes.look(pid)
     if seen is None or seen.user != os.getuid() or not is_called(seen.words, program):
         return False
-    return not _SERVERS.intersection(seen.words[1:3])
+    servers = frozenset[str]().union(*(spec.server_words for spec in registry.every()))
+    return not servers.intersection(seen.words[1:3])
 
 
 def _is_of(pid: int, agent: int, program: str) -> bool:

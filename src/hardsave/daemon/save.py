@@ -5,7 +5,6 @@ leaves its note in the spool; the next checkpoint says so. The daemon does the s
 thread, on the vault that it has open.
 """
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +32,6 @@ if TYPE_CHECKING:  # which a hook without a daemon does without
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01
 _LAST_BYTES = 256 * 1024  # of a transcript, in which its last answer is looked for
-_WARNING_KEY = "systemMessage"
 _WARNED_AT = ("UserPromptSubmit", "Stop")
 _LONGEST_REASON = 500  # characters
 
@@ -136,7 +134,7 @@ def work(
     if afterwards is not None:
         said = b""
         if why is not None and not is_made:
-            said = warning(event, why, _unsaved(place))
+            said = agent.warning(warning(event, why, _unsaved(place)))
         afterwards(Outcome(event, project, why is None, said))
     return why is None
 
@@ -359,20 +357,18 @@ def _has(agent: AgentSpec, event: Event, known: Mark) -> bool:
 
 
 # What a person reads on the agent's own screen while hooks cannot save. An agent that is not saved
-# looks exactly like one that is, until its user wants to go back. Both agents show their user what
-# a hook answers as `systemMessage`, and keep it from the model.
+# looks exactly like one that is, until its user wants to go back.
 
 
-def warning(event: Event, why: str, unsaved: int) -> bytes:
-    """What a hook answers that could not save, as one line; nothing but where a turn begins and
-    where it ends.
+def warning(event: Event, why: str, unsaved: int) -> str:
+    """What a hook says that could not save, in one line; nothing but where a turn begins and where
+    it ends.
 
     `unsaved` counts the calls since the last one that was saved, this one among them.
     """
     if event.name not in _WARNED_AT or event.subagent is not None:
-        return b""
+        return ""
     count = "the last step is" if unsaved <= 1 else f"the last {unsaved} steps are"
     reason = " ".join(why.split())
     short = reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON] + " […]"
-    text = f"hardsave: {count} NOT saved. {short}. 'hardsave doctor' says more"
-    return json.dumps({_WARNING_KEY: text}, ensure_ascii=False).encode(errors="replace")
+    return f"hardsave: {count} NOT saved. {short}. 'hardsave doctor' says more"

@@ -6,7 +6,14 @@ import pytest
 
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
-from hardsave.agents.settings import PROGRAM, installed, longer, places, with_hooks, without_hooks
+from hardsave.agents.settings import (
+    PROGRAM,
+    commands,
+    is_whole,
+    places,
+    with_hooks,
+    without_hooks,
+)
 from hardsave.errors import Misuse
 
 HOOKS = CLAUDE_CODE.hooks
@@ -28,11 +35,11 @@ ODD = [
 def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None:
     text = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
     after = with_hooks(text, COMMAND, HOOKS)
-    assert sorted(installed(after)) == sorted(HOOKS)
+    assert sorted(dict(commands(after))) == sorted(HOOKS)
     for event, groups in before.get("hooks", {}).items():
         assert json.loads(after)["hooks"][event][: len(groups)] == groups
     if before.get("hooks") == {"Stop": []} or before.get("hooks") == {}:
-        return  # what was empty before is left out afterwards: nobody can tell who made it
+        return  # what was empty before is left out afterwards: nothing tells who made it
     assert without_hooks(after) == text
 
 
@@ -45,7 +52,7 @@ def test_installing_twice_installs_once_and_takes_the_new_command(old: str) -> N
     assert with_hooks(again, COMMAND, HOOKS) == again
 
 
-def test_nobodys_hook_gets_another_place_when_ours_are_renewed() -> None:
+def test_no_hook_gets_another_place_when_ours_are_renewed() -> None:
     first = json.loads(
         with_hooks(json.dumps({"hooks": {"Stop": [THEIRS]}}), "hardsave-hook", HOOKS)
     )
@@ -57,7 +64,7 @@ def test_nobodys_hook_gets_another_place_when_ours_are_renewed() -> None:
     assert after[3:] == [{"matcher": "*", "hooks": THEIRS["hooks"]}]
 
 
-def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
+def test_a_group_that_was_given_ours_by_hand_keeps_its_own() -> None:
     (ours,) = json.loads(with_hooks("{}", COMMAND, HOOKS))["hooks"]["Stop"]
     mixed = {"matcher": "*", "hooks": [*THEIRS["hooks"], *ours["hooks"]]}
     after = without_hooks(json.dumps({"hooks": {"Stop": [mixed]}}))
@@ -85,8 +92,8 @@ def test_a_command_that_does_more_than_to_call_us_stays_as_it_is(command: str) -
     text = json.dumps({"hooks": {"Stop": [theirs]}}, indent=2) + "\n"
     after = with_hooks(text, COMMAND, HOOKS)
     assert json.loads(after)["hooks"]["Stop"] == [theirs]  # ours would save everything twice
-    assert sorted(installed(after)) == sorted(HOOKS)
-    assert longer(after) == [command]
+    assert sorted(dict(commands(after))) == sorted(HOOKS)
+    assert [each for _, each in commands(after) if not is_whole(each)] == [command]
     assert without_hooks(after) == text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli import findings
+from hardsave.cli.doctor import findings
 from hardsave.workspace import inotify
 from tests.unit.cli.conftest import Run
 
@@ -214,7 +214,7 @@ def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:
         "hardsave store retain, then hardsave store gc"
     )
     remedy = findings.disk("disk", 4096, [("store.db-search", 5 << 20)]).remedy
-    assert "or delete what nobody needs: store.db-search (5.0 MiB); only then" in remedy
+    assert "or delete what is not needed any more: store.db-search (5.0 MiB); only then" in remedy
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_too_many_directories_to_watch_are_told_with_the_way_out() -> None:
 def test_doctor_ends_with_1_if_restoring_does_not_work(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.cli import probe
+    from hardsave.cli.doctor import probe
 
     monkeypatch.setattr(probe, "_difference", lambda before, after: "these differ: a.txt")
     ran = run("doctor")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli import choice
+from hardsave.cli import current_timeline
 from hardsave.cli.errors import Exit
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run
@@ -24,11 +24,11 @@ def several(project: Path) -> Path:
 
 
 def test_a_name_wins_over_those_that_begin_with_it() -> None:
-    assert choice.named("session-1", ["session-1", "session-10"]) == "session-1"
-    assert choice.named("ses", ["main", "session-1"]) == "session-1"
-    assert choice.named("x", ["main"]) is None
+    assert current_timeline.named("session-1", ["session-1", "session-10"]) == "session-1"
+    assert current_timeline.named("ses", ["main", "session-1"]) == "session-1"
+    assert current_timeline.named("x", ["main"]) is None
     with pytest.raises(Misuse, match="2 timelines begin with 's': 's-1', 's-2'; type more of it"):
-        choice.named("s", ["s-1", "s-2"])
+        current_timeline.named("s", ["s-1", "s-2"])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli import plans
+from hardsave.cli.render import rewind_plan
 from hardsave.vault.choosing import Kept
 from hardsave.vault.restoring import FileChanges
 from hardsave.workspace import checkout
@@ -255,14 +255,14 @@ def test_what_a_plan_keeps_is_no_failure() -> None:
     def changes(*kept: str) -> FileChanges:
         return FileChanges("/w", (), (), (), 0, tuple(Kept(path, "why") for path in kept))
 
-    assert plans.failed(None, None) == []
-    assert plans.failed(changes("a"), changes("a")) == []
-    assert [each.path for each in plans.failed(changes("a"), changes("a", "b"))] == ["b"]
-    assert [each.path for each in plans.failed(changes(), changes("b"))] == ["b"]
+    assert rewind_plan.failed(None, None) == []
+    assert rewind_plan.failed(changes("a"), changes("a")) == []
+    assert [each.path for each in rewind_plan.failed(changes("a"), changes("a", "b"))] == ["b"]
+    assert [each.path for each in rewind_plan.failed(changes(), changes("b"))] == ["b"]
 
 
 @pytest.mark.parametrize("ref", ["@", "@~1"])
-def test_whoever_interrupts_a_rewind_is_told_what_the_head_is_by_now(
+def test_an_interrupted_rewind_says_what_the_head_is_by_now(
     run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch, ref: str
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:

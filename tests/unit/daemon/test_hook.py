@@ -233,7 +233,7 @@ def test_where_a_turn_begins_and_ends_the_user_is_told_that_nothing_is_saved(
 def test_a_warning_is_one_line_for_every_reason() -> None:
     event = events.parse(b'{"session_id": "s", "hook_event_name": "Stop"}')
     for why in ("two\nlines", "\ud83d half", "\0\x1b" * 2_000, "😀" * 2_000):
-        said = save.warning(event, why, 1)
+        said = CLAUDE_CODE.warning(save.warning(event, why, 1))
         assert b"\n" not in said
         assert len(said) < 4_000  # what is handed over in one answer
         assert "the last step is NOT saved" in json.loads(said)["systemMessage"]

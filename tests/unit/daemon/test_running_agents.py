@@ -26,6 +26,7 @@ from tests.unit.stores.processes import eventually
         (["/opt/claude"], True),
         (["node", "/opt/bin/claude", "-p"], True),
         (["/usr/bin/node", "/opt/claude.js"], True),
+        (["/venv/bin/python3.11", "/venv/bin/claude"], True),
         (["vim", "claude"], False),
         (["claude-hud"], False),
         (["bash", "-c", "claude"], False),

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from hardsave import config
-from hardsave.cli import arguments, words
+from hardsave.cli import arguments
 from hardsave.cli.command import command
+from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 
@@ -25,6 +26,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
         hardsave run --timeline refactor -- aider --model o3
     """,
     takes=("--store", "--timeline", "-C"),
+    timeline_help="The timeline, by its whole name, which may be new. Else a new one.",
 )
 @click.argument("cmd", nargs=-1, type=arguments.PROGRAM, required=True)
 def run(session: Session, cmd: tuple[str, ...]) -> None:
@@ -60,7 +62,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         socket=election.new_socket_path(str(path.absolute())),
     )
     daemon = launch.start(task)
-    where = words.shown(str(directory))
+    where = wording.shown(str(directory))
     what = f"saving {where} on timeline {timeline!r}; see 'hardsave log'"
     with suppress(OSError):  # a closed terminal keeps no agent from its work
         session.out.say(what, *_other_runs(prefix, directory), *_advice(cmd[0], directory))
@@ -122,7 +124,7 @@ def _other_runs(prefix: Path, directory: Path) -> Iterator[str]:
     waiting = processes.ancestors()
     here = [each for each in found if each.pid not in waiting and each.works_in(directory)]
     if here:
-        yield f"{words.shown(str(here[0]))} works here too, under another 'hardsave run':"
+        yield f"{wording.shown(str(here[0]))} works here too, under another 'hardsave run':"
         yield "both timelines get what either changes, and cannot tell the two apart;"
         yield "'hardsave fork @ DIR' gives an agent a directory of its own"
 
