@@ -50,7 +50,7 @@ class CallLog:
         with self._lock:
             self._sources[session] = (agent, transcript)
 
-    def hook(self, agent: AgentSpec, event: Event, data: bytes, at: float) -> None:
+    def hook(self, agent: AgentSpec, event: Event, at: float) -> None:
         """A hook was called, at a moment in seconds since 1970."""
         if event.transcript is not None:
             self.source(agent, event.session, event.transcript)
@@ -59,15 +59,14 @@ class CallLog:
             if event.name in _TURNS and event.subagent is None:
                 self._calls.end_all(event.session, at)
             if event.tool_use_id is not None:
-                self._tool(event, data, at)
+                self._tool(event, at)
             for id in event.batch:
                 self._calls.end(id, at)
 
-    def _tool(self, event: Event, data: bytes, at: float) -> None:
+    def _tool(self, event: Event, at: float) -> None:
         assert event.tool_use_id is not None
-        told = depth.loads(data)
         tool = ", ".join(event.tools)
-        one = attribution.call(event.tool_use_id, tool, told.get("tool_input"), self._workspace)
+        one = attribution.call(event.tool_use_id, tool, event.tool_input, self._workspace)
         self._calls.begin(one, event.session, at if event.name == "PreToolUse" else None)
         if event.name != "PreToolUse":
             self._calls.end(event.tool_use_id, at)

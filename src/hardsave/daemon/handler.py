@@ -123,7 +123,7 @@ class HookHandler:
         if os.path.realpath(project) != self._workspace:
             return NOTHING
         try:
-            self._calls.hook(registry.of_hook(request.words), event, request.data, request.at / 1e9)
+            self._calls.hook(registry.of_hook(request.words), event, request.at / 1e9)
             head = line.head
             after = head_moment(head)
             is_shared = self._calls.is_shared(event.tool_use_id, after, time.time())

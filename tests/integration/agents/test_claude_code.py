@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
-from tests.integration.agents.stage import UNTIL_ANSWERED, UNTIL_HEARD, UNTIL_SAVED, Stage
+from tests.integration.agents.stage import (
+    HARDSAVE,
+    UNTIL_ANSWERED,
+    UNTIL_HEARD,
+    UNTIL_SAVED,
+    Stage,
+)
 from tests.integration.cli.screen import Screen
 
 
@@ -479,9 +485,14 @@ def test_conversations_of_two_agents_in_one_directory_are_not_mixed(tmp_path: Pa
         stage.wait_for(stage.project / "pid")
         with ScriptedModel([Reply("Done.")]) as other:
             url = {"ANTHROPIC_BASE_URL": other.anthropic_url}
-            assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
+            done = stage.run(stage.watched(stage.command("do it")), url)
+            assert done.returncode == 0
         saved = stage.saved()
+        why = "their conversations cannot be told apart"
+        stage.wait_until(lambda: why in stage.run([*HARDSAVE.split(), "doctor"], {}).stdout)
+        assert why in stage.run([*HARDSAVE.split(), "log", "--timeline", "t"], {}).stderr
     stage.end_tool()
+    assert "NOT saved: another Claude Code works here" in done.stderr
     assert {each.lines for each in saved} == {""}
     (told,) = (each.metadata for each in saved if "conversation" in each.metadata)
     assert "cannot be told apart" in told["conversation"]

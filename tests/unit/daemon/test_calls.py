@@ -48,7 +48,7 @@ class Told:
         }
         data = json.dumps({**about, **more}).encode()
         event = events.parse(data)
-        self.log.hook(CLAUDE_CODE, event, data, at)
+        self.log.hook(CLAUDE_CODE, event, at)
         return event
 
     def made(self, path: str, after: float) -> list[str]:
