@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     )
     from hardsave.objects.redaction import Redaction, Rule
     from hardsave.objects.types import register
+    from hardsave.page import Page
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.retry import Retry
     from hardsave.tasks.task import Task
     from hardsave.timeline.policy import Policy, Thin
-    from hardsave.vault.checkpoint import Checkpoint, Page
+    from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.files import Files
     from hardsave.vault.line import Timeline
     from hardsave.vault.opening import open_vault as open
@@ -63,12 +64,13 @@ _HOMES = {
     ),
     "hardsave.objects.redaction": ("Redaction", "Rule"),
     "hardsave.objects.types": ("register",),
+    "hardsave.page": ("Page",),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.retry": ("Retry",),
     "hardsave.tasks.task": ("Task",),
     "hardsave.timeline.policy": ("Policy", "Thin"),
-    "hardsave.vault.checkpoint": ("Checkpoint", "Page"),
+    "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.files": ("Files",),
     "hardsave.vault.line": ("Timeline",),
     "hardsave.vault.opening": ("open_vault", "repair_store"),

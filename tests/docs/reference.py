@@ -56,7 +56,7 @@ PARTS = (
         "Checkpoint",
         (
             ("vault/checkpoint", "Checkpoint"),
-            ("vault/checkpoint", "Page"),
+            ("page", "Page"),
             ("objects/view", "StateMap"),
             ("objects/view", "StateList"),
         ),

@@ -75,6 +75,8 @@ def test_no_other_name_looks_like_an_export() -> None:
         "errors",
         "logs",
         "objects",
+        "page",
+        "record",
         "stores",
         "testing",
         "tuples",

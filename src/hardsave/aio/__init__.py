@@ -21,13 +21,14 @@ the next look at the head tells.
 
 from typing import TYPE_CHECKING
 
-from hardsave.aio.checkpoint import Checkpoint, Page
+from hardsave.aio.checkpoint import Checkpoint
 from hardsave.aio.guard import Guard
 from hardsave.aio.line import Timeline
 from hardsave.aio.opening import open
 from hardsave.aio.pool import THREADS
 from hardsave.aio.vault import Vault
 from hardsave.aio.workspace import Workspace
+from hardsave.page import Page
 
 if TYPE_CHECKING:
     from hardsave.aio.store import Retention, VaultStore

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hardsave.aio.checkpoint import Checkpoint, Page, Ref, blocking, plain
+from hardsave.aio.checkpoint import Checkpoint, Ref, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
+from hardsave.page import Page
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
@@ -149,7 +150,7 @@ class Timeline:
         until: datetime | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> Page:
+    ) -> Page[Checkpoint]:
         page = await self._pool.run(
             self._sync.checkpoints,
             name=name,
@@ -160,7 +161,7 @@ class Timeline:
             limit=limit,
             after=after,
         )
-        return Page(page, self._pool)
+        return Page([Checkpoint(each, self._pool) for each in page], page.next)
 
     async def summary(self) -> "Summary":
         return await self._pool.run(self._sync.summary)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hardsave.aio.checkpoint import Checkpoint, Ref, plain
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
+from hardsave.record import Record
 from hardsave.vault.rewind import Rewind
 
 if TYPE_CHECKING:
@@ -95,14 +96,21 @@ class Workspace:
 
     async def fork(
         self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
-    ) -> "tuple[Timeline, Workspace]":
+    ) -> "Fork":
         made = await self._pool.run(self._sync.fork, plain(ref), directory, name=name)
         line = Timeline(made.timeline, self._pool)
         await self._pool.tell("forked", line)
-        return line, Workspace(made.workspace, self._pool)
+        return Fork(line, Workspace(made.workspace, self._pool))
 
     def __fspath__(self) -> str:
         return self._sync.__fspath__()
 
     def __repr__(self) -> str:
         return repr(self._sync)
+
+
+class Fork(Record):
+    """See `hardsave.Fork`."""
+
+    timeline: Timeline
+    workspace: Workspace

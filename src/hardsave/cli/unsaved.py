@@ -42,7 +42,7 @@ def look(session: Session) -> Unsaved | None:
         found = session.workspace.status()
     except HardsaveError:  # which is not what was asked for
         return Unsaved(notes, None, None)
-    return Unsaved(notes, found.last, found.last is None or any(found.files))
+    return Unsaved(notes, found.last, found.last is None or bool(found.files))
 
 
 def standing(session: Session) -> list[Note]:

@@ -1,11 +1,11 @@
 """Who is dead, and what that left behind. The decision is pure; reading is done by others."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
+from hardsave.record import Record
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
 from hardsave.tasks.task import Task
@@ -77,8 +77,7 @@ def holder(task: TaskRecord, owners: Iterable[OwnerRecord]) -> str:
     return f"process {found.pid} (session {found.session!r})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dead:
+class Dead(Record):
     """A session that ended without saying so."""
 
     session: str
@@ -86,8 +85,7 @@ class Dead:
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outlived:
+class Outlived(Record):
     """A task whose process has died, while a program that it had started works on."""
 
     task: Task
@@ -101,8 +99,7 @@ class Outlived:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryReport:
+class RecoveryReport(Record):
     """What was found at the start of a session. Its text is meant for people."""
 
     was_clean: bool

@@ -19,9 +19,9 @@ from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
+from hardsave.record import Record
 from hardsave.stores import processes
 from hardsave.stores.base import Store
-from hardsave.tuples import NamedTuple
 
 _ROOM = "tether-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it
@@ -29,7 +29,7 @@ _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in
 _log = log(__name__)
 
 
-class Survivors(NamedTuple):
+class Survivors(Record):
     """Somebody is left of what an attempt has started. Nobody is named where nobody can tell."""
 
     pids: tuple[int, ...]

@@ -9,11 +9,11 @@ and an order.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
 from hardsave.objects.records import Id
+from hardsave.record import Record
 from hardsave.timeline.policy import DAY, MICROSECOND, Policy, Rule
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
@@ -24,7 +24,7 @@ SHOWN = 20  # of the checkpoints that go, when a plan is printed
 _HOUR = timedelta(hours=1) // MICROSECOND
 
 
-class Row(NamedTuple):
+class Row(Record):
     """What a decision needs to know of a checkpoint. Times are microseconds since 1970."""
 
     id: Id
@@ -54,7 +54,7 @@ class Row(NamedTuple):
         return "can be undone" if self.protected else None
 
 
-class Choice(NamedTuple):
+class Choice(Record):
     """A checkpoint that a rule wants gone."""
 
     row: Row
@@ -65,8 +65,7 @@ class Choice(NamedTuple):
         return f"{to_text(self.row.id)} {self.row.timeline}:{self.row.seq}{name} ({self.rule})"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Record):
     """What goes and why. Nothing has happened yet."""
 
     policy: Policy

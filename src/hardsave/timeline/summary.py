@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline.refs import to_text
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Record):
     """Of an empty timeline everything is 0, None or empty."""
 
     checkpoints: int

@@ -20,9 +20,9 @@ from typing import Literal
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
-from hardsave.tuples import NamedTuple
 from hardsave.vault import copying
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.context import Context
@@ -33,7 +33,7 @@ CANNOT_TELL = 125
 TOO_LONG = 124  # the exit code of timeout(1)
 
 
-class Try(NamedTuple):
+class Try(Record):
     """One run of the command."""
 
     checkpoint: Checkpoint
@@ -41,7 +41,7 @@ class Try(NamedTuple):
     code: int
 
 
-class Bisected(NamedTuple):
+class Bisected(Record):
     """What a bisection found."""
 
     first_bad: Checkpoint

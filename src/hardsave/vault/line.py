@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.page import Page
 from hardsave.stores.base import Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import (
@@ -28,7 +29,7 @@ from hardsave.vault.arguments import (
     shaped,
     spoken,
 )
-from hardsave.vault.checkpoint import Checkpoint, Page, Ref
+from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.saving import About, Expected, Saving
@@ -225,7 +226,7 @@ class Timeline:
         until: datetime | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> Page:
+    ) -> Page[Checkpoint]:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
         check_limit(limit)
         check_asked(name=name, kind=kind, status=status)

@@ -15,6 +15,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline.names import is_full_id
 from hardsave.timeline.refs import from_text, to_text
 from hardsave.tuples import NamedTuple
@@ -28,7 +29,7 @@ from hardsave.workspace.gitrestore import abandon, check_git, restore_git
 from hardsave.workspace.surroundings import Surroundings
 
 
-class GitChanges(NamedTuple):
+class GitChanges(Record):
     """What a restore does to where a repository stands, or would do."""
 
     before: GitState

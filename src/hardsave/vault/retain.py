@@ -17,6 +17,7 @@ from itertools import chain
 
 from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord
+from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline.policy import DEFAULT, MICROSECOND, Policy
 from hardsave.timeline.retention import Plan, Row, choose
@@ -29,8 +30,7 @@ _PAGE = 1_000
 _ATTEMPTS = 100  # each time, somebody else has got an operation through
 
 
-@dataclass(frozen=True, slots=True)
-class Retained:
+class Retained(Record):
     """What `apply` did. It cannot be undone."""
 
     dropped: int
@@ -112,7 +112,7 @@ def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list
     protected = _targets(entries, since)
     return [
         # No entry has hidden it: that was forgotten long ago.
-        row._replace(hidden_at=hidden_at.get(number, 0), protected=row.id in protected)
+        row.replace(hidden_at=hidden_at.get(number, 0), protected=row.id in protected)
         for row, number in zip(rows, hidden, strict=True)
     ]
 

@@ -33,7 +33,7 @@ class VaultStore:
         store, user = self._context.store, self._context.user
         failures = self._context.events.count("save_failed")
         tasks = sum(store.task_counts(user).values())
-        return store.stats(user)._replace(save_failures=failures, tasks=tasks)
+        return store.stats(user).replace(save_failures=failures, tasks=tasks)
 
     def verify(self, ref: Ref | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
@@ -61,7 +61,7 @@ class VaultStore:
         self._context.objects.forget()
         # The names of other users are not told.
         left = tuple(user for user in gone.left if user == self._context.user)
-        collected = gone._replace(left=left)
+        collected = gone.replace(left=left)
         self._context.events.tell("collected", collected)
         return collected
 

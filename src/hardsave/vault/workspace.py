@@ -8,9 +8,9 @@ from typing import Any
 
 from hardsave.errors import Conflict
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
-from hardsave.tuples import NamedTuple
 from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
@@ -26,7 +26,7 @@ from hardsave.workspace.surroundings import Surroundings
 from hardsave.workspace.watch import Watch
 
 
-class Status(NamedTuple):
+class Status(Record):
     """How a workspace differs from what was last saved of it."""
 
     last: Checkpoint | None
@@ -194,7 +194,7 @@ def _unsaved(around: Surroundings, scan: Scan) -> Status:
     )
 
 
-class Fork(NamedTuple):
+class Fork(Record):
     """A try of its own: where it saves, and where it works."""
 
     timeline: Timeline

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from hardsave.record import Record
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitrefs
 from hardsave.workspace.gitdir import GitDirectory, repository
@@ -26,7 +27,7 @@ _COMMITTER = re.compile(rb"^committer .*> (-?[0-9]{1,15}) ", re.MULTILINE)
 _TAGGED = re.compile(rb"\Aobject ([0-9a-f]+)\n")
 
 
-class Commit(NamedTuple):
+class Commit(Record):
     """A commit, as far as a walk and a person need it."""
 
     id: str

@@ -20,7 +20,7 @@ def row(seq: int, timeline: str = "main", **about: Any) -> Row:
 def line(count: int, timeline: str = "main", **about: Any) -> list[Row]:
     """Numbers 1 to `count`; the last one is the head."""
     rows = [row(seq, timeline, **about) for seq in range(1, count + 1)]
-    return [*rows[:-1], rows[-1]._replace(is_head=True)]
+    return [*rows[:-1], rows[-1].replace(is_head=True)]
 
 
 def dropped(plan: Plan) -> list[str]:

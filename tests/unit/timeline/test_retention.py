@@ -183,7 +183,7 @@ def test_thinning_leaves_a_short_timeline_alone() -> None:
 def created_one_by_one(history: list[Row], policy: Policy) -> list[Row]:
     stays: list[Row] = []
     for new in history:
-        stays = [row._replace(is_head=False) for row in stays] + [new._replace(is_head=True)]
+        stays = [row.replace(is_head=False) for row in stays] + [new.replace(is_head=True)]
         stays = left(stays, choose(stays, policy, NOW))
         assert len(set(stays)) == len(stays)
     return stays
@@ -244,9 +244,9 @@ def test_what_earlier_rules_free_counts_for_the_size() -> None:
 
 
 def test_names_and_sessions_are_not_thinned_for_size() -> None:
-    history = [old._replace(kind="session") for old in dense()]
+    history = [old.replace(kind="session") for old in dense()]
     assert not choose(history, Policy(max_store_bytes=0), NOW, store_bytes=1)
-    history = [old._replace(name=f"n{old.seq}") for old in dense()]
+    history = [old.replace(name=f"n{old.seq}") for old in dense()]
     assert not choose(history, Policy(max_store_bytes=0), NOW, store_bytes=1)
 
 

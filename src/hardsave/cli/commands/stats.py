@@ -22,7 +22,7 @@ def stats(session: Session) -> None:
     """Show how much is stored, and where."""
     found = session.vault.store.stats()
     session.out.result(
-        lambda: {"store": session.url, **found._asdict()}, lambda: _lines(session, found)
+        lambda: {"store": session.url, **found.as_dict()}, lambda: _lines(session, found)
     )
 
 

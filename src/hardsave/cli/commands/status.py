@@ -61,7 +61,7 @@ def _hint(session: Session, found: "Status") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
         session.out.say(session.saved_above or session.deleted() or nothing)
-    elif any(found.files):
+    elif found.files:
         own = session.naming
         back = "@" if found.last == session.line.head else f"{found.last.timeline}:{found.last.seq}"
         session.out.hint("save it with", "save", *own)

@@ -19,7 +19,7 @@ def gc(session: Session) -> None:
     with session.out.busy("collecting"):
         done = session.vault.store.gc()
     session.out.result(
-        done._asdict,
+        done.as_dict,
         lambda: [
             f"{words.count(done.objects, 'object')} removed, {words.size(done.freed_bytes)} freed"
         ],

@@ -29,7 +29,7 @@ def verify(session: Session, ref: str | None) -> Exit | None:
     with session.out.busy("verifying"):
         found = session.vault.store.verify(one)
     session.out.result(
-        lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
+        lambda: {**found.as_dict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [
             (
                 f"{words.count(found.checkpoints, 'checkpoint')} and "
@@ -64,7 +64,7 @@ def repair(session: Session, yes: bool) -> Exit | None:
     with session.out.busy("repairing"):
         found = hardsave.repair(session.url)
     session.out.result(
-        lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
+        lambda: {**found.as_dict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [
             f"the store has {words.count(found.checkpoints, 'checkpoint')} now",
             *([f"the old files lie in {found.set_aside}"] if found.set_aside else []),
