@@ -46,7 +46,7 @@ class Unavailable(HardsaveError):
 
 
 class Misuse(HardsaveError):
-    """The call cannot be right, whatever the store holds."""
+    """The call cannot be right, with any content of the store."""
 
 
 class Unstorable(Misuse):

@@ -19,8 +19,8 @@ from hardsave.vault.saving import Expected, Receipt, receipt
 from hardsave.vault.undo import Operation
 
 if TYPE_CHECKING:
-    from hardsave.timeline.summary import Summary
-    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.timeline.summary import TimelineSummary
+    from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.choosing import Scope
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class Timeline:
         )
         return Page([Checkpoint(each, self._pool) for each in page], page.next)
 
-    async def summary(self) -> "Summary":
+    async def summary(self) -> "TimelineSummary":
         return await self._pool.run(self._sync.summary)
 
     async def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
@@ -227,7 +227,7 @@ class Timeline:
         command: Sequence[str],
         *,
         timeout: float | None = None,  # noqa: ASYNC109 # of the command, as on the other side
-        told: "Callable[[Try], object] | None" = None,
+        told: "Callable[[BisectTry], object] | None" = None,
     ) -> "Bisected":
         return await self._pool.run(
             self._sync.bisect, plain(good), plain(bad), command, timeout=timeout, told=told

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from hardsave.vault import workspace as sync_workspace
     from hardsave.vault.choosing import Scope
-    from hardsave.vault.workspace import Status
-    from hardsave.workspace.watch import Watch
+    from hardsave.vault.workspace import Watching, WorkspaceStatus
 
 T = TypeVar("T")
 
@@ -69,10 +68,10 @@ class Workspace:
         await self._pool.tell("checkpoint_saved", checkpoint)
         return checkpoint
 
-    async def status(self, against: Ref | None = None) -> "Status":
+    async def status(self, against: Ref | None = None) -> "WorkspaceStatus":
         return await self._pool.run(self._sync.status, None if against is None else plain(against))
 
-    def watch(self) -> "AbstractContextManager[Watch]":
+    def watch(self) -> "AbstractContextManager[Watching]":
         return self._sync.watch()
 
     async def dirty_files(self) -> list[str]:

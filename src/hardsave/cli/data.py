@@ -12,7 +12,7 @@ from hardsave.timeline.refs import to_text
 if TYPE_CHECKING:
     from hardsave import Checkpoint, Operation, Rewind, Task
     from hardsave.tasks.recovery import RecoveryReport
-    from hardsave.tasks.stats import Happening
+    from hardsave.tasks.stats import TaskEvent
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.files import GitState, LeftOut
     from hardsave.vault.repository import GitChanges
@@ -101,7 +101,7 @@ def task(one: "Task") -> dict[str, Any]:
     }
 
 
-def happening(one: "Happening") -> dict[str, Any]:
+def happening(one: "TaskEvent") -> dict[str, Any]:
     return {
         "number": one.number,
         "kind": one.kind,

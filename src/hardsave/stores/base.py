@@ -177,7 +177,7 @@ class Collected(Record):
     freed_bytes: int
     """By how much the store's files are smaller now."""
     left: tuple[str | None, ...] = ()
-    """Users of whom something may be left, because somebody holds a pin for them."""
+    """Users of whom something may be left, because a writer holds a pin for them."""
 
 
 class Store(LedgerStore, Protocol):

@@ -27,12 +27,12 @@ from hardsave.tasks.calls import (
     check_policy,
     said,
 )
+from hardsave.tasks.child_lock import ChildLock, child_lock
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease, Listener
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
-from hardsave.tasks.tether import Tether, tether
 
 __all__ = ["Attempt", "Paused", "check_policy"]
 
@@ -95,7 +95,7 @@ class Attempt(Listener):
 
     @property
     def is_lost(self) -> bool:
-        """Whether somebody else has the task now. A long computation may look at this."""
+        """Whether another worker has the task now. A long computation may look at this."""
         return self._is_lost
 
     def lost(self) -> None:
@@ -185,16 +185,16 @@ class Attempt(Listener):
             self._move("asked", record, asked, entries=around, ends=True)
         return Paused(f"task {self.id!r} asks: {question}")
 
-    def tether(self) -> Tether:
+    def child_lock(self) -> ChildLock:
         """For a program that is started here and may outlive this process: while it lives, or
-        anything that it has started, nobody else gets the task.
+        anything that it has started, no other worker gets the task.
 
-            with attempt.tether() as tether:
-                program = subprocess.Popen(command, pass_fds=tether.descriptors)
-                tether.tie(program.pid)
+            with attempt.child_lock() as lock:
+                program = subprocess.Popen(command, pass_fds=lock.descriptors)
+                lock.started(program.pid)
                 program.wait()
         """
-        return tether(self._desk.store, self._record, self._check_standing)
+        return child_lock(self._desk.store, self._record, self._check_standing)
 
     # Ending
 
@@ -230,7 +230,7 @@ class Attempt(Listener):
         return now + int(seconds * 1_000_000) if seconds else 0
 
     def hand_back(self) -> None:
-        """Give it up before its end: somebody else may take it. The attempt does not count."""
+        """Give it up before its end: another worker may take it. The attempt does not count."""
         self._check_process()
         with self._mutex:
             record = states.handed_back(self._record, self._desk.clock())

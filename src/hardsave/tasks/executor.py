@@ -90,7 +90,7 @@ class Runner:
         self.close()
 
     def close(self, *, clean: bool = True) -> None:
-        """End the session, and whatever `run` is under way in other threads. If it is not `clean`,
+        """End the session, and each `run` that is under way in other threads. If it is not `clean`,
         what that has begun is left as it is, for the next session to recover. A second call does
         nothing. In a forked child it ends what that has begun itself; the session goes on."""
         if self._is_closed:

@@ -26,7 +26,7 @@ from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import LEASE_SECONDS, Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import TaskSettings
-from hardsave.tasks.stats import Happening, TaskStats, counted, happening
+from hardsave.tasks.stats import TaskEvent, TaskStats, counted, happening
 from hardsave.tasks.steps import Body, Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
 
@@ -129,25 +129,25 @@ class Tasks(threads.Shared):
             return 0
         return after.place if isinstance(after, Task) else self._found(after).place
 
-    def history(self, id: str) -> list[Happening]:
+    def history(self, id: str) -> list[TaskEvent]:
         """All that happened to a task, in order: every attempt, with its error and traceback."""
         self._found(id)
-        found: list[Happening] = []
+        found: list[TaskEvent] = []
         after = 0
         while rows := self._desk.store.entries(self._desk.user, id, after, PAGE):
             found += [happening(row, self._desk.codec) for row in rows]
             after = rows[-1].number
         return found
 
-    def happened(self, after: int = 0, *, limit: int = PAGE) -> list[Happening]:
+    def happened(self, after: int = 0, *, limit: int = PAGE) -> list[TaskEvent]:
         """What happened to all tasks and to the ledger as a whole, in order, in whichever process:
         the first so many after that of number `after`."""
         rows = self._desk.store.happened(self._desk.user, after, limit)
         return [happening(row, self._desk.codec) for row in rows]
 
     def bookmark(self, reader: str, number: int | None = None) -> int:
-        """How far somebody has come with `happened`, kept in the ledger under a name of his; 0 at
-        first. With a number, from now on that."""
+        """How far a reader has come with `happened`, kept in the ledger under the reader's name; 0
+        at first. With a number, from now on that."""
         kind = f"bookmark {reader}"
         if number is not None:
             is_round = number // KEPT != self.bookmark(reader) // KEPT
@@ -193,8 +193,8 @@ class Tasks(threads.Shared):
         return self._change(id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
 
     def answer(self, id: str, answer: Any, *, question: str | None = None) -> Task:
-        """Answer what a task has asked; it goes on with that. A step that nobody knows the end
-        of is answered with 'retry', 'skip' or 'fail'.
+        """Answer what a task has asked; it goes on with that. A step whose end is not known is
+        answered with 'retry', 'skip' or 'fail'.
 
         `question` is what was read: `Conflict` if somebody else has answered that, and the task
         asks something else by now.
@@ -337,7 +337,7 @@ class Tasks(threads.Shared):
         unknown: UnknownPolicy = "retry",
         retry: Retry = DEFAULT,
     ) -> Attempt:
-        """The same without a block: whoever calls this has to end it."""
+        """The same without a block: the caller has to end it."""
         attempts.check_policy(unknown)
         with self._mutex:
             if self._own is None:
@@ -423,7 +423,7 @@ class Tasks(threads.Shared):
     def _journal(self, task: TaskRecord) -> Journal:
         return claiming.journal_of(self._desk, task)
 
-    def _latest(self, kind: str) -> Happening | None:
+    def _latest(self, kind: str) -> TaskEvent | None:
         found = self._desk.store.latest_entry(self._desk.user, kind)
         return None if found is None else happening(found, self._desk.codec)
 

@@ -8,8 +8,8 @@ from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.record import Record
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
+from hardsave.tasks.child_lock import Survivors
 from hardsave.tasks.task import Task
-from hardsave.tasks.tether import Survivors
 from hardsave.tuples import NamedTuple
 
 MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
@@ -77,7 +77,7 @@ def holder(task: TaskRecord, owners: Iterable[OwnerRecord]) -> str:
     return f"process {found.pid} (session {found.session!r})"
 
 
-class Dead(Record):
+class DeadSession(Record):
     """A session that ended without saying so."""
 
     session: str
@@ -85,7 +85,7 @@ class Dead(Record):
     why: str
 
 
-class Outlived(Record):
+class OutlivedTask(Record):
     """A task whose process has died, while a program that it had started works on."""
 
     task: Task
@@ -103,12 +103,12 @@ class RecoveryReport(Record):
     """What was found at the start of a session. Its text is meant for people."""
 
     was_clean: bool
-    """Nobody had died, nothing was interrupted, and the last session was stopped as it should."""
-    dead: Sequence[Dead]
+    """No process had died, nothing was interrupted, and the last session was ended properly."""
+    dead: Sequence[DeadSession]
     interrupted: Sequence[Task]
     """As they were when their process died."""
-    outlived: Sequence[Outlived]
-    """What is not put back yet: somebody is still at work on it."""
+    outlived: Sequence[OutlivedTask]
+    """What is not put back yet: a program is still at work on it."""
     last_session: str | None
     last_start: datetime | None
     last_stop: datetime | None

@@ -37,7 +37,7 @@ def counted(counts: Mapping[str, int], iterations: int, session: str | None) -> 
     )
 
 
-class Happening(Record):
+class TaskEvent(Record):
     """Something that happened to a task. A failure has `error` and `traceback` in `about`."""
 
     number: int
@@ -54,8 +54,8 @@ class Happening(Record):
         return self.about.get("error")
 
 
-def happening(entry: EntryRecord, codec: Codec) -> Happening:
-    return Happening(
+def happening(entry: EntryRecord, codec: Codec) -> TaskEvent:
+    return TaskEvent(
         number=entry.number,
         kind=entry.kind,
         at=moment(entry.created_at),

@@ -61,7 +61,7 @@ class Policy:
     timelines: Collection[str] | None = None
     """Only these are looked at and counted; None: all."""
     permanent: Collection[str] = frozenset({"manual", "feature"})
-    """Kinds that stay until somebody deletes them."""
+    """Kinds that stay until they are deleted."""
     undo_window: timedelta = 30 * DAY
     """For how long operations can be undone: what they lead back to stays."""
     ttl: timedelta | None = None

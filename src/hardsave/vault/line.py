@@ -38,8 +38,8 @@ Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
 
 if TYPE_CHECKING:
-    from hardsave.timeline.summary import Summary
-    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.timeline.summary import TimelineSummary
+    from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.capturing import Taking
     from hardsave.vault.choosing import Scope
     from hardsave.vault.guard import Guard
@@ -205,7 +205,7 @@ class Timeline:
         return state if type is None else shaped(state, type)
 
     def as_saved(self, value: Any) -> Any:
-        """A value as it is loaded from a save: classes that nobody registered are plain data then,
+        """A value as it is loaded from a save: classes that are not registered are plain data then,
         and there are no secrets, if this vault redacts. What was loaded is compared with this."""
         return self._context.objects.as_saved(value)
 
@@ -245,7 +245,7 @@ class Timeline:
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
         return Page(shown, str(rows[limit - 1].seq) if more else None)
 
-    def summary(self) -> "Summary":
+    def summary(self) -> "TimelineSummary":
         """How many checkpoints there are, under which names, from when to when."""
         from hardsave.timeline.summary import summarise  # few callers need it
 
@@ -362,7 +362,7 @@ class Timeline:
         command: Sequence[str],
         *,
         timeout: float | None = None,
-        told: "Callable[[Try], object] | None" = None,
+        told: "Callable[[BisectTry], object] | None" = None,
     ) -> "Bisected":
         """Find the checkpoint whose files first fail a command, between a good and a bad one.
 

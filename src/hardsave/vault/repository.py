@@ -24,7 +24,7 @@ from hardsave.vault.files import GitState, git_state
 from hardsave.vault.place import Place
 from hardsave.workspace import capture, gitpins, gitplan, gitsupply
 from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitcommits import Commit, left_behind
+from hardsave.workspace.gitcommits import GitCommit, left_behind
 from hardsave.workspace.gitrestore import abandon, check_git, restore_git
 from hardsave.workspace.surroundings import Surroundings
 
@@ -34,7 +34,7 @@ class GitChanges(Record):
 
     before: GitState
     after: GitState
-    left_behind: tuple[Commit, ...]
+    left_behind: tuple[GitCommit, ...]
     """That no branch, tag or remote leads to any more; pins of ours hold them."""
     is_all: bool
     """Not: there may be more of these."""

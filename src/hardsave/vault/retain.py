@@ -20,7 +20,7 @@ from hardsave.objects.records import CheckpointRecord, Id, LogRecord
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline.policy import DEFAULT, MICROSECOND, Policy
-from hardsave.timeline.retention import Plan, Row, choose
+from hardsave.timeline.retention import RetentionPlan, RetentionRow, choose
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry
@@ -44,16 +44,16 @@ class Retained(Record):
         return f"{self.dropped} checkpoints dropped for good{spared}; gc gives their room back"
 
 
-def plan(context: Context, policy: Policy | None) -> Plan:
+def plan(context: Context, policy: Policy | None) -> RetentionPlan:
     """What would go."""
     if policy is not None and not isinstance(policy, Policy):
         raise Misuse(f"retention.plan takes a hardsave.Policy, not {type(policy).__name__}")
     return _look(context, policy or DEFAULT).plan
 
 
-def apply(context: Context, plan: Plan) -> Retained:
+def apply(context: Context, plan: RetentionPlan) -> Retained:
     """Drop what a plan shows, as far as its policy still wants it."""
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, RetentionPlan):
         raise Misuse(f"retention.apply takes what retention.plan made, not {type(plan).__name__}")
     wanted = {choice.row.id for choice in plan.drops}
     dropped = forgotten = 0
@@ -78,7 +78,7 @@ def apply(context: Context, plan: Plan) -> Retained:
 class _View:
     """A decision, and up to which operation it knows everything."""
 
-    plan: Plan
+    plan: RetentionPlan
     latest: int
     outdated: list[LogRecord]  # the oldest of the log, none of which is needed any more
 
@@ -100,9 +100,9 @@ def _look(context: Context, policy: Policy) -> _View:
     )
 
 
-def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list[Row]:
+def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list[RetentionRow]:
     heads = {line.head for line in context.history.timelines()}
-    rows: list[Row] = []
+    rows: list[RetentionRow] = []
     hidden: list[int] = []
     for record in _history(context, policy.timelines):
         rows.append(_row(record, record.id in heads, times.of(record)))
@@ -117,8 +117,8 @@ def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list
     ]
 
 
-def _row(record: CheckpointRecord, is_head: bool, stored_at: int) -> Row:
-    return Row(
+def _row(record: CheckpointRecord, is_head: bool, stored_at: int) -> RetentionRow:
+    return RetentionRow(
         id=record.id,
         timeline=record.timeline,
         seq=record.seq,

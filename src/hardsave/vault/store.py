@@ -11,7 +11,7 @@ from hardsave.vault.context import Context
 
 if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
-    from hardsave.timeline.retention import Plan
+    from hardsave.timeline.retention import RetentionPlan
     from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.upkeep import Upkept
@@ -117,7 +117,7 @@ class Retention:
         self._directory = directory
         self._recover = recover
 
-    def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
+    def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "RetentionPlan":
         """What a policy would let go, and why; by default what is older than 30 days, or what the
         settings say. Where several projects share the store, those of this one are about its
         own timelines; one that is given is about all that it names, or with `own` about those
@@ -136,7 +136,7 @@ class Retention:
                 policy = upkeep.kept_to_own(self._context, self._directory, policy)
         return retain.plan(self._context, policy)
 
-    def apply(self, plan: "Plan") -> "Retained":
+    def apply(self, plan: "RetentionPlan") -> "Retained":
         """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
         from hardsave.vault import retain
 

@@ -172,7 +172,7 @@ class Vault:
 
     def knows(self, id: str) -> bool:
         """Whether a checkpoint with this whole id is here or was, deleted and dropped ones too: for
-        whoever keeps copies elsewhere, to tell their own from others'."""
+        a program that keeps copies elsewhere, to tell its own from others'."""
         if not names.is_full_id(id):
             return False
         store, plain = self._context.store, from_text(id)
@@ -226,7 +226,7 @@ class Vault:
         return self._context.events.on(event, handler)
 
     def undo(self) -> "Operation":
-        """Take back the latest operation of this user, on whatever timeline."""
+        """Take back the latest operation of this user, on any timeline."""
         from hardsave.vault import undo  # most programs only save and load
 
         return self._told("undone", undo.undo(self._context, None))

@@ -14,7 +14,7 @@ from hardsave.timeline.policy import DEFAULT
 from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
-    from hardsave.timeline.retention import Choice, Plan
+    from hardsave.timeline.retention import RetentionChoice, RetentionPlan
 
 
 @command(
@@ -82,7 +82,7 @@ def _policy(
     )
 
 
-def _left_alone(session: Session, plan: "Plan") -> list[str]:
+def _left_alone(session: Session, plan: "RetentionPlan") -> list[str]:
     """Whose timelines nobody meant: they must not be taken for some with nothing to let go."""
     meant = plan.policy.timelines
     if meant is None or session.timeline_given is not None:
@@ -90,7 +90,7 @@ def _left_alone(session: Session, plan: "Plan") -> list[str]:
     return [line.name for line in session.vault.timelines() if line.name not in meant]
 
 
-def _data(plan: "Plan", dropped: int, left: list[str]) -> dict[str, Any]:
+def _data(plan: "RetentionPlan", dropped: int, left: list[str]) -> dict[str, Any]:
     return {
         "considered": plan.considered,
         "drops": [_choice(each) for each in plan.drops],
@@ -100,7 +100,7 @@ def _data(plan: "Plan", dropped: int, left: list[str]) -> dict[str, Any]:
     }
 
 
-def _choice(one: "Choice") -> dict[str, Any]:
+def _choice(one: "RetentionChoice") -> dict[str, Any]:
     return {
         "id": to_text(one.row.id),
         "ref": f"{one.row.timeline}:{one.row.seq}",

@@ -13,7 +13,7 @@ from hardsave.cli.session import Session
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from hardsave.vault.workspace import Status
+    from hardsave.vault.workspace import WorkspaceStatus
 
 
 @command(
@@ -44,7 +44,7 @@ def status(session: Session, full: bool) -> None:
     _hint(session, found)
 
 
-def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[str, Any]:
+def _data(session: Session, found: "WorkspaceStatus", head: Checkpoint | None) -> dict[str, Any]:
     return {
         "workspace": str(session.directory),
         "timeline": session.line.name,
@@ -57,7 +57,7 @@ def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[st
     }
 
 
-def _hint(session: Session, found: "Status") -> None:
+def _hint(session: Session, found: "WorkspaceStatus") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
         session.out.say(session.saved_above or session.deleted() or nothing)
@@ -69,7 +69,7 @@ def _hint(session: Session, found: "Status") -> None:
 
 
 def _lines(
-    session: Session, found: "Status", head: Checkpoint | None, *, full: bool
+    session: Session, found: "WorkspaceStatus", head: Checkpoint | None, *, full: bool
 ) -> "Iterator[Text]":
     from hardsave.cli import draw
 
