@@ -12,7 +12,7 @@ READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | 
 unexport PYTHONDONTWRITEBYTECODE # the tests start thousands of processes, which load what is compiled
 
 .NOTPARALLEL: # two installers in one environment would race
-.PHONY: help run test torture lint format types check bench lock clean
+.PHONY: help run test torture lint format types check bench dist lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,10 @@ check: lint types test ## all three
 
 bench: $(READY)/bench ## side by side with peers
 	@$(BIN)/python -m bench $(ARGS)
+
+dist: $(READY)/core ## sdist and wheel, into dist/; what is built is tried by a test
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build
 
 clean: ## remove what was built and installed
 	rm -rf .venv .venv-* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -100,7 +100,7 @@ def _memory(fed: list[int], bare: list[int]) -> Row:
         value=(grown[0] - grown[1]) / 1e6 if fed[0] else None,
         unit="MB",
         target=at_most(CACHES_MB),
-        note="of who appends; SQLite may keep 2 MB of the store and 2 MB of the backup in mind",
+        note="of the appending process; SQLite may cache 2 MB of the store and 2 MB of the backup",
     )
 
 

@@ -3,8 +3,8 @@
 A file is edited and the conversation goes on before every call; then the hook saves both, with
 the transcript's mark, git's position, ignore rules, secrets and caps, and syncs. Alone it opens
 the store and looks at every file. As `hardsave init` installs them, the first hook of a session
-does that, and leaves a resident behind to which the others hand their work over; all of them count.
-With `hardsave run` there is a resident from the beginning. Beside it, what most rivals do at that
+does that, and leaves a daemon behind to which the others hand their work over; all of them count.
+With `hardsave run` there is a daemon from the beginning. Beside it, what most rivals do at that
 moment: `add -A` and a commit in a repository elsewhere.
 """
 
@@ -28,18 +28,18 @@ from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.trees import Tree
 from hardsave.agents import install
-from hardsave.agents.spec import CLAUDE_CODE
-from hardsave.stores.sqlite import seats
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.stores.sqlite import daemon_lock
 
 CALLS = 20
 WARM = 2  # calls before those that count
 HOOK = shlex.split(install.command(CLAUDE_CODE))
 AGENT = 'printf "%s\\n" "$HARDSAVE_SOCKET"; cat > /dev/null'
 TIMELINE = "bench"
-QUIET_SECONDS = 0.4  # between two calls: a resident looks whether a burst has left anything
+QUIET_SECONDS = 0.4  # between two calls: a daemon looks whether a burst has left anything
 
 
-class Talk:
+class Conversation:
     """A conversation that goes on while files are edited, and the hooks that it calls."""
 
     def __init__(self, place: Path, tree: Tree) -> None:
@@ -90,8 +90,8 @@ class Talk:
             file.write(json.dumps({"type": "assistant", "message": message}) + "\n")
 
     @contextmanager
-    def resident(self) -> Iterator[str]:
-        """Where the resident of a `hardsave run` listens, as long as its agent is there."""
+    def daemon(self) -> Iterator[str]:
+        """Where the daemon of a `hardsave run` listens, as long as its agent is there."""
         command = [sys.executable, "-m", "hardsave", "run", "--timeline", TIMELINE]
         agent = subprocess.Popen(
             [*command, "--", "sh", "-c", AGENT],
@@ -104,19 +104,19 @@ class Talk:
         with agent:
             assert agent.stdout is not None
             path = agent.stdout.readline().decode().strip()
-            check(os.path.exists(path), "the resident does not listen")
+            check(os.path.exists(path), "the daemon does not listen")
             yield path
         while os.path.exists(path):  # it saves once more
             time.sleep(0.05)
 
-    def residents(self) -> int:
+    def daemons(self) -> int:
         """How many there are that hooks have left behind."""
-        return sum(each.is_guest for each in seats.of_store(self._store).values())
+        return sum(each.is_evictable for each in daemon_lock.of_store(self._store).values())
 
     def end_session(self) -> None:
-        """With the resident that its hooks have left behind."""
+        """With the daemon that its hooks have left behind."""
         self.hook("SessionEnd")
-        while self.residents():
+        while self.daemons():
             time.sleep(0.05)
 
     def saved(self) -> int:
@@ -129,18 +129,18 @@ class Talk:
 def hook(setting: Setting) -> list[Row]:
     place = setting.place / "hooks"
     tree = Tree(place / "work", setting.choose(7_000, 1_000), setting.tree)
-    talk, shadow = Talk(place, tree), Shadow(place / "shadow", tree.root)
+    talk, shadow = Conversation(place, tree), Shadow(place / "shadow", tree.root)
     label = f"{tree.count:,} files"
     rounds = setting.choose(CALLS, 5) + WARM
     shadow.snapshot()
     bare = [sys.executable, "-P", "-c", "pass"]
     with_git = (lambda: talk.edited(shadow.snapshot), lambda: talk.edited(lambda: _run(bare)))
-    hook_alone = partial(talk.hook, HARDSAVE_RESIDENT="off")
+    hook_alone = partial(talk.hook, HARDSAVE_DAEMON="off")
     alone = in_turns(rounds, lambda: talk.edited(hook_alone), *with_git)
     installed = in_turns(rounds - WARM, lambda: talk.edited(talk.hook), *with_git)
-    check(talk.residents() == 1, "no hook has left a resident behind")
+    check(talk.daemons() == 1, "no hook has left a daemon behind")
     talk.end_session()
-    with talk.resident() as path:
+    with talk.daemon() as path:
         served = in_turns(
             rounds, lambda: talk.edited(lambda: talk.hook(HARDSAVE_SOCKET=path)), *with_git
         )

@@ -14,13 +14,13 @@ from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median, timed
 from bench.store_file import room, url
+from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.stores.base import Batch, Move
 from hardsave.stores.registry import open_store
-from hardsave.vault.arguments import MAX_VALUE_BYTES
 
 TAIL = 20
 WARM = "the same vault and connection for all readings; the first does not count"

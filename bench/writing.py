@@ -18,11 +18,11 @@ from bench.report import Row, at_least, at_most, growth, ratio
 from bench.setting import Setting
 from bench.stopwatch import median, timed
 from bench.store_file import Packs, room, url
+from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.shadow import Shadow
 from hardsave.stores.sqlite.merge import FEW_PACKS
-from hardsave.vault.arguments import MAX_VALUE_BYTES
 
 
 def floors(setting: Setting) -> list[Row]:

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-# Whoever is started in the background ignores Ctrl-C, and so do all whom he starts.
+# A process that is started in the background ignores Ctrl-C, and so do its children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # To a hook that a test calls, the test is its agent: what it leaves behind would stay until the end
 # of all tests. Those that are about it say so.
-os.environ["HARDSAVE_RESIDENT"] = "off"
+os.environ["HARDSAVE_DAEMON"] = "off"

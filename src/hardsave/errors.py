@@ -4,7 +4,7 @@ The branches say what the caller can do about it:
 
     HardsaveError
     ├── NotFound       the thing named is not there: look it up, then call again
-    ├── Conflict       somebody else moved first: read again, then repeat
+    ├── Conflict       another process moved first: read again, then repeat
     │   └── LeaseLost  a task is not this attempt's any more: stop working on it
     ├── StepUnknown    a step began and its end was not recorded: look what it did, then decide
     ├── Corrupt        stored bytes are damaged or missing: stop, and verify

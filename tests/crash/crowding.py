@@ -184,7 +184,7 @@ def hooks(disk: Path, elsewhere: Path, *, before: bool) -> dict[str, Any]:
         folder.mkdir()
     os.chdir(work)
     data = {"HOME": str(disk), "XDG_DATA_HOME": str(disk / "data"), "CLAUDE_CONFIG_DIR": str(work)}
-    os.environ.update(data, XDG_RUNTIME_DIR=str(runtime), HARDSAVE_RESIDENT="off")
+    os.environ.update(data, XDG_RUNTIME_DIR=str(runtime), HARDSAVE_DAEMON="off")
     os.environ.pop("HARDSAVE_STORE", None)
     (disk / "data").mkdir()
     event = {"session_id": "s1", "hook_event_name": "Stop", "cwd": str(work)}

@@ -117,7 +117,7 @@ def fail(stage: Stage, points: list[tuple[int, str]]) -> list[str]:
     for at, how in points:
         folder = stage.fresh("failed")
         answer = stage.run(folder, at=at, how=how)
-        if answer["error"] and "nothing was changed" in answer["error"]:
+        if answer["error"] and "no file was changed" in answer["error"]:
             if picture(folder / "work") != stage.present or (folder / "journal").exists():
                 found.append(f"{how} at call {at}: something was changed")
             answer = stage.run(folder)  # the same again, and now nothing fails

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hardsave.cli.commands.demo import SCENES
 from hardsave.cli.demo import agent_server, files, job
-from hardsave.cli.demo.scenes import SCENES
 from hardsave.cli.main import main
 from hardsave.config import file
 from hardsave.tasks import settings

@@ -86,7 +86,7 @@ def _bare(text: str, folder: Path) -> list[str]:
 
 # Signals to the daemon: on a slow machine it may see half of a change, and save that.
 BESIDE = """
-at=$(grep -ls "$HARDSAVE_SOCKET" /proc/[0-9]*/cmdline | xargs grep -ls daemon.run_main)
+at=$(grep -ls "$HARDSAVE_SOCKET" /proc/[0-9]*/cmdline | xargs grep -ls daemon.main)
 beside() { kill -s $1 $(echo $at | tr -dc 0-9); }
 """
 

@@ -93,7 +93,7 @@ def test_no_file_names_a_package_host() -> None:
     assert mentions(HOST) == []
 
 
-def test_no_file_names_a_path_of_somebodys_machine() -> None:
+def test_no_file_names_a_path_of_one_machine() -> None:
     assert mentions(MACHINE_PATH) == []
 
 
@@ -105,7 +105,7 @@ def test_the_search_for_hosts_and_paths_can_find_some() -> None:
 
 
 def is_stray(path: Path) -> bool:
-    """Whether a file can be nothing that somebody wrote: what a program left behind, say."""
+    """Whether a file can be none that was written by hand: what a program left behind, say."""
     name = str(path.relative_to(ROOT))
     if not PLAIN_NAME.fullmatch(name):
         return True

@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.daemon.meetings import NAME
+from hardsave.daemon.election import PROCESS_NAME
 from tests.integration.hooked import LIMIT, Stage
 
 
 @pytest.fixture(scope="session", autouse=True)
 def nobody_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Whatever tests have begun, no resident of their hooks outlives them."""
+    """Whatever tests have begun, no daemon of their hooks outlives them."""
     yield
     base = os.fsencode(tmp_path_factory.getbasetemp())
     end = time.monotonic() + LIMIT
-    while left := _residents(base):
+    while left := _daemons(base):
         assert time.monotonic() < end, left
         time.sleep(0.1)
 
 
-def _residents(base: bytes) -> list[int]:
+def _daemons(base: bytes) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            if folder.name.isdigit() and (folder / "comm").read_text() == f"{NAME}\n":
+            if folder.name.isdigit() and (folder / "comm").read_text() == f"{PROCESS_NAME}\n":
                 found += [int(folder.name)] if base in (folder / "environ").read_bytes() else []
     return found
 

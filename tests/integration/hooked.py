@@ -13,7 +13,7 @@ import hardsave
 from hardsave.agents import install
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
-from hardsave.stores.sqlite import seats
+from hardsave.stores.sqlite import daemon_lock
 
 LIMIT = 60.0
 HOOK = install.command(CLAUDE_CODE)
@@ -21,7 +21,7 @@ HOOK = install.command(CLAUDE_CODE)
 # machine somebody may be there who does not come to say so.
 PATIENT = HOOK.replace(
     "-c 'from",
-    f"-c 'from hardsave.daemon import handover; handover.TAKING_SECONDS = {LIMIT}; from",
+    f"-c 'from hardsave.daemon import client; client.TAKEN_SECONDS = {LIMIT}; from",
 )
 assert PATIENT != HOOK
 OBEDIENT = PATIENT.replace(" -E ", " ")  # as it is where only PYTHONPATH leads to us
@@ -96,19 +96,19 @@ class Stage:
         self.agents.append(made)
         return made
 
-    def sitters(self) -> list[int]:
+    def holders(self) -> list[int]:
         """Who answers hooks, as everybody can see it."""
-        return [who.pid for who in seats.of_store(str(self.store)).values()]
+        return [who.pid for who in daemon_lock.of_store(str(self.store)).values()]
 
-    def resident(self) -> int:
+    def daemon(self) -> int:
         """The one that hooks find by now, and that has looked at everything."""
-        self.wait_for(lambda: len(self.links()) == 1 and len(self.sitters()) == 1)
-        (pid,) = self.sitters()
+        self.wait_for(lambda: len(self.links()) == 1 and len(self.holders()) == 1)
+        (pid,) = self.holders()
         self.wait_for(lambda: f" {pid} INFO {self.work} is known" in self.log())
         return pid
 
     def links(self) -> list[Path]:
-        folder = self.base / "data" / "hardsave" / "residents"
+        folder = self.base / "data" / "hardsave" / "daemons"
         return [path for path in folder.iterdir() if path.exists()] if folder.exists() else []
 
     def log(self) -> str:
@@ -116,7 +116,7 @@ class Stage:
         return path.read_text() if path.exists() else ""
 
     def handed_over(self) -> int:
-        """How many hooks were answered by residents that have ended since."""
+        """How many hooks were answered by daemons that have ended since."""
         return sum(int(line.split()[4]) - 1 for line in self.log().splitlines() if "calls;" in line)
 
     def calls(self, session: str = "s") -> list[str]:

@@ -34,10 +34,10 @@ def nothing_was_run(tmp_path: Path) -> Iterator[None]:
     assert not (tmp_path / "was-run").exists(), (tmp_path / "was-run").read_text()
 
 
-def test_hooks_save_and_leave_a_resident_all_the_same(stage: Stage) -> None:
+def test_hooks_save_and_leave_a_daemon_all_the_same(stage: Stage) -> None:
     agent = stage.agent(PYTHONPATH=str(stage.work))
     agent.hooks("c0")
-    stage.resident()
+    stage.daemon()
     agent.hooks("c1")
     stage.end()
     assert stage.calls() == ["c0", "c1"]

@@ -160,7 +160,7 @@ def test_the_oldest_packages_that_are_allowed_will_do(wheel: Path, tmp_path: Pat
 
 
 @pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed")
-def test_claude_code_with_a_resident_from_a_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_claude_code_with_a_daemon_from_a_wheel(wheel: Path, tmp_path: Path) -> None:
     assert CLAUDE is not None
     one = Newcomer(tmp_path)
     one.install(wheel)

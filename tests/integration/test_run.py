@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.daemon import handover, launch, survivors
-from hardsave.daemon.resident import Task
+from hardsave.daemon import launch, processes, protocol
+from hardsave.daemon.launch import Task
 from hardsave.errors import Misuse, Unavailable
 from tests.unit.vault.secrets_scanner import found
 
@@ -100,7 +100,7 @@ class Stage:
         path = Path(f"{self.store}-run.log")
         return path.read_text() if path.exists() else ""
 
-    def residents(self) -> list[int]:
+    def daemons(self) -> list[int]:
         found = []
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
@@ -108,13 +108,13 @@ class Stage:
                     words = (folder / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if b"hardsave.daemon.run_main" in words and bytes(self.store) in words:
+                if b"hardsave.daemon.main" in words and bytes(self.store) in words:
                     found.append(int(folder.name))
         return found
 
     def end_of(self, command: str | None) -> None:
         """Of what agents have left behind, or of one such."""
-        for each in survivors.find("HARDSAVE_STORE", f"sqlite:///{self.store}"):
+        for each in processes.with_variable("HARDSAVE_STORE", f"sqlite:///{self.store}"):
             if command in (None, each.command):
                 with suppress(ProcessLookupError):
                     os.kill(each.pid, signal.SIGKILL)
@@ -127,7 +127,7 @@ class Stage:
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
-        for pid in self.residents():
+        for pid in self.daemons():
             os.kill(pid, signal.SIGKILL)
         self.end_of(None)
 
@@ -171,13 +171,13 @@ def test_every_settled_burst_is_there_and_comes_back(stage: Stage) -> None:
         assert vault.store.verify().ok
 
 
-def test_killing_the_resident_leaves_the_agent_running(stage: Stage) -> None:
+def test_killing_the_daemon_leaves_the_agent_running(stage: Stage) -> None:
     agent = stage.start("touch on; while [ ! -e go ]; do sleep 0.05; done; echo done > out; exit 3")
     stage.wait_for((stage.work / "on").exists)
-    stage.wait_for(lambda: bool(stage.residents()))
-    for pid in stage.residents():
+    stage.wait_for(lambda: bool(stage.daemons()))
+    for pid in stage.daemons():
         os.kill(pid, signal.SIGKILL)
-    stage.wait_for(lambda: stage.residents() == [])
+    stage.wait_for(lambda: stage.daemons() == [])
     (stage.work / "go").touch()
     assert agent.wait(timeout=LIMIT) == 3
     assert (stage.work / "out").read_text() == "done\n"
@@ -195,9 +195,9 @@ def test_log_status_and_doctor_tell_the_same_of_an_agent_that_goes_on_alone(stag
     agent = stage.start("touch on; while [ ! -e ../go ]; do sleep 0.05; done; echo late > out")
     stage.wait_for((stage.work / "on").exists)
     stage.wait_for(lambda: stage.snapshots()[-1] == {"on": b""})
-    for pid in stage.residents():
+    for pid in stage.daemons():
         os.kill(pid, signal.SIGKILL)
-    stage.wait_for(lambda: stage.residents() == [])
+    stage.wait_for(lambda: stage.daemons() == [])
     alone = f"the agent, process {agent.pid}, goes on without it"
     whole = f"was killed, and {alone}"
 
@@ -313,7 +313,7 @@ def test_killing_the_agent_leaves_a_clean_store(stage: Stage) -> None:
     assert stage.statuses()[-1] == "ended"
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
         assert vault.store.verify().ok
-    stage.wait_for(lambda: stage.residents() == [])
+    stage.wait_for(lambda: stage.daemons() == [])
 
 
 def test_what_outlives_a_killed_agent_is_saved_too(stage: Stage) -> None:
@@ -351,10 +351,10 @@ def test_each_of_two_agents_has_every_burst_on_its_own_timeline(stage: Stage) ->
     (stage.work.parent / "end").touch()
 
 
-def test_a_resident_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
+def test_a_daemon_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
     agent = stage.start(": > ../begun; exec sleep 600")  # it has started nobody
     stage.wait_for((stage.work.parent / "begun").exists)
-    for pid in stage.residents():
+    for pid in stage.daemons():
         os.kill(pid, signal.SIGTERM)
     stage.wait_for_the_end()
     assert agent.poll() is None
@@ -397,13 +397,13 @@ def test_what_an_agent_is_given_is_held_by_nobody_beside_it(stage: Stage) -> Non
     agent = stage.start("touch ../begun; exec sleep 600", given=writes)
     os.close(writes)
     stage.wait_for((stage.work.parent / "begun").exists)
-    (resident,) = stage.residents()
-    os.kill(resident, signal.SIGSTOP)
+    (daemon,) = stage.daemons()
+    os.kill(daemon, signal.SIGSTOP)
     agent.kill()
     agent.wait()
     assert select.select([reads], [], [], LIMIT)[0]
     os.close(reads)
-    os.kill(resident, signal.SIGCONT)
+    os.kill(daemon, signal.SIGCONT)
     stage.wait_for_the_end()
 
 
@@ -472,7 +472,7 @@ def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
     assert done.returncode == 3
     assert b"there is no command 'no-such-agent'" in done.stderr
     assert b"alias" in done.stderr
-    assert stage.residents() == []
+    assert stage.daemons() == []
 
 
 def test_where_nothing_can_be_saved_no_agent_is_started(stage: Stage) -> None:
@@ -490,15 +490,14 @@ def test_where_nothing_can_be_saved_no_agent_is_started(stage: Stage) -> None:
     assert done.returncode == 2, done
     assert "holds a whole home directory" in done.stderr
     assert not (stage.work.parent / "started").exists()
-    stage.wait_for(lambda: stage.residents() == [])
+    stage.wait_for(lambda: stage.daemons() == [])
 
 
-def test_what_a_resident_cannot_do_is_told_with_the_reason(
+def test_what_a_daemon_cannot_do_is_told_with_the_reason(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", stage.surroundings["XDG_DATA_HOME"])
     task = Task(
-        program="hardsave.daemon.run_main",
         store=f"sqlite:///{stage.store}",
         timeline="t",
         workspace=str(stage.work / "nothing"),
@@ -664,16 +663,16 @@ def test_a_second_agent_in_one_workspace_is_told_that_it_is_not_alone(stage: Sta
     first.kill()
 
 
-def test_a_resident_inside_of_a_run_is_none_of_its_agents(stage: Stage) -> None:
+def test_a_daemon_inside_of_a_run_is_none_of_its_agents(stage: Stage) -> None:
     inner = f"{sys.executable} -m hardsave run --timeline inner -- sh -c 'touch ../begun; sleep 60'"
     stage.start(inner, "--timeline", "outer")
     stage.wait_for((stage.work.parent / "begun").exists)
-    residents = stage.residents()
-    assert len(residents) == 2
-    beside = f"{stage.store}{handover.BESIDE}"
-    agents = survivors.find(handover.VARIABLE, beside, is_beginning=True)
+    daemons = stage.daemons()
+    assert len(daemons) == 2
+    beside = f"{stage.store}{protocol.SOCKET_INFIX}"
+    agents = processes.with_variable(protocol.SOCKET_VARIABLE, beside, is_prefix=True)
     assert agents
-    assert not {each.pid for each in agents}.intersection(residents)
+    assert not {each.pid for each in agents}.intersection(daemons)
 
 
 def test_a_purge_reaches_what_a_run_keeps_in_memory(stage: Stage) -> None:

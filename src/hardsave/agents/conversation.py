@@ -246,7 +246,7 @@ def _copy(
     ending = Ending(new, f"{timeline} rewound", _written(now), make_id)
     copied = (agent.lines.copied(text, source.session, new) for text in found.lines)
     copy = [text for text in copied if text is not None]
-    copy += agent.lines.ended(copy, found.waiting, ending)
+    copy += agent.lines.closing(copy, found.waiting, ending)
     if base := agent.missing_base(copy[0], folder):
         raise Unknown(f"it goes on from the session {base!r}, which is gone")
     for more in filter(Path.is_dir, agent.session_folders(folder, source.session)):

@@ -56,7 +56,7 @@ class Pairing:
         self.over: set[str] = set()
 
     def take(self, line: Line) -> None:
-        if self._form.is_past(line):
+        if self._form.ends_calls(line):
             self.over |= self.waiting.keys()
             self.waiting.clear()
         for id in self._form.calls(line):
@@ -124,7 +124,7 @@ class _Cutting:
             return self._as_it_is()
         awaited = self._awaited()
         if not self._pairing.waiting and not awaited:
-            return self._with_company()
+            return self._with_attached()
         if self._moment.upcoming is not None and not self._moment.is_past:
             start = self._start_of_answer()
             if not any(map(self._has_ended, self._known[start:])):
@@ -147,13 +147,13 @@ class _Cutting:
             self._known += map(self._parsed, self._later[:count])
             self._texts += self._later[:count]
             del self._later[:count]
-        count = self._form.gone_on_from(self._known, self._later)
+        count = self._form.continued_from(self._known, self._later)
         del self._known[count:], self._texts[count:]
 
     def _pair(self) -> None:
         for line in self._known:
             self._pairing.take(line)
-        left = self._form.given_up(self._known, list(self._pairing.waiting.values()))
+        left = self._form.abandoned(self._known, list(self._pairing.waiting.values()))
         self._pairing.forget(frozenset(left) - self._moment.ended)
 
     def _awaited(self) -> frozenset[str]:
@@ -167,10 +167,10 @@ class _Cutting:
                 found |= ids.intersection([*self._form.calls(line), *self._form.results(line)])
         return found
 
-    def _with_company(self) -> Cut:
+    def _with_attached(self) -> Cut:
         """All, and what the model was given together with the last result."""
         heard = self._unanswered() if self._moment.ended else None
-        count = 0 if heard is None else self._form.along(heard, self._readable(0))
+        count = 0 if heard is None else self._form.attached(heard, self._readable(0))
         return Cut([*self._texts, *self._later[:count]], [])
 
     def _readable(self, start: int) -> Iterator[Line]:
@@ -184,10 +184,10 @@ class _Cutting:
 
     def _unanswered(self) -> Line | None:
         """The last that was heard, if nothing was said since."""
-        is_heard, is_said = self._form.is_heard, self._form.is_said
-        talk = (line for line in reversed(self._known) if is_heard(line) or is_said(line))
+        is_to_model, is_from_model = self._form.is_to_model, self._form.is_from_model
+        talk = (line for line in reversed(self._known) if is_to_model(line) or is_from_model(line))
         last = next(talk, None)
-        return last if last is not None and is_heard(last) else None
+        return last if last is not None and is_to_model(last) else None
 
     def _start_of_answer(self) -> int:
         """Where the answer begins that the first waiting call stands in: at the first that was said
@@ -201,7 +201,7 @@ class _Cutting:
         return next((at for at in range(heard, end) if self._is_begun(self._known[at])), end)
 
     def _is_before_answer(self, line: Line) -> bool:
-        return self._form.is_heard(line) or self._form.is_past(line)
+        return self._form.is_to_model(line) or self._form.ends_calls(line)
 
     def _behind_first_call(self) -> int:
         first = next((each.line for each in self._pairing.waiting.values()), None)
@@ -209,13 +209,13 @@ class _Cutting:
         return next(places, len(self._known))
 
     def _is_begun(self, line: Line) -> bool:
-        return self._form.is_said(line) and self._form.done(line) is None
+        return self._form.is_from_model(line) and self._form.ended_call(line) is None
 
     def _has_ended(self, line: Line) -> bool:
         """Whether a call of an answer had ended when this line of it was written: its result tells
         so, if nothing else. One that was left running and has its result long since is of another.
         """
-        done = self._form.done(line)
+        done = self._form.ended_call(line)
         is_of_it = done is not None and done not in self._pairing.over
         return is_of_it or any(self._form.results(line))
 
@@ -224,7 +224,8 @@ class _Cutting:
         pairing, count = self._pairing, 0
         for text in self._later if awaited else ():
             line = self._parsed(text)
-            if not self._form.is_said(line) and awaited <= pairing.over | pairing.waiting.keys():
+            is_all_there = awaited <= pairing.over | pairing.waiting.keys()
+            if is_all_there and not self._form.is_from_model(line):
                 break
             pairing.take(line)
             count += 1
@@ -239,15 +240,15 @@ class _Cutting:
         ended = moment.ended | moment.before | pairing.over  # some were left running, and end later
         for at, text in enumerate(self._later, 1):
             line = self._parsed(text)
-            if form.is_past(line):
+            if form.ends_calls(line):
                 break
             pairing.take(line)
             self._texts.append(text)
-            others += form.done(line) not in (None, *ended)
+            others += form.ended_call(line) not in (None, *ended)
             if not pairing.waiting:
                 # What came with a result that is later than the files may be about what they lack.
                 is_too_late = moment.is_past and others
-                count = 0 if is_too_late else form.along(line, self._readable(at))
+                count = 0 if is_too_late else form.attached(line, self._readable(at))
                 return Cut([*self._texts, *self._later[at : at + count]], [], others)
             if not others and not ended.isdisjoint(form.results(line)):
                 best = self._as_it_is()

@@ -29,6 +29,7 @@ class Event(NamedTuple):
     subagent: str | None = None
     target: str = ""  # what the one tool worked at: its command, or its file
     is_file: bool = False  # whether that is a file
+    tool_input: Any = None  # what the one tool was given
 
     @property
     def status(self) -> str:
@@ -100,6 +101,7 @@ def parse(data: bytes) -> Event:
         subagent=_words(told, "agent_id"),
         target=target,
         is_file=is_file,
+        tool_input=told.get("tool_input"),
     )
 
 

@@ -15,7 +15,7 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.errors import Conflict, HardsaveError
 from hardsave.tuples import NamedTuple
 
-_LOADS = "import hardsave.daemon.entry"
+_LOADS = "import hardsave.daemon.hook"
 _ANSWER_SECONDS = 10
 
 
@@ -71,12 +71,13 @@ def plan(agent: AgentSpec, path: Path, *, undo: bool) -> Change:
     before = _bytes(path)
     with settings.errors_name(path):
         text = (before or b"").decode()
-        if undo and not path.is_symlink() and settings.is_ours_alone(text):
+        form = agent.settings_format()
+        if undo and not path.is_symlink() and form.is_ours_alone(text):
             return Change(agent, path, before, None)
         if undo:
-            after = settings.without_hooks(text)
+            after = form.without_hooks(text)
         else:
-            after = settings.with_hooks(text, command(agent), agent.hooks)
+            after = form.with_hooks(text, command(agent), agent.hooks)
         return Change(agent, path, before, after.encode())
 
 
@@ -120,18 +121,21 @@ def _bytes(path: Path) -> bytes | None:
 # Whether hooks call us
 
 
-def installed(path: Path) -> list[str]:
+def installed(agent: AgentSpec, path: Path) -> list[str]:
     """The events that call us."""
-    text = settings.read(path)
-    with settings.errors_name(path):
-        return settings.installed(text)
+    return list(dict.fromkeys(event for event, _ in _hooks(agent, path)))
 
 
-def longer(path: Path) -> list[str]:
-    """The commands that call us and are not ours alone: nothing of them is changed."""
+def longer(agent: AgentSpec, path: Path) -> list[str]:
+    """The commands that call us and do something else, too: nothing of them is changed."""
+    commands = dict.fromkeys(command for _, command in _hooks(agent, path))
+    return [command for command in commands if not settings.is_whole(command)]
+
+
+def _hooks(agent: AgentSpec, path: Path) -> Sequence[tuple[str, str]]:
     text = settings.read(path)
     with settings.errors_name(path):
-        return settings.longer(text)
+        return agent.settings_format().commands(text)
 
 
 def switched_off(agent: AgentSpec, environment: Mapping[str, str], project: Path) -> str:
@@ -152,10 +156,11 @@ def why_silent(agent: AgentSpec, environment: Mapping[str, str], project: Path) 
     """What keeps all hooks of an agent from calling us, and what to do; empty if one does."""
     files = [settings_file(agent, environment, place) for place in (None, project)]
     found = [path for path in files if path is not None]
-    if not any(installed(path) for path in found):
+    events = {path: set(installed(agent, path)) for path in found}
+    if not any(events.values()):
         return "'hardsave init' saves it at every step"
     is_off = switched_off(agent, environment, project)
-    if is_off or all(set(installed(path)) <= set(agent.untrusted_hooks(path)) for path in found):
+    if is_off or all(events[path] <= set(agent.untrusted_hooks(path)) for path in found):
         return f"{agent.title} leaves our hooks out: see 'hardsave doctor'"
     return ""
 
@@ -163,13 +168,13 @@ def why_silent(agent: AgentSpec, environment: Mapping[str, str], project: Path) 
 # What hooks call
 
 
-def gone(path: Path) -> list[str]:
+def gone(agent: AgentSpec, path: Path) -> list[str]:
     """The programs that hooks of ours call, and that are not there any more."""
-    programs = {_program(command) for command in _commands(path)}
+    programs = {_program(command) for _, command in _hooks(agent, path)}
     return sorted(each for each in programs if each and shutil.which(each) is None)
 
 
-def without_us(path: Path) -> list[str]:
+def without_us(agent: AgentSpec, path: Path) -> list[str]:
     """The Pythons that hooks of ours in a user's settings call, and that do not find hardsave: it
     may have been removed from there.
 
@@ -177,15 +182,9 @@ def without_us(path: Path) -> list[str]:
     agent starts it at every step anyway; never for those of a project, which may have come from a
     stranger.
     """
-    calls = {tuple(_python(command)) for command in _commands(path)}
+    calls = {tuple(_python(command)) for _, command in _hooks(agent, path)}
     others = sorted(call for call in calls if call and call[0] != sys.executable)
     return [call[0] for call in others if not _finds_us(call)]
-
-
-def _commands(path: Path) -> list[str]:
-    text = settings.read(path)
-    with settings.errors_name(path):
-        return [str(place.told["command"]) for place in settings.places(text)]
 
 
 def _program(command: str) -> str:

@@ -34,7 +34,7 @@ class _Edit(NamedTuple):
     text: str
 
 
-def amended(text: str, value: Any) -> str:
+def edited(text: str, value: Any) -> str:
     """A text with another value; one that says nothing stands for an empty object. Members that
     are new come behind all others."""
     if not text.strip():

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from hardsave.agents.spec import PROJECT_SUFFIX, AgentSpec
@@ -19,7 +20,8 @@ from hardsave.logs import log
 GROUP = "hardsave.agents"
 """Of entry points."""
 _PACKAGES = "hardsave-"
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_SITES = ("site-packages", "dist-packages")
+_NAME = "[a-z][a-z0-9]*(-[a-z0-9]+)*"  # hooks need not compile it
 
 
 def _claude_code() -> AgentSpec:
@@ -35,20 +37,24 @@ def _codex() -> AgentSpec:
 
 
 _OURS: dict[str, Callable[[], AgentSpec]] = {"claude-code": _claude_code, "codex": _codex}
-_others: dict[str, AgentSpec] = {}
-_searched: set[tuple[str, ...]] = set()  # the paths that were searched for packages
+_registered: dict[str, AgentSpec] = {}
 
 
 def register(spec: AgentSpec) -> None:
     """Make an agent CLI known to this process."""
-    if not _NAME.fullmatch(spec.name):
+    check(spec)
+    _registered[spec.name] = spec
+
+
+def check(spec: AgentSpec) -> None:
+    """`Misuse` if a spec breaks what others rely on."""
+    if not re.fullmatch(_NAME, spec.name):
         raise Misuse(f"an agent CLI is named in small letters, digits and '-', not {spec.name!r}")
     if spec.name in _OURS:
         raise Misuse(f"an agent CLI {spec.name!r} comes with Hardsave; choose another name")
     variable = spec.project_variable
     if variable is not None and not variable.endswith(PROJECT_SUFFIX):
         raise Misuse(f"{spec.name}: project_variable ends with {PROJECT_SUFFIX}, not {variable!r}")
-    _others[spec.name] = spec
 
 
 def named(name: object) -> AgentSpec | None:
@@ -57,8 +63,7 @@ def named(name: object) -> AgentSpec | None:
         return None
     if name in _OURS:
         return _OURS[name]()
-    _search()
-    return _others.get(name)
+    return _registered.get(name) or _installed().get(name)
 
 
 def typed(program: str) -> AgentSpec | None:
@@ -69,8 +74,8 @@ def typed(program: str) -> AgentSpec | None:
 
 def every() -> tuple[AgentSpec, ...]:
     """All that are known: ours, then those of other packages."""
-    _search()
-    return (*(load() for load in _OURS.values()), *_others.values())
+    others = _installed() | _registered
+    return (*(load() for load in _OURS.values()), *others.values())
 
 
 def of_hook(words: Sequence[str]) -> AgentSpec:
@@ -80,36 +85,41 @@ def of_hook(words: Sequence[str]) -> AgentSpec:
     return next(iter(_OURS.values()))() if found is None else found
 
 
-def _search() -> None:
-    """Register what other packages offer, once for each path that modules are found in."""
-    path = tuple(sys.path)
-    if path in _searched:
-        return
-    _searched.add(path)
-    if not any(map(_has_package, path)):
-        return
-    from importlib.metadata import entry_points  # takes longer to load than all of ours
+@cache
+def _installed() -> dict[str, AgentSpec]:
+    """What other packages offer. They are looked for where packages are installed, and not in a
+    workspace that happens to be on the path."""
+    folders = [each for each in sys.path if os.path.basename(each) in _SITES and _has_any(each)]
+    if not folders:
+        return {}
+    from importlib.metadata import distributions  # takes longer to load than all of ours
 
-    for entry in entry_points(group=GROUP):
-        package = "" if entry.dist is None else entry.dist.name.lower().replace("_", "-")
-        if package.startswith(_PACKAGES):
-            _load(package, entry.load)
+    entries = [
+        (found.name, entry)
+        for found in distributions(path=folders)
+        for entry in found.entry_points.select(group=GROUP)
+        if found.name.lower().replace("_", "-").startswith(_PACKAGES)
+    ]
+    loaded = (_loaded(package, entry.load) for package, entry in entries)
+    return {spec.name: spec for spec in loaded if spec is not None}
 
 
-def _load(package: str, load: Callable[[], object]) -> None:
-    """Register the spec of a package. One that fails must not keep other agents from saving."""
+def _has_any(folder: str) -> bool:
+    begins = _PACKAGES.replace("-", "_")  # as the folders of installed packages are named
+    with suppress(OSError):
+        names = os.listdir(folder)
+        return any(each.startswith(begins) and each.endswith(".dist-info") for each in names)
+    return False
+
+
+def _loaded(package: str, load: Callable[[], object]) -> AgentSpec | None:
+    """The spec of a package. One that fails must not keep other agents from saving."""
     try:
         spec = load()
         if not isinstance(spec, AgentSpec):
             raise Misuse(f"{spec!r} is no AgentSpec")
-        register(spec)
+        check(spec)
     except Exception as error:  # noqa: BLE001 # the package's own code
         log(__name__).warning("the agent CLI of %s cannot be loaded: %r", package, error)
-
-
-def _has_package(folder: str) -> bool:
-    begins = _PACKAGES.replace("-", "_")  # as folders of installed packages are named
-    with suppress(OSError):
-        names = os.listdir(folder or ".")
-        return any(each.startswith(begins) and each.endswith(".dist-info") for each in names)
-    return False
+        return None
+    return spec

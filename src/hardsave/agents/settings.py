@@ -1,4 +1,5 @@
-"""An agent's settings with our hooks in them, or without. From text to text, but for `read`.
+"""Settings with our hooks in them, or without: a `SettingsFormat`, the JSON that Claude Code and
+Codex share; and the command that hooks call. From text to text, but for `read`.
 
 Hooks of others are not touched, and what is not as it is known is refused: settings are the user's
 own, and a file that is not understood is not ours to rewrite. A command that calls us among other
@@ -14,18 +15,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hardsave.agents.json_edit import amended
+from hardsave.agents.json_edit import edited
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.objects import depth
 from hardsave.tuples import NamedTuple
 
-PROGRAM = "from hardsave.daemon.entry import main; main()"
+PROGRAM = "from hardsave.daemon.hook import main; main()"
 """For `python -c`: `-m` loads a dozen modules more, which takes longer than what they are for."""
 _CALLS_US = re.compile(
-    rf"(^|\s)-c '{re.escape(PROGRAM)}'(\s|$)|(^|\s)-m hardsave\.daemon\.entry(\s|$)"
+    rf"(^|\s)-c '{re.escape(PROGRAM)}'(\s|$)|(^|\s)-m hardsave\.daemon\.hook(\s|$)"
     r"|(^|[/\s\"';&|(])hardsave-hook([\s\"';&|)<>]|$)"
 )
-_CALLS = (["-c", PROGRAM], ["-m", "hardsave.daemon.entry"])
+_CALLS = (["-c", PROGRAM], ["-m", "hardsave.daemon.hook"])
 _AGENT = re.compile("[a-z][a-z0-9-]*")  # the argument that names one
 
 
@@ -67,21 +68,21 @@ def with_hooks(text: str, command: str, events: Mapping[str, int]) -> str:
     }
     kept = {event: groups for event, groups in after.items() if groups or not hooks[event]}
     added = {event: _with([], hook) for event, hook in own.items() if event not in hooks}
-    return amended(text, {**settings, "hooks": {**kept, **added}})
+    return edited(text, {**settings, "hooks": {**kept, **added}})
 
 
 def without_hooks(text: str) -> str:
     """These settings without ours; the very same text if there were none."""
     settings = _parsed(text)
     after = _without(settings)
-    return amended(text, after)
+    return edited(text, after)
 
 
 def is_ours_alone(text: str) -> bool:
     """Whether nothing stands there but our hooks, set as we set them where there was no file, or
     one that said nothing."""
     settings = _parsed(text)
-    return bool(settings) and not _without(settings) and text == amended("", settings)
+    return bool(settings) and not _without(settings) and text == edited("", settings)
 
 
 class Place(NamedTuple):
@@ -106,15 +107,9 @@ def places(text: str) -> list[Place]:
     ]
 
 
-def installed(text: str) -> list[str]:
-    """The events that call us."""
-    return list(dict.fromkeys(place.event for place in places(text)))
-
-
-def longer(text: str) -> list[str]:
-    """The commands that call us and do something else, too: they stay as they are."""
-    found = [str(place.told["command"]) for place in places(text) if not _is_ours(place.told)]
-    return list(dict.fromkeys(found))
+def commands(text: str) -> list[tuple[str, str]]:
+    """The events that call us, each with its command."""
+    return [(place.event, str(place.told["command"])) for place in places(text)]
 
 
 def switch(text: str, key: str) -> bool | None:
@@ -192,11 +187,19 @@ def _hooks_of(group: Any) -> list[Any]:
 
 def _calls_us(hook: Any) -> bool:
     command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and _CALLS_US.search(command) is not None
+    return isinstance(command, str) and calls_us(command)
 
 
 def _is_ours(hook: Any) -> bool:
     return _calls_us(hook) and is_whole(hook["command"])
+
+
+# The command
+
+
+def calls_us(command: str) -> bool:
+    """Whether a command calls us, among other things perhaps."""
+    return _CALLS_US.search(command) is not None
 
 
 def is_whole(command: str) -> bool:

@@ -16,12 +16,13 @@ To add an agent CLI:
    A program of your own may call `registry.register(spec)` instead.
 3. Then `hardsave init` installs its hooks, `hardsave-hook my-agent` is what they call,
    `hardsave run` reads its transcripts where no hook calls, and `rewind` writes a transcript that
-   it can go on with. `tests/integration/agents/made_up_agent.py` is a whole one in one file.
+   it can go on with. `tests/integration/agents/parrot.py` is a whole one in one file.
 
 Formats of transcripts are private and change with every version of an agent CLI: `Unknown` says
 what is not as it is known, and then nothing is written.
 """
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +35,6 @@ from hardsave.agents import events
 from hardsave.agents.events import Event
 from hardsave.tuples import NamedTuple
 
-HOOK_SECONDS = 15  # that an agent shall wait for a hook; the hook itself returns after ten
 PROJECT_SUFFIX = "_PROJECT_DIR"
 """What the variable ends with that tells a hook its project: hooks hand these on to the daemon
 without loading any spec."""
@@ -84,22 +84,22 @@ class Lines(Protocol):
     def results(self, line: Line) -> Iterable[str]:
         """The calls whose results stand here."""
 
-    def done(self, line: Line) -> str | None:
+    def ended_call(self, line: Line) -> str | None:
         """The call that had just ended when this line was written, if the agent notes that."""
 
-    def is_past(self, line: Line) -> bool:
+    def ends_calls(self, line: Line) -> bool:
         """Whether nothing is waited for any more that was called before this line."""
 
-    def is_said(self, line: Line) -> bool:
+    def is_from_model(self, line: Line) -> bool:
         """Whether this is part of an answer of the model."""
 
-    def is_heard(self, line: Line) -> bool:
+    def is_to_model(self, line: Line) -> bool:
         """Whether this is something that the model answers to."""
 
     def is_talk(self, line: Line) -> bool:
         """Whether a session that has this line is worth going on with."""
 
-    def along(self, heard: Line, later: Iterable[Line]) -> int:
+    def attached(self, heard: Line, later: Iterable[Line]) -> int:
         """How many of the lines behind a result were given to the model together with it: what the
         tool says besides, what other hooks have to say, what its user has said meanwhile."""
 
@@ -107,22 +107,43 @@ class Lines(Protocol):
         """How many lines were those of another session, which this one goes on from, when it was
         asked its first prompt at this moment: they are written down with it, not before."""
 
-    def gone_on_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
+    def continued_from(self, known: Sequence[Line], later: Sequence[str]) -> int:
         """How many of these lines a prompt has gone on from, as later lines tell: fewer than all
         if its user had taken the agent itself back, without Hardsave."""
 
-    def given_up(self, known: Sequence[Line], waiting: Sequence[Open]) -> Iterable[str]:
+    def abandoned(self, known: Sequence[Line], waiting: Sequence[Open]) -> Iterable[str]:
         """Which of these calls its user has left behind since, by taking the agent itself back:
         none is waited for, and no later line speaks of them."""
 
     def copied(self, text: str, session: str, new: str) -> str | None:
         """A line as it stands in a copy under another id; None if it is the original's alone."""
 
-    def ended(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+    def closing(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
         """The lines that a copy ends with: the truth about calls that wait, and a name."""
 
     def messages(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
-        """What was said, for people; lines that are no talk are left out."""
+        """What was said, for people and to tell which call has changed what: `role` is user,
+        assistant or tool, `content` a text or a list of blocks. A call is a block
+        `{"type": "tool_use", "id", "name", "input"}`, its result a block
+        `{"type": "tool_result", "tool_use_id", "content"}`. Other lines are left out."""
+
+
+class SettingsFormat(Protocol):
+    """How hooks stand in a file of settings. All functions are pure; a text that is not understood
+    is a `Misuse`, and stays as it is."""
+
+    def with_hooks(self, text: str, command: str, events: Mapping[str, int]) -> str:
+        """These settings with our hooks, once each, and no other byte changed; an empty text is a
+        file that is not there yet. The events come with the seconds that the agent shall wait."""
+
+    def without_hooks(self, text: str) -> str:
+        """These settings without ours; the very same text if there were none."""
+
+    def is_ours_alone(self, text: str) -> bool:
+        """Whether nothing stands there but our hooks: then the file goes with them."""
+
+    def commands(self, text: str) -> Sequence[tuple[str, str]]:
+        """The events that call us, each with its command, as `settings.calls_us` knows it."""
 
 
 class AgentSpec(ABC):
@@ -140,6 +161,8 @@ class AgentSpec(ABC):
     """Where that is below a user's home if the variable is not set."""
     session_variable: ClassVar[str]
     """The environment variable that tells its tools the session."""
+    server_words: ClassVar[frozenset[str]] = frozenset()
+    """The commands of its program by which it works at nothing, and waits for other programs."""
     project_variable: ClassVar[str | None] = None
     """The environment variable that tells a hook the project; it ends with `PROJECT_SUFFIX`."""
     lines: ClassVar[Lines]
@@ -169,6 +192,17 @@ class AgentSpec(ABC):
         """What one of its hooks was told on its standard input; `ValueError` if it is anything
         else. An agent CLI with other words translates them into those of `agents.events`."""
         return events.parse(data)
+
+    def warning(self, text: str) -> bytes:
+        """What one of its hooks prints so that its user reads this, and the model does not."""
+        told = json.dumps({"systemMessage": text}, ensure_ascii=False)
+        return told.encode(errors="replace") if text else b""
+
+    def settings_format(self) -> SettingsFormat:
+        """How hooks stand in its settings: as with Claude Code, if nothing else is said."""
+        from hardsave.agents import settings  # which no hook needs
+
+        return settings
 
     def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
         """The file that keeps it from running any hook in a project when it is started `here`, and
@@ -216,5 +250,5 @@ class AgentSpec(ABC):
 def is_called(words: Sequence[str], program: str) -> bool:
     """Whether a command is a program by this name, or a script of this name."""
     names = [os.path.basename(word) for word in words[:2]]
-    is_script = len(names) == 2 and names[0] in _LAUNCHERS
+    is_script = len(names) == 2 and (names[0] in _LAUNCHERS or names[0].startswith("python"))
     return program in names[:1] or (is_script and names[1] in (program, f"{program}.js"))

@@ -6,9 +6,10 @@ from typing import Any
 
 from hardsave.aio.pool import Pool
 from hardsave.aio.vault import Vault
+from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.stores.base import Durability
 from hardsave.vault import vault as sync_vault
-from hardsave.vault.arguments import MAX_VALUE_BYTES, Redact
+from hardsave.vault.arguments import Redact
 from hardsave.vault.opening import open_vault
 
 

@@ -9,13 +9,13 @@ from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_event, awaited_hit,
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.aio.workspace import Workspace
+from hardsave.defaults import POLL_SECONDS
 from hardsave.page import Page
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
 from hardsave.vault.events import EventName, is_async
 from hardsave.vault.undo import Operation
-from hardsave.vault.vault import POLL_SECONDS
 
 if TYPE_CHECKING:
     import os

@@ -1,5 +1,4 @@
-"""What is typed: the options that every command has, and what a shell offers for refs and timelines
-when somebody presses Tab."""
+"""What is typed: the common options, and what a shell completes for refs and timelines."""
 
 import io
 import os
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli.hints import Place
+from hardsave.cli.hints import Invocation
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ else:
 EVERYWHERE = ("as_json", "store", "timeline")
 _FLAGS = {"as_json": "--json", "store": "--store", "timeline": "--timeline"}
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
-_OFFERED = 200
+_MOST_COMPLETIONS = 200
 _ACTS = frozenset("$`;&|<>(){}[]*?!#\"'\\\n")  # in a shell
 
 
 def typed(ctx: click.Context) -> dict[str, Any]:
-    """What every command can be told, before its name or behind it: the nearest counts."""
+    """The common options, typed before the name of a command or behind it: the nearest counts."""
     found: dict[str, Any] = dict.fromkeys(EVERYWHERE)
     at: click.Context | None = ctx
     while at is not None:
@@ -44,7 +43,7 @@ def before(ctx: click.Context) -> Iterator[str]:
     """The common options that were typed before the name of a command."""
     told = typed(ctx.parent) if ctx.parent is not None else {}
     yield from (_FLAGS[key] for key, value in told.items() if value)
-    if isinstance(ctx.obj, Place) and ctx.obj.directory:
+    if isinstance(ctx.obj, Invocation) and ctx.obj.directory:
         yield "-C"
 
 
@@ -54,22 +53,22 @@ def settings(ctx: click.Context) -> "Settings":
 
     told = typed(ctx)
     of_run = os.environ.get(_TIMELINE_VARIABLE) or None
-    place = ctx.obj if isinstance(ctx.obj, Place) else Place()
-    place.store = told["store"]
-    return Settings(told["store"], told["timeline"], bool(told["as_json"]), place, of_run)
+    invocation = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
+    invocation.store = told["store"]
+    return Settings(told["store"], told["timeline"], bool(told["as_json"]), invocation, of_run)
 
 
 def one_of(**asked: bool) -> str | None:
-    """Which of some options was typed, if any. Of two that exclude each other the last would count,
-    and whoever typed both meant something else."""
+    """Which of some options was typed, if any. Two that exclude each other are refused: one of them
+    would be ignored."""
     found = [name for name, is_asked in asked.items() if is_asked]
     if len(found) > 1:
         raise Misuse(f"give {' or '.join(f'--{name}' for name in found)}, not both")
     return next(iter(found), None)
 
 
-class Offered(_Text):
-    """A text, with what a shell may offer for it."""
+class Completable(_Text):
+    """A text, with what a shell may complete it to."""
 
     def __init__(
         self, name: str, offers: "Callable[[Session, str], Iterator[tuple[str, str]]]"
@@ -88,24 +87,24 @@ class Offered(_Text):
         silent = settings(ctx)._replace(as_json=True)
         try:
             with redirect_stderr(io.StringIO()), Session(silent) as session:
-                session.only_looks = True
-                found = islice(self._offers(session, incomplete), _OFFERED)
+                session.reads_only = True
+                found = islice(self._offers(session, incomplete), _MOST_COMPLETIONS)
                 safe = [(value, why) for value, why in found if _is_safe(value)]
                 return [CompletionItem(_put(value), help=why) for value, why in safe]
         except (HardsaveError, OSError):
-            return []  # whatever is wrong, a message in the middle of a prompt helps nobody
+            return []  # an error message in the middle of a prompt does not help
 
 
 def _is_safe(value: str) -> bool:
-    """bash puts an offer on the line as it is, and nobody reads it as carefully as they typed: a
-    name that came with an export must not become a command."""
+    """bash puts a completion on the line as it is, and users read it less carefully than what they
+    type: a name that came with an export must not become a command."""
     begins_home = value.startswith("~")  # @~1 does not
     return value.isprintable() and not begins_home and not _ACTS & set(value)
 
 
 def _put(value: str) -> str:
-    """An offer as the shell puts it on the line: bash does nothing about spaces, unless whoever
-    types has begun with a quote. Other shells know what to do."""
+    """A completion as the shell puts it on the line: bash does not escape spaces, unless the word
+    begins with a quote. Other shells escape them."""
     if os.environ.get("_HARDSAVE_COMPLETE") != "bash_complete":
         return value
     at, typed = os.environ.get("COMP_CWORD", ""), os.environ.get("COMP_WORDS", "").split("\n")
@@ -121,13 +120,13 @@ def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
     """Names and numbers of the timeline in question; of another, once its name is begun."""
-    from hardsave.cli import words
+    from hardsave.cli.render import wording
 
     if "@".startswith(begun):
         yield "@", "the head"
         yield "@~1", "the one before it"
     for each in _checkpoints(session, begun):
-        about = words.line(each.description or each.status, 60)
+        about = wording.line(each.description or each.status, 60)
         for ref in (each.name, f"{each.timeline}:{each.seq}"):
             if ref is not None and ref.startswith(begun):
                 yield ref, about
@@ -137,15 +136,15 @@ def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
     """The newest, and what has a name at any age."""
-    from hardsave.cli.history import offered
+    from hardsave.cli.log_query import pick_list
 
-    yield from offered(session.line, _OFFERED).checkpoints
+    yield from pick_list(session.line, _MOST_COMPLETIONS).checkpoints
     for line in session.vault.timelines() if begun else ():
         number = f"{line.name}:"
         if line.name != session.line.name and (
             number.startswith(begun) or begun.startswith(number)
         ):
-            yield from line.checkpoints(limit=_OFFERED)
+            yield from line.checkpoints(limit=_MOST_COMPLETIONS)
 
 
 def _jobs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
@@ -157,7 +156,7 @@ def _jobs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _tasks(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    for task in session.vault.tasks.find(limit=_OFFERED):
+    for task in session.vault.tasks.find(limit=_MOST_COMPLETIONS):
         if task.id.startswith(begun):
             yield task.id, task.state
 
@@ -174,7 +173,7 @@ class _Words(click.types.UnprocessedParamType):
 
 
 PROGRAM = _Words()
-JOB = Offered("job", _jobs)
-TASK = Offered("task", _tasks)
-TIMELINE = Offered("timeline", _timelines)
-REF = Offered("ref", _refs)
+JOB = Completable("job", _jobs)
+TASK = Completable("task", _tasks)
+TIMELINE = Completable("timeline", _timelines)
+REF = Completable("ref", _refs)

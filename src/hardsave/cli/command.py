@@ -10,7 +10,7 @@ import click
 
 from hardsave.cli.arguments import EVERYWHERE, TIMELINE, before, settings
 from hardsave.cli.errors import Exit
-from hardsave.cli.hints import Place
+from hardsave.cli.hints import Invocation
 from hardsave.cli.tree import Branch, Entry
 from hardsave.errors import NotFound
 
@@ -27,12 +27,12 @@ def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None)
             with contextlib.suppress(OSError):
                 os.chdir(directory)
             return
-        place = ctx.obj if isinstance(ctx.obj, Place) else Place()
-        place.go(directory)
+        invocation = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
+        invocation.change_directory(directory)
         if not os.path.isdir(directory):
             raise click.BadParameter(
                 f"there is no directory {directory!r}. If it was removed, make it again, empty: "
-                f"'{place.command('rewind')}' brings its files back"
+                f"'{invocation.command('rewind')}' brings its files back"
             )
         try:
             ctx.with_resource(contextlib.chdir(directory))

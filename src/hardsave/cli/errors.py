@@ -79,7 +79,7 @@ def exit_for(error: BaseException) -> Exit:
 
 
 def in_our_words(message: str) -> str:
-    """A message of the library, as somebody at a command line can act on it."""
+    """A message of the library, in words that can be typed at a command line."""
     for theirs, ours in WORDS.items():
         if theirs in message and ours not in message:
             message = message.replace(theirs, ours)

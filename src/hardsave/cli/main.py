@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from hardsave import logs
-from hardsave.cli import glyphs
 from hardsave.cli.command import ON_A_TIMELINE, LazyGroup, common_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
-from hardsave.cli.hints import Place
+from hardsave.cli.hints import Invocation
+from hardsave.cli.render import glyphs
 from hardsave.cli.tree import COMMANDS, SECTIONS
 from hardsave.errors import HardsaveError
 
@@ -50,9 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=glyphs.SPELT)  # no text is a reason to fail
     logs.spell(_harmless)
-    place = Place(COMMANDS, _here())
+    invocation = Invocation(COMMANDS, _here())
     try:
-        ended = cli.main(given, PROGRAM, standalone_mode=False, obj=place)
+        ended = cli.main(given, PROGRAM, standalone_mode=False, obj=invocation)
         sys.stdout.flush()
         return int(ended or Exit.DONE)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -61,11 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _report(given, _usage_exit(error), _usage_message(error))
     except HardsaveError as error:
-        return _report(given, exit_for(error), place.aimed(in_our_words(str(error))))
+        return _report(given, exit_for(error), invocation.in_context(in_our_words(str(error))))
     except (KeyboardInterrupt, click.Abort):
         return _report(given, Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
-        _give_up_streams()  # whoever read us has had enough
+        _give_up_streams()  # the program that read our output has ended
         return Exit.FAILED
     except OSError as error:
         about = f"{error.filename}: " if error.filename is not None else ""
@@ -85,8 +85,8 @@ def _here() -> str:
 
 
 def _fill_in_streams() -> None:
-    """Whoever starts us with a stream closed wants nothing of it, and not that the next file that
-    is opened gets its number."""
+    """A program that starts us with a stream closed wants nothing of it; but the next file that is
+    opened must not get its number."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -121,10 +121,10 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
 
 
 def _harmless(message: str) -> str:
-    """What somebody else wrote may stand in a message, of an error or of a report."""
-    from hardsave.cli import words
+    """A message may quote an agent or a file name, which must not drive the terminal."""
+    from hardsave.cli.render import wording
 
-    return words.passage(message)
+    return wording.passage(message)
 
 
 def _usage_exit(error: click.ClickException) -> Exit:

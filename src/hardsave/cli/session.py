@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import hardsave
 from hardsave import config
-from hardsave.cli import choice, moments
-from hardsave.cli.choice import Standing
-from hardsave.cli.hints import Place, quoted
-from hardsave.cli.output import Output
+from hardsave.cli import current_timeline
+from hardsave.cli.current_timeline import TimelineState
+from hardsave.cli.hints import Invocation, quoted
+from hardsave.cli.render import times
+from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs
 from hardsave.tuples import NamedTuple
@@ -33,24 +34,24 @@ class Settings(NamedTuple):
     store: str | None = None
     timeline: str | None = None  # as it was typed: a name, or the beginning of one
     as_json: bool = False
-    place: Place = Place()
+    invocation: Invocation = Invocation()
     timeline_of_run: str | None = None  # HARDSAVE_TIMELINE, by its whole name
 
 
 class Session:
-    """One command. Whoever enters it leaves no vault open."""
+    """One command. Leaving it closes the vault."""
 
     def __init__(
         self, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.settings = settings
-        self.out = Output(as_json=settings.as_json, place=settings.place)
+        self.out = Output(as_json=settings.as_json, invocation=settings.invocation)
         self.now = clock()
-        self.creates = False
-        self.only_looks = False
-        self.makes_timelines = False
+        self.may_create_store = False
+        self.reads_only = False
+        self.may_make_timeline = False
         """Whether a timeline that is named may be a new one: then only its whole name counts."""
-        self.undoes = False
+        self.may_name_deleted = False
         """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
 
@@ -66,10 +67,10 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Let go of the vault, for whoever forks or becomes another program."""
+        """Close the vault, before this process forks or becomes another program."""
         self._resources.close()
-        for known in ("vault", "standing", "workspace", "line"):
-            self.__dict__.pop(known, None)
+        for cached in ("vault", "timeline_states", "workspace", "line", "timeline_given"):
+            self.__dict__.pop(cached, None)
 
     # The store
 
@@ -90,8 +91,8 @@ class Session:
     def vault(self) -> hardsave.Vault:
         """Opened when first asked for. Looking makes no store: an empty one stands in for it."""
         path = self.store_path
-        if path is None or self.creates or projects.is_there(path):
-            # What nobody has named is opened as this project's own, and so remembered as that.
+        if path is None or self.may_create_store or projects.is_there(path):
+            # Without a name it is opened as this project's own, and so remembered as that.
             named = self.url if self.settings.store else None
             return self._resources.enter_context(hardsave.open(named))
         if self.settings.store or os.environ.get(config.STORE_VARIABLE):
@@ -109,7 +110,7 @@ class Session:
             from hardsave.workspace.scan import refuse_what_is_too_wide
 
             refuse_what_is_too_wide(os.fsencode(projects.root(os.environ, Path.cwd())))
-        self.creates = True
+        self.may_create_store = True
 
     @property
     def saved_above(self) -> str:
@@ -117,7 +118,7 @@ class Session:
         there = self.project_above
         return there and f"nothing was saved here, but {there} was; see: hardsave -C {there} log"
 
-    def deleted(self, name: str | None = None) -> str:
+    def deleted_hint(self, name: str | None = None) -> str:
         """What to say where nothing is left, of a timeline or at all, because it was deleted, if
         that is what an undo would take back; else nothing."""
         done = (each for each in self.vault.operations(name) if each.kind not in ("undo", "redo"))
@@ -127,8 +128,8 @@ class Session:
         what = f"{last.timeline!r} was {'cleared' if last.kind == 'clear' else 'deleted'}"
         if "checkpoint" in last.about:
             what = f"a checkpoint of {last.timeline!r} was deleted"
-        back = self.settings.place.command("undo", "--timeline", last.timeline)
-        when = moments.ago(last.created_at, self.now)
+        back = self.settings.invocation.command("undo", "--timeline", last.timeline)
+        when = times.ago(last.created_at, self.now)
         return f"{what} {'just now' if when == 'now' else when}; bring it back with: {back}"
 
     @property
@@ -139,15 +140,15 @@ class Session:
         if self.store_path is None or projects.is_there(self.store_path):
             return ""
         for folder in Path.cwd().resolve().parents:
-            place = config.store_folder(os.environ, folder, sys.platform)
-            if projects.is_there(place / config.STORE_FILE):
+            store = config.store_folder(os.environ, folder, sys.platform)
+            if projects.is_there(store / config.STORE_FILE):
                 return quoted(str(config.project_root(folder)))
         return ""
 
     # Which timeline, which directory, which checkpoint
 
     @cached_property
-    def standing(self) -> list[Standing]:
+    def timeline_states(self) -> list[TimelineState]:
         from hardsave.vault.checkpoint import record_of  # loaded with the vault
 
         found = []
@@ -156,7 +157,9 @@ class Session:
             if head is not None and newest:
                 files = newest[0].files
                 where = None if files is None else self.moved(files.workspace)
-                found.append(Standing(line.name, head.status, record_of(newest[0]).number, where))
+                found.append(
+                    TimelineState(line.name, head.status, record_of(newest[0]).number, where)
+                )
         return found
 
     def moved(self, workspace: str) -> str:
@@ -173,11 +176,11 @@ class Session:
     def directory(self) -> Path:
         """The workspace: a directory above this one that was saved, or the project's root."""
         here = Path.cwd().resolve()
-        known = [each.workspace for each in self.standing if each.workspace is not None]
-        return choice.workspace(here, projects.root(os.environ, here), known)
+        known = [each.workspace for each in self.timeline_states if each.workspace is not None]
+        return current_timeline.workspace(here, projects.root(os.environ, here), known)
 
     @property
-    def ground(self) -> Path:
+    def workspace_root(self) -> Path:
         """The workspace; if there is no store to ask, where it would begin."""
         try:
             return self.directory
@@ -192,7 +195,7 @@ class Session:
         head = self.line.head
         if head is None or head.files is None:
             return None
-        last = next((each for each in self.standing if each.name == self.line.name), None)
+        last = next((each for each in self.timeline_states if each.name == self.line.name), None)
         return head if last is not None and last.workspace == str(self.directory) else None
 
     def inside(self, path: str) -> str:
@@ -214,15 +217,15 @@ class Session:
 
     def whole_name(self, typed: str) -> str:
         """The timeline of which this is the name, or the beginning of it and of no other."""
-        if self.makes_timelines:
+        if self.may_make_timeline:
             return typed
         names = [line.name for line in self.vault.timelines()]
-        found = choice.named(typed, names)
+        found = current_timeline.named(typed, names)
         if found is not None:
             return found
-        if self.undoes and next(self.vault.operations(typed), None) is not None:
+        if self.may_name_deleted and next(self.vault.operations(typed), None) is not None:
             return typed  # it was deleted, and an undo brings it back
-        why = self.deleted(typed) or "'hardsave timelines' lists them"
+        why = self.deleted_hint(typed) or "'hardsave timelines' lists them"
         raise NotFound(self.saved_above or f"there is no timeline {typed!r}; {why}")
 
     @property
@@ -236,53 +239,75 @@ class Session:
     def line(self) -> hardsave.Timeline:
         """The timeline that this command is about."""
         given = self.timeline_given
-        name = choice.timeline(given, self.standing, self.directory, looks=self.only_looks)
-        others = [] if given else choice.unfinished(self.standing, self.directory)
+        name = current_timeline.timeline(
+            given, self.timeline_states, self.directory, reads_only=self.reads_only
+        )
+        others = [] if given else current_timeline.unfinished(self.timeline_states, self.directory)
         if len(others) > 1:
-            self.out.say(f"{choice.listed(others)}; this is about {name!r}")
+            self.out.say(f"{current_timeline.listed(others)}; this is about {name!r}")
         return self.vault.timeline(name)
 
-    def is_chosen(self, name: str) -> bool:
-        """Whether a command is about this timeline if nobody says which."""
+    def is_default_timeline(self, name: str) -> bool:
+        """Whether a command without --timeline is about this timeline."""
         named = os.environ.get("HARDSAVE_TIMELINE")
         try:
-            return choice.timeline(named, self.standing, self.directory) == name
+            return current_timeline.timeline(named, self.timeline_states, self.directory) == name
         except Misuse:  # several might be
             return False
 
     @property
-    def naming(self) -> list[str]:
+    def timeline_option(self) -> list[str]:
         """What to type behind a command for it to be about the timeline that this one looks at:
         where several might be meant, those that change something ask."""
         given = self.timeline_given
-        name = choice.timeline(given, self.standing, self.directory, looks=True)
-        return [] if self.is_chosen(name) else ["--timeline", name]
+        name = current_timeline.timeline(
+            given, self.timeline_states, self.directory, reads_only=True
+        )
+        return [] if self.is_default_timeline(name) else ["--timeline", name]
+
+    def refuse_timeline(self, *, beside: str) -> None:
+        """Refuse --timeline where something else that was typed leaves no meaning to it."""
+        if self.settings.timeline is not None:
+            raise Misuse(f"--timeline means nothing beside {beside}; leave one of them out")
 
     def find(self, ref: str) -> hardsave.Checkpoint:
-        """A checkpoint. Only refs that are looked up on a timeline need one."""
+        """The checkpoint that a command is about."""
+        return self.find_all(ref)[0]
+
+    def find_all(self, *typed: str) -> list[hardsave.Checkpoint]:
+        """The checkpoints that a command is about; --timeline must be that of one of them, or be
+        needed to look one up."""
+        found = [self.look_up(ref) for ref in typed]
+        if all(map(_stands_alone, typed)) and all(
+            one.timeline != self.timeline_given for one in found
+        ):
+            self.refuse_timeline(beside=" and ".join(map(repr, typed)))
+        return found
+
+    def look_up(self, ref: str) -> hardsave.Checkpoint:
+        """A checkpoint. Only refs that do not stand alone need a timeline."""
         meant = refs.parse(ref)
         if self.saved_above:
             raise NotFound(self.saved_above)
         if isinstance(meant, refs.Numbered) and meant.timeline:
             ref = f"{self.whole_name(meant.timeline)}:{meant.seq}"
             meant = refs.parse(ref)
-        by_itself = isinstance(meant, refs.Whole | refs.Numbered) and not ref.startswith(":")
         try:
-            return self.vault.get(ref) if by_itself else self.line.get(ref)
+            return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
         except NotFound as error:
-            hint = self._elsewhere(meant) or self._where_it_went(meant)
+            hint = self._on_other_timelines(meant) or self._where_it_went(meant)
             if not hint:
                 raise
-            what = f"{str(error).removesuffix(_PERHAPS)}; " if self.standing else ""
+            what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timeline_states else ""
             raise NotFound(f"{what}{hint}") from error
 
     def _where_it_went(self, meant: refs.Ref) -> str:
         """How to bring back what a ref may mean, if it was deleted; else nothing."""
         named = meant.timeline if isinstance(meant, refs.Numbered) else ""
-        is_anywhere = isinstance(meant, refs.Whole) or not self.standing
-        return self.deleted(None if is_anywhere else named or self.line.name)
+        is_anywhere = isinstance(meant, refs.Whole) or not self.timeline_states
+        return self.deleted_hint(None if is_anywhere else named or self.line.name)
 
-    def _elsewhere(self, meant: refs.Ref) -> str:
+    def _on_other_timelines(self, meant: refs.Ref) -> str:
         """Which other timelines have a name; else nothing. Each run of an agent has one of its own,
         and what was saved before it is on another."""
         if not isinstance(meant, refs.Named):
@@ -290,3 +315,11 @@ class Session:
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
         found = [f"{one.timeline}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
+
+
+def _stands_alone(ref: str) -> bool:
+    """Whether a ref means the same on every timeline."""
+    meant = refs.parse(ref)
+    return isinstance(meant, refs.Whole) or (
+        isinstance(meant, refs.Numbered) and meant.timeline != ""
+    )

@@ -56,15 +56,15 @@ WORKFLOW = {
     "check": Entry("workflow", "Check a workflow's file, and list its steps."),
 }
 STORE = {
-    "stats": Entry("stats", "Show how much is stored, and where."),
-    "verify": Entry("verify", "Read everything once, to know that it can be read."),
-    "repair": Entry("verify", "Save what can be read of a damaged store."),
-    "gc": Entry("upkeep", "Remove what no checkpoint leads to."),
-    "compact": Entry("upkeep", "Make the store small and quick to read."),
-    "export": Entry("transfer", "Write timelines, with their history, into one file."),
-    "import": Entry("transfer", "Add what an export holds and is not here yet."),
-    "retain": Entry("retain", "Let old checkpoints go, for good."),
-    "purge": Entry("purge", "Remove something from every file of the store, for good."),
+    "stats": Entry("store.maintenance", "Show how much is stored, and where."),
+    "verify": Entry("store.maintenance", "Read everything once, to know that it can be read."),
+    "repair": Entry("store.maintenance", "Save what can be read of a damaged store."),
+    "gc": Entry("store.maintenance", "Remove what no checkpoint leads to."),
+    "compact": Entry("store.maintenance", "Make the store small and quick to read."),
+    "export": Entry("store.transfer", "Write timelines, with their history, into one file."),
+    "import": Entry("store.transfer", "Add what an export holds and is not here yet."),
+    "retain": Entry("store.removal", "Let old checkpoints go, for good."),
+    "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
@@ -114,7 +114,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             """,
             default="list",
         ),
-        "worker": Entry("worker", "Run the jobs that are queued, with agents of your own."),
+        "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
             "Work that survives its process: list, add, answer, recover.",
             TASKS,

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave.config.places import (
-    PROJECT_FILE,
-    STORE_FILE,
     data_directory,
     file_url,
     folder_of,
@@ -22,6 +20,7 @@ from hardsave.config.places import (
     store_folder,
     user_file,
 )
+from hardsave.defaults import PROJECT_FILE, STORE_FILE
 from hardsave.errors import Misuse, Unavailable
 from hardsave.logs import log
 
@@ -37,7 +36,7 @@ __all__ = [
     "files",
     "folder_of",
     "home",
-    "leaves_resident",
+    "leaves_daemon",
     "make_folder",
     "named_store",
     "project_key",
@@ -64,11 +63,11 @@ def named_store(environment: Mapping[str, str], directory: Path) -> str | None:
     return chosen if "://" in chosen else file_url(Path(chosen))
 
 
-def leaves_resident(environment: Mapping[str, str], directory: Path) -> bool:
+def leaves_daemon(environment: Mapping[str, str], directory: Path) -> bool:
     """Whether hooks may leave a process behind that answers the next ones. Once a file says no,
     no other says otherwise."""
     counting = readable(environment, project_root(directory))
-    return all(found["hooks_resident"].value for found in counting if "hooks_resident" in found)
+    return all(found["hooks_daemon"].value for found in counting if "hooks_daemon" in found)
 
 
 def readable(environment: Mapping[str, str], project: Path | None) -> "list[Found]":

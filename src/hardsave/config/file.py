@@ -12,14 +12,15 @@
       max_per_timeline: 1000
       max_store_mb: 10240
     hooks:
-      resident: false            # hooks leave no process behind that answers the next ones
+      daemon: false              # hooks leave no process behind that answers the next ones
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
 agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
-or replace anything, or let work run again: `retention.automatic`, which in a project's file can
-only stop removals, and `hooks.resident`. All others count once the user has looked at the file
-and run `hardsave trust` (see `config.trust`). Until then they are left out, and that is reported.
+or replace anything, or let finished work run again: `retention.automatic`, which in a project's
+file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has
+looked at the file and run `hardsave trust` (see `config.trust`). Until then they are left out, and
+that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
 known, a value that cannot be, or a key that stands there twice is refused with its line: a
@@ -34,13 +35,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsave.config.nodes import composed
+from hardsave.defaults import MAX_CONFIG_BYTES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import yaml
 
-MAX_BYTES = 32 * 1024  # PyYAML takes a third of a second for so many
 MAX_VALUE = 4096  # characters: the longest path there is
 _NOTHING = "tag:yaml.org,2002:null"
 _CONSTRUCTED = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "str"))
@@ -93,7 +94,7 @@ def _store(value: Any) -> str:
 
 
 PROFILES = ("development", "production", "long-running")
-_ATTEMPTS = _Key("max_attempts", _number(1, 100))  # failed work runs again so often
+_ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
 _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs again when added again
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {"store": _Key("store", _store)},
@@ -109,7 +110,7 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "max_per_timeline": _Key("retain_per_timeline", _number(1, 1_000_000_000)),
         "max_store_mb": _Key("retain_mb", _number(1, 1 << 40)),
     },
-    ("hooks",): {"resident": _Key("hooks_resident", _one_of(True, False), needs_trust=False)},
+    ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False), needs_trust=False)},
     ("server", "checkpoint"): {
         "enabled": _Key("enabled", _one_of(True, False)),
         "checkpoint_file": _Key("checkpoint_file", _file_name),
@@ -125,13 +126,13 @@ def content(path: Path) -> bytes | None:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Misuse(f"{path} cannot be read: it is no file")
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Misuse(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise Misuse(f"{path} is longer than {MAX_BYTES // 1024} KiB")
+    if len(data) > MAX_CONFIG_BYTES:
+        raise Misuse(f"{path} is longer than {MAX_CONFIG_BYTES // 1024} KiB")
     return data
 
 

@@ -1,6 +1,6 @@
 """YAML as nodes, which know the lines that they stand on: what is wrong can be named with its line.
 
-Nothing is constructed: a tag is a text to whoever reads the nodes.
+Nothing is constructed: a tag is a text to the reader of the nodes.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def composed(data: bytes | str, name: str) -> "yaml.Node | None":
     """The topmost node of a file's content; None if there is nothing in it."""
-    import yaml  # only whoever has such a file needs it
+    import yaml  # few programs have such a file
 
     try:
         return yaml.compose(data, Loader=yaml.SafeLoader)

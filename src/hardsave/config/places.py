@@ -11,11 +11,8 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from hardsave.defaults import USER_FILE
 from hardsave.errors import Unavailable
-
-STORE_FILE = "store.db"
-PROJECT_FILE = "hardsave.yaml"
-USER_FILE = "config.yaml"
 
 
 def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:
@@ -55,7 +52,7 @@ def _key(root: Path) -> str:
 def home() -> Path:
     """Where a user is at home: as the environment says, else as the system knows.
 
-    A relative path would be another place in every directory. `Unavailable` if nobody knows.
+    A relative path would be another place in every directory. `Unavailable` if neither is known.
     """
     if os.path.isabs(os.environ.get("HOME", "")):
         return Path.home()
@@ -63,7 +60,7 @@ def home() -> Path:
         return Path(f"~{_user_name()}").expanduser()
     except (LookupError, RuntimeError) as error:
         raise Unavailable(
-            "nobody knows where your home is: set HOME, or name a store with HARDSAVE_STORE"
+            "your home directory is not known: set HOME, or name a store with HARDSAVE_STORE"
         ) from error
 
 
@@ -98,7 +95,7 @@ def data_directory(environment: Mapping[str, str], platform: str) -> Path:
 
 def make_folder(folder: Path) -> None:
     """Make a folder of ours, and all above it that are missing, for this user alone. `Path.mkdir`
-    would leave those above to the umask, and whoever may write there can put another in its place.
+    would leave those above to the umask, and another user who may write there could replace it.
     """
     try:
         os.mkdir(folder, 0o700)

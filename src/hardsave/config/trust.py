@@ -14,7 +14,8 @@ from typing import Any
 from blake3 import blake3
 
 from hardsave.config.file import Found, Said, content, read
-from hardsave.config.places import PROJECT_FILE, data_directory, make_folder, project_key
+from hardsave.config.places import data_directory, make_folder, project_key
+from hardsave.defaults import PROJECT_FILE
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 
@@ -97,7 +98,7 @@ def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Fou
 
 
 def is_trusted(file: ProjectFile, environment: Mapping[str, str], platform: str) -> bool:
-    """Whether somebody has trusted the file as it is now."""
+    """Whether the user has trusted the file as it is now."""
     try:
         known = json.loads(_record(file, environment, platform).read_bytes())
     except (OSError, ValueError):

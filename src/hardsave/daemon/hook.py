@@ -1,342 +1,148 @@
-"""What a call of a hook comes to: files and conversation saved, or a note that says why not.
+"""`hardsave-hook`: the program that an agent's hooks call. Asks the daemon, or saves by itself.
 
-A hook that is alone lets a child do this (`daemon.alone`), and a child that is late or dies
-leaves its note in the spool; the next checkpoint says so. A resident does the same work in a
-thread, on the vault that it has open.
+The agent must not notice it: it exits 0 in every case (2 would forbid the agent its tool), and
+returns within its budget. What a hook prints may go to the model, so it prints nothing, but for a
+warning to the user that nothing is saved (`save.warning`).
+
+Without a daemon the work is done by a child, which is forked before anything that works is loaded:
+the parent, for which the agent waits, is then small enough to be copied and to end in no time.
 """
 
 import os
+import select
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
-from typing import Any
 
-import hardsave
-from hardsave import config
-from hardsave.agents import events, registry, sessions, state
-from hardsave.agents.events import Event
-from hardsave.agents.spec import AgentSpec
-from hardsave.agents.state import Source, Unreadable
-from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
-from hardsave.daemon import nesting, spool
-from hardsave.daemon.handover import BUDGET_SECONDS, here, new_id
-from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
-from hardsave.logs import log
-from hardsave.tuples import NamedTuple
+from hardsave.daemon import client, protocol
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 
-_ATTEMPTS = 20
-_LOOK_SECONDS = 0.01
-_LAST_BYTES = 256 * 1024  # of a transcript, in which its last answer is looked for
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` takes longer to load than all of this
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    Job = Callable[[Callable[[bytes], None]], None]
+
+_AT_ONCE = 1 << 20
+_MANY_OBJECTS = 50_000  # more than modules bring along, among which there is no garbage
 
 
-Opened = Callable[[Path, Mapping[str, str]], AbstractContextManager[hardsave.Vault]]
-"""From a project to the vault that its hooks save in."""
-
-
-class Outcome(NamedTuple):
-    """What has become of a call."""
-
-    event: Event
-    project: Path
-    is_saved: bool
-    warning: bytes  # what its hook says to the user; mostly nothing
-
-
-Afterwards = Callable[[Outcome], None]
-"""What follows a call."""
-
-
-class Called(NamedTuple):
-    """Where and when a hook was called."""
-
-    directory: Path
-    at: int  # in nanoseconds since 1970
-    id: str  # of the checkpoint to be made
-    caller: int = 0  # the hook's process or the one above it; 0: unknown
-
-    @classmethod
-    def now(cls) -> "Called":
-        return cls(Path(here()), time.time_ns(), new_id())
-
-
-@contextmanager
-def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault]:
-    """The one that a project's hooks save in, opened for this. Only for a process that does nothing
-    else. None is made for what would not be saved in it: whoever looks from a directory below
-    would be sent there."""
-    from hardsave.workspace.scan import refuse_what_is_too_wide  # which comes with a save
-
-    refuse_what_is_too_wide(os.fsencode(project))
-    os.chdir(project)
-    if config.STORE_VARIABLE not in told:
-        os.environ.pop(config.STORE_VARIABLE, None)
-    with hardsave.open() as vault:
-        yield vault
-
-
-def work(
-    data: bytes,
-    environment: Mapping[str, str],
-    agent: AgentSpec | None = None,
-    called: Called | None = None,
-    opened: Opened = own_vault,
-    *,
-    at_once: Callable[[], None] | None = None,
-    afterwards: Afterwards | None = None,
-) -> bool:
-    """Save what a hook was called for, or leave a note that says why not; whether it is saved.
-
-    `at_once` is called when a checkpoint is there and its note gone, before the vault is closed:
-    that feeds the backup, for which nobody has to wait.
-    """
-    called, agent = called or Called.now(), agent or registry.of_hook(())
+def main() -> None:
+    """Take one call of a hook, and end. Nothing is left to be tidied up."""
     try:
-        event = agent.event(data)
-    except ValueError as error:
-        place = spool.place_of(environment, config.project_root(called.directory))
-        _ended(_begun(place, called, {}), f"not the words of a hook: {error}")
-        return False
-    project = project_of(agent, event, environment, called.directory)
-    place = spool.place_of(environment, project)
-    note = _begun(place, called, event.metadata(agent.name))
-
-    is_made, late = False, None
-
-    def save_it() -> None:
-        nonlocal is_made, late
-        told = nesting.own(environment, called.caller, project)
-        is_empty = _is_unanswered(agent, event) and not spool.missed(place)
-        if is_empty and not has_store(told, project):
-            _ended(note, None)  # a store with nothing in it would look as if something was saved
-            return
-        with opened(project, told) as vault:
-            is_made = save(vault, agent, event, project, place, told, called.id)
-            late = _lateness(called) if is_made else None
-            _ended(note, late)
-            if at_once is not None:
-                at_once()
-
-    failure = tried(save_it)
-    if failure is not None:
-        _ended(note, failure)
-    why = failure or late
-    if afterwards is not None:
-        said = b""
-        if why is not None and not is_made:
-            from hardsave.daemon.warning import warning  # for those who cannot save
-
-            said = warning(event, why, _unsaved(place))
-        afterwards(Outcome(event, project, why is None, said))
-    return why is None
+        take()
+    finally:
+        os._exit(0)
 
 
-def _unsaved(place: Path) -> int:
-    """How many saves were missed, as far as anybody can tell: this one."""
+def take() -> None:
+    """One call of a hook, of the agent that the first argument names."""
+    origin = os.getppid(), os.getsid(0)
+    id, at = protocol.new_id(), time.time_ns()
+    end = time.monotonic() + HOOK_BUDGET_SECONDS
+    data = _read_input(end)
+    said = _ask_daemon(id, at, data)
+    if said is None:
+        words = sys.argv[1:]
+        seconds = max(end - time.monotonic(), 0)
+        said = detached(
+            lambda let_go: _save_alone(data, words, id, at, origin, let_go), seconds=seconds
+        )
+    if said:
+        os.write(1, said + b"\n")
+
+
+def _read_input(end: float) -> bytes:
+    """What stands on the standard input, as far as it comes in time: the agent may keep it open."""
     try:
-        return spool.count(spool.missed(place))
-    except OSError:  # what keeps us from saving may keep us from the notes, too
-        return 1
+        stream = sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):
+        return b""  # there is none
+    parts: list[bytes] = []
+    left = protocol.LARGEST_INPUT
+    while left and select.select([stream], [], [], max(end - time.monotonic(), 0))[0]:
+        part = os.read(stream, min(left, _AT_ONCE))
+        if not part:
+            break
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
-def _lateness(called: Called) -> str | None:
-    """What to tell of a checkpoint that was made after its hook had to return."""
-    late = time.time() - called.at / 1e9
-    if late <= BUDGET_SECONDS:
+def _ask_daemon(id: str, at: int, data: bytes) -> bytes | None:
+    """What the daemon lets us print; None if there is none, or it refuses."""
+    path = os.environ.get(protocol.SOCKET_VARIABLE) or protocol.rendezvous(
+        os.environ, protocol.working_directory()
+    )
+    if not path:
         return None
-    return f"saved {late:.0f} s late: its files may be of a later moment"
+    return client.ask(path, protocol.request(id, at, sys.argv[1:], data))
 
 
-def project_of(
-    agent: AgentSpec, event: Event, environment: Mapping[str, str], directory: Path
-) -> Path:
-    """Where a hook saves, which was called in a directory. That one counts if the one that it was
-    told is not there: JSON has no way to say a name that is not UTF-8."""
-    told = environment.get(agent.project_variable) if agent.project_variable else None
-    found = config.project_root(Path(told or event.directory or directory))
-    return found if found.is_dir() else config.project_root(directory)
-
-
-def _begun(place: Path, called: Called, about: Mapping[str, Any]) -> spool.Note:
-    """Under the name that whoever else takes up this call would give it, too."""
-    name = f"{called.at}-{called.id}"
-    return spool.begin(place, name, {**about, "at": called.at / 1e9, "checkpoint": called.id})
-
-
-def _ended(note: spool.Note, why: str | None) -> None:
-    """It is saved, or why not."""
-    try:
-        spool.end(note) if why is None else spool.fail(note, why)
-    except OSError as error:
-        log(__name__).warning("the end of a call of a hook cannot be noted: %s", error)
-
-
-def tried(job: Callable[[], None]) -> str | None:
-    """Why it could not be done; None if it was."""
-    try:
-        job()
-    except HardsaveError as error:
-        return str(error)
-    except (OSError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
-    except Exception as error:  # noqa: BLE001 # ours, and told by the note
-        return f"a fault of hardsave itself: {error!r}"
-    return None
-
-
-def save(
-    vault: hardsave.Vault,
-    agent: AgentSpec,
-    event: Event,
-    project: Path,
-    place: Path,
-    environment: Mapping[str, str],
+def _save_alone(
+    data: bytes,
+    words: "list[str]",
     id: str,
-) -> bool:
-    """One checkpoint: the files, the transcript so far, and what was missed before.
-
-    False if somebody else has made it already, who took up the same call; or if there is nothing
-    to save.
-    """
-    if is_there(vault, id):
-        return False
-    name = _timeline(agent, event, environment)
-    notes = _notes(place, name)
-    unsaved = [note for note in notes if not _is_in(vault, note)]
-    if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
-        return False
-    about = event.metadata(agent.name) | spool.listed(unsaved)
-    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
-    if made.metadata.get("missed") != about.get("missed"):
-        return False  # another was quicker, and knew of other notes
-    for note in notes:
-        spool.end(note)
-    return True
-
-
-def _is_unanswered(agent: AgentSpec, event: Event) -> bool:
-    """Whether a session ends in which the model has said nothing: one that was looked at and left,
-    or that could not be resumed. A timeline of its own for that would be the newest here, and
-    `log`, `rewind` and `undo` would be about it instead of the session before."""
-    if event.status != "ended":
-        return False
-    if event.transcript is None:
-        return True
-    read = (agent.lines.messages(piece.lines) for piece in pieces(Path(event.transcript)))
-    try:
-        return not any(said["role"] == "assistant" for messages in read for said in messages)
-    except (OSError, ValueError):
-        return False  # whoever saves it says why
-
-
-def has_store(environment: Mapping[str, str], project: Path) -> bool:
-    """Whether anything was ever saved where the hooks of a project save."""
-    from hardsave.stores.registry import sqlite_path  # for the end of a session alone
-    from hardsave.vault import projects
-
-    return projects.is_there(Path(sqlite_path(projects.store_url(environment, project))))
-
-
-def _notes(place: Path, timeline: str) -> list[spool.Note]:
-    """What was missed. If that cannot be read, it keeps nobody from saving."""
-    try:
-        return spool.to_tell(place, timeline)
-    except OSError as error:
-        log(__name__).warning("what was missed before cannot be read: %s", error)
-        return []
-
-
-def _persistently(put: Callable[[], hardsave.Checkpoint]) -> hardsave.Checkpoint:
-    """However often somebody else moves the head first, within reason."""
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(Conflict):
-            return put()
-    return put()
-
-
-def _is_in(vault: hardsave.Vault, note: spool.Note) -> bool:
-    """Whether it was saved all the same, by somebody who could not say so any more."""
-    id = note.about.get("checkpoint")
-    if note.about.get("why") is not None or not isinstance(id, str):
-        return False
-    return is_there(vault, id)
-
-
-def is_there(vault: hardsave.Vault, id: str) -> bool:
-    """Whether somebody has made a checkpoint."""
-    try:
-        return vault.get(id).id == id
-    except HardsaveError:
-        return False
-
-
-def _timeline(agent: AgentSpec, event: Event, environment: Mapping[str, str]) -> str:
-    """The one that was named; of the session that this one goes on from; or its own."""
-    told = environment.get("HARDSAVE_TIMELINE") or sessions.timeline(environment, event.session)
-    return told or events.timeline(agent.program, event.session)
-
-
-def _put(
-    line: hardsave.Timeline, agent: AgentSpec, event: Event, project: Path, about: dict[str, Any]
-) -> hardsave.Checkpoint:
-    """Add what is new of the transcript to what the head has; all of it if that is another's."""
-    how: dict[str, Any] = {
-        "status": event.status,
-        "description": event.seen_from(project).description,
-        "metadata": about,
-        "workspace": project,
-    }
-    known = state.mark_in(line.head, event.session)
-    is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
-    if event.transcript is None or is_aside:
-        return line.save_files(**how)  # the conversation stays as the last hook has left it
-    try:
-        return _told(line, agent, event, known, how)
-    except (Unreadable, Unstorable) as error:  # not there for us, or longer than may be stored
-        line.save_files(**how)
-        why = f"the transcript cannot be read or stored, so only files were saved: {error}"
-        raise Unavailable(why) from error
-
-
-def _told(
-    line: hardsave.Timeline,
-    agent: AgentSpec,
-    event: Event,
-    known: Mark | None,
-    how: dict[str, Any],
-) -> hardsave.Checkpoint:
-    assert event.transcript is not None
-    with state.reading():
-        _await(agent, event, known or EMPTY)
-    source = Source(agent, event.session, event.transcript, _moment(event))
-    return line.save(state.parts(source, known), **how)
-
-
-def _moment(event: Event) -> dict[str, Any]:
-    return {
-        "pending": event.pending,
-        **({} if event.upcoming is None else {"upcoming": event.upcoming}),
-        **({"batch": list(event.batch)} if event.batch else {}),
-    }
-
-
-def _await(
-    agent: AgentSpec,
-    event: Event,
-    known: Mark,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    at: int,
+    origin: tuple[int, int],
+    let_go: "Callable[[bytes], None]",
 ) -> None:
-    """Until the transcript has an answer that the agent is about to write there; not for long."""
-    end = clock() + agent.late_seconds
-    while event.answer and clock() < end and not _has(agent, event, known):
-        sleep(_LOOK_SECONDS)
+    from hardsave.daemon import standalone  # what does the work is loaded by the child alone
+
+    standalone.work(data, words, id, at, origin, let_go)
 
 
-def _has(agent: AgentSpec, event: Event, known: Mark) -> bool:
-    """Whether an answer stands at the end, behind what is known: it may have been given before."""
-    assert event.transcript is not None
-    length = _LAST_BYTES + 8 * len(event.answer)  # an escape takes six bytes
-    last = tail(Path(event.transcript), known.offset, length)
-    return state.has_said(agent.lines.messages(last), event.answer)
+def detached(job: "Job", *, seconds: float) -> bytes | None:
+    """Let a child do a job; what it says, or None if it was not done in time. The job is given a
+    function to call, with a line to say, once it has done all that its hook should wait for.
+    """
+    while (nothing := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # a stream that the agent has closed; else the pipe would get its number
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _run(job, nothing, writes)
+    os.close(nothing)
+    os.close(writes)
+    try:
+        if not select.select([reads], [], [], seconds)[0]:
+            return None
+        said = b""
+        while b"\n" not in said:  # it is written in one go
+            more = os.read(reads, 4096)
+            if not more:
+                os.waitpid(child, 0)
+                break
+            said += more
+        return said.partition(b"\n")[0]
+    finally:
+        os.close(reads)
+
+
+def _run(job: "Job", nothing: int, writes: int) -> "NoReturn":
+    """In the child: it holds none of the agent's files, and gets none of its signals."""
+    import gc  # the parent needs none of it
+
+    from hardsave.daemon.processes import close_inherited
+
+    try:
+        os.setsid()
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        close_inherited(writes)
+        gc.set_threshold(_MANY_OBJECTS)
+        job(lambda said: _let_go(writes, said))
+    finally:
+        os._exit(0)  # what not even a note could be written about cannot be told
+
+
+def _let_go(writes: int, said: bytes) -> None:
+    """End the hook's waiting, if it still waits."""
+    from contextlib import suppress  # the parent needs none of it
+
+    with suppress(BrokenPipeError):
+        os.write(writes, said + b"\n")
+
+
+if __name__ == "__main__":
+    main()

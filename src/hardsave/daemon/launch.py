@@ -1,35 +1,69 @@
-"""Starting a resident, and becoming the agent.
+"""Starting the daemon of a `hardsave run`, and becoming the agent.
 
-The resident is forked away twice, so it belongs to nobody; then this very process becomes the
+The daemon is forked away twice, so no process waits for it; then this very process becomes the
 agent. Terminal, resizing, Ctrl-C, Ctrl-Z, exit code and signals are the agent's own, because
 there is nothing in between.
 
-Process 1 of a container is another matter: when it ends, the kernel kills everybody else, the
-resident before its last save among them. So there this process stays: see `daemon.first`.
+Process 1 of a container is another matter: when it ends, the kernel kills all other processes, the
+daemon before its last save among them. So there this process stays while the agent works and until
+the last save is there. As any process 1 should, it passes signals on, waits for orphans, and ends
+as the agent does.
 """
 
 import errno
+import json
 import os
+import re
 import select
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 from hardsave.agents import interpreter
-from hardsave.daemon import handover, inherited
-from hardsave.daemon.resident import READY, Task
+from hardsave.daemon import protocol
+from hardsave.daemon.processes import ProcessHandle, close_inherited
 from hardsave.errors import Misuse, Unavailable
+from hardsave.tuples import NamedTuple
 
+DAEMON = "hardsave.daemon.main"
+READY = b"ready\n"
 READY_SECONDS = 60.0
 _SHELL = "/bin/sh"
+_LAST_SAVE_SECONDS = 60
+_PASSED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+
+
+class Task(NamedTuple):
+    """What the daemon of a run is told when it is started."""
+
+    store: str
+    timeline: str
+    workspace: str
+    agent: int  # its process
+    command: list[str]
+    ready: int  # a descriptor that is told when the first save is there
+    log: str
+    socket: str  # where hooks find it
+
+    def dump(self) -> tuple[str, bytes]:
+        """As an argument, and what comes by stdin: a command may be a prompt of many pages, which
+        one argument cannot hold."""
+        about = self._asdict()
+        command = about.pop("command")
+        return json.dumps(about), json.dumps(command).encode()
+
+    @classmethod
+    def load(cls, argument: str, command: bytes) -> "Task":
+        return cls(**json.loads(argument), command=json.loads(command))
 
 
 def start(task: Task, *, seconds: float = READY_SECONDS) -> int:
-    """Start a resident for this process, and wait for its first save; the number of its process.
+    """Start a daemon for this process, and wait for its first save; the number of its process.
 
     To be called with no vault open and no other thread: it forks.
     """
@@ -41,7 +75,7 @@ def start(task: Task, *, seconds: float = READY_SECONDS) -> int:
         argument, command = task._replace(ready=writes).dump()
         child = os.fork()
         if child == 0:
-            words = [sys.executable, *options, "-m", task.program, argument]
+            words = [sys.executable, *options, "-m", DAEMON, argument]
             _leave(words, hears, ready=writes, names=names)
         for theirs in (writes, names, hears):
             os.close(theirs)
@@ -61,7 +95,7 @@ def start(task: Task, *, seconds: float = READY_SECONDS) -> int:
 
 
 def _check(told: bytes, task: Task) -> None:
-    """Whether a resident is ready, or else why not."""
+    """Whether the daemon is ready, or else why not."""
     if told == READY:
         return
     kind, _, why = told.decode(errors="replace").partition(": ")
@@ -71,19 +105,19 @@ def _check(told: bytes, task: Task) -> None:
 
 
 def _leave(words: list[str], hears: int, *, ready: int, names: int) -> NoReturn:
-    """In the child: become somebody who belongs to nobody, and `hears` by stdin; `names` is told
-    who."""
+    """In the child: fork again, so that no process waits for the daemon. The daemon reads `hears`
+    as its stdin; `names` is told its number."""
     try:
         os.setsid()
-        if (resident := os.fork()) != 0:
-            os.write(names, b"%d" % resident)
+        if (daemon := os.fork()) != 0:
+            os.write(names, b"%d" % daemon)
             os._exit(0)
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor, source in enumerate((hears, nothing, nothing)):
             os.dup2(source, descriptor)
-        inherited.close_all_but(ready)
+        close_inherited(ready)
         os.set_inheritable(ready, True)
-        os.environ.pop(handover.VARIABLE, None)  # else an agent around us would take us for its own
+        os.environ.pop(protocol.SOCKET_VARIABLE, None)  # else it looks like a tool of the agent
         os.execv(words[0], words)  # noqa: S606 # ourselves, without a shell
     except OSError as error:  # there is no log yet that could say it
         os.write(ready, f"{type(error).__name__}: {words[0]}: {error.strerror}".encode())
@@ -102,12 +136,10 @@ def without_coercion(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: told for name, told in environment.items() if is_given or name != "LC_CTYPE"}
 
 
-def become(command: Sequence[str], environment: Mapping[str, str], resident: int) -> NoReturn:
-    """Be the agent from here on, as if nobody had been here before."""
-    from hardsave.daemon import first
-
-    if first.is_needed():
-        first.stay_with(lambda: _become(command, environment), resident)
+def become(command: Sequence[str], environment: Mapping[str, str], daemon: int) -> NoReturn:
+    """Be the agent from here on, as if it had been started without us."""
+    if must_stay():
+        _stay_with(lambda: _become(command, environment), daemon)
     _become(command, environment)
 
 
@@ -125,6 +157,90 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         script = shutil.which(command[0])
         if error.errno != errno.ENOEXEC or script is None:
             raise
-        # One that does not say who reads it: shells, env and nohup all take it for a shell's.
+        # One that does not name its interpreter: shells, env and nohup all take it for a shell's.
         words = [_SHELL, script, *command[1:]]
         os.execve(_SHELL, words, dict(environment))  # noqa: S606
+
+
+# Being process 1
+
+
+def must_stay() -> bool:
+    """Whether this is process 1, or what that was started for: with `docker run --init`, or as a
+    service, all other processes are killed just the same. Not at the prompt of a shell, which
+    stays, and which stops and continues its jobs itself."""
+    return os.getpid() == 1 or (os.getppid() == 1 and not _has_jobs(1))
+
+
+def _has_jobs(pid: int) -> bool:
+    """Whether a process is a shell that Ctrl-Z leads back to: it ignores the signal itself."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    ignored = re.search(r"^SigIgn:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return ignored is not None and bool(int(ignored[1], 16) >> (signal.SIGTSTP - 1) & 1)
+
+
+def _stay_with(become: Callable[[], NoReturn], daemon: int) -> NoReturn:
+    """Let a child become the agent; when that has ended, the daemon saves and ends, and so does
+    this process, with the agent's exit code. The agent has a process group of its own, in the
+    foreground, so that what is typed reaches it once; the terminal is given back when it has ended.
+    """
+    process = ProcessHandle(daemon)
+    terminal = _terminal()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        _hand_over(terminal, os.getpgrp())
+        become()
+    for name in _PASSED_ON:
+        signal.signal(getattr(signal, name), lambda number, frame: _pass_on(child, number, frame))
+    code = os.waitstatus_to_exitcode(_ended(child))
+    _hand_over(terminal, os.getpgrp())
+    shown = code if code >= 0 else 128 - code
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(shown))
+    signal.alarm(_LAST_SAVE_SECONDS)
+    if process.is_running():
+        os.kill(daemon, signal.SIGTERM)  # what else is left dies with us: the daemon need not wait
+        process.wait()
+    os._exit(shown)
+
+
+def _terminal() -> int | None:
+    """Our terminal, if it is ours to give: what is typed there comes to us."""
+    with suppress(OSError):
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        if os.tcgetpgrp(terminal) == os.getpgrp():
+            return terminal
+        os.close(terminal)
+    return None
+
+
+def _hand_over(terminal: int | None, group: int) -> None:
+    if terminal is None:
+        return
+    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    with suppress(OSError):  # it may have been closed meanwhile
+        os.tcsetpgrp(terminal, group)
+    signal.signal(signal.SIGTTOU, before)
+
+
+def _pass_on(child: int, number: int, frame: FrameType | None) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(child, number)
+
+
+def _ended(child: int) -> int:
+    """How it has. Ctrl-Z has no shell to come back to: it goes on, with all that it has stopped. In
+    the background, what asks for the terminal waits until the user brings us forward."""
+    while True:
+        pid, status = os.waitpid(-1, os.WUNTRACED)
+        if pid != child:
+            continue
+        if not os.WIFSTOPPED(status):
+            return status
+        if os.WSTOPSIG(status) in (signal.SIGTTIN, signal.SIGTTOU):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            _hand_over(_terminal(), child)
+        os.killpg(child, signal.SIGCONT)

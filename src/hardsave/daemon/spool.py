@@ -1,10 +1,10 @@
-"""What hooks have begun and not ended, as small files that outlive whatever happens to a hook.
+"""What hooks have begun and not ended, as small files that outlive the death of a hook.
 
 A request is noted before anything is tried, and the note is removed when the checkpoint is
 there. So a hook that is killed, or runs out of time, leaves a trace without having to do anything
 for it. The notes lie in the user's data directory and not in the store's: a folder made for
 them there would look like a store. Where no note can be written, as on a full disk, what was missed
-is counted at least (`daemon.reserve`).
+is counted at least, in a file that was set aside (the reserve).
 """
 
 import fcntl
@@ -18,16 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from hardsave import config
-from hardsave.daemon import reserve
 from hardsave.errors import Unavailable
 from hardsave.stores.processes import UNKNOWN, is_there, started
 from hardsave.tuples import NamedTuple
 
-RUN = "run"  # in the place of a hook's name: the process beside an agent
+RUN = "run"  # in the place of a hook's name: the daemon of a `hardsave run`
 _SUFFIX = ".json"
 _LARGEST = 64 * 1024
 _MANY = 20  # missed saves that one checkpoint names
 _CROWD = 60  # notes that are too many to be read by every hook of an outage
+_RESERVE_SUFFIX = ".reserve"
+_RESERVE_SIZE = 4096
+_LONGEST_REASON = 500  # characters, in the reserve
+_RUNTIME = "XDG_RUNTIME_DIR"
 
 
 class Note(NamedTuple):
@@ -49,7 +52,7 @@ class Note(NamedTuple):
 
     @property
     def left_alone(self) -> int | None:
-        """The agent that goes on with nobody beside it, by its process; None if there is none."""
+        """The agent that goes on without its daemon, by its process; None if there is none."""
         told = self.about.get("agent_process")
         if self._is_held or not isinstance(told, list) or len(told) != 2:
             return None
@@ -69,7 +72,7 @@ def folder(environment: Mapping[str, str], project: Path) -> Path:
 
 
 def place_of(environment: Mapping[str, str], project: Path) -> Path:
-    """The same for whoever has to go on without notes: one that has no home writes none."""
+    """The same for a process that goes on without notes: a user without a home has none."""
     try:
         return folder(environment, project)
     except Unavailable:
@@ -77,14 +80,14 @@ def place_of(environment: Mapping[str, str], project: Path) -> Path:
 
 
 def begin(place: Path, name: str, about: Mapping[str, Any]) -> Note:
-    """Note a request that this process takes up now. Whatever keeps it from being noted need not
-    keep it from being done: the store may lie elsewhere."""
+    """Note a request that this process takes up now. A note that cannot be written is no reason not
+    to save: the store may lie elsewhere."""
     own = {**about, "pid": os.getpid(), "began": started(os.getpid())}
     note = Note(place / (name + _SUFFIX), own)
     with suppress(OSError):  # `fail` counts it
         config.make_folder(place)
         _write(note)
-        reserve.keep(place)
+        keep_reserve(place)
     return note
 
 
@@ -94,30 +97,30 @@ def fail(note: Note, why: str) -> None:
         _write(note._replace(about={**note.about, "why": why}))
         _gather(note.path.parent)
     except OSError:
-        if reserve.count(note.path.parent, note.about.get("at", 0.0), why):
+        if count_in_reserve(note.path.parent, note.about.get("at", 0.0), why):
             with suppress(OSError):
-                note.path.unlink()  # which says only that somebody is at it
+                note.path.unlink()  # which says only that a process is at it
 
 
 def end(note: Note) -> None:
     """It is done, or reported: nothing is left to tell."""
     if note.path.suffix != _SUFFIX:  # what could only be counted
-        reserve.clear(note.path)
+        clear_reserve(note.path)
     else:
         note.path.unlink(missing_ok=True)
 
 
 def missed(place: Path) -> list[Note]:
-    """What nobody works at any more, oldest first; at the end what could only be counted."""
+    """What no process works at any more, oldest first; at the end what could only be counted."""
     notes = map(_read, _paths(place))
     found = [note for note in notes if note is not None and not note.is_under_way]
-    counted = reserve.missed(place)
+    counted = missed_in_reserve(place)
     return found if counted is None else [*found, Note(place, counted)]
 
 
 def to_tell(place: Path, timeline: str | None = None) -> list[Note]:
-    """What a checkpoint tells, after which it is done with. Of an agent that goes on with nobody
-    beside it, only a hook of its own can say that it is saved again: one on its timeline."""
+    """What a checkpoint tells, after which it is done with. Of an agent that goes on without its
+    daemon, only a hook of its own can say that it is saved again: one on its timeline."""
     return [
         note
         for note in missed(place)
@@ -147,10 +150,10 @@ def _paths(place: Path) -> list[Path]:
 
 
 def _gather(place: Path) -> None:
-    """One note in the place of many that nobody will name, however long nothing can be saved.
+    """One note in the place of many that no checkpoint will name, however long nothing is saved.
 
-    It is a new file each time, and there before the others go: whoever has just told some of them
-    and removes them takes none along that was not told. At worst they are told twice.
+    It is a new file each time, and there before the others go: a process that has just told some of
+    them and removes them takes none along that was not told. At worst they are told twice.
     """
     with suppress(OSError), _alone_at(place):
         paths = _paths(place)
@@ -177,7 +180,7 @@ def _is_one_of_many(note: Note) -> bool:
 
 @contextmanager
 def _alone_at(place: Path) -> Iterator[None]:
-    """Not if somebody else is: hooks come in crowds."""
+    """Not if another process is: hooks come in crowds."""
     folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,12 +217,12 @@ def _read(path: Path) -> Note | None:
 
 
 def _ours_alone(path: str, flags: int) -> int:
-    """What was called and why it failed is for nobody else."""
+    """What was called and why it failed is for this user alone."""
     return os.open(path, flags, 0o600)
 
 
 def _write(note: Note) -> None:
-    # Two may take up one call: a resident that has fallen silent, and the hook itself.
+    # Two may take up one call: a daemon that has stopped answering, and the hook itself.
     new = note.path.with_suffix(f".{os.getpid()}.new")
     try:
         with open(new, "w", encoding="utf-8", opener=_ours_alone) as file:
@@ -228,3 +231,91 @@ def _write(note: Note) -> None:
     finally:
         with suppress(FileNotFoundError):
             new.unlink()
+
+
+# The reserve. A note is a new file, and a full disk has no room for one. So beside their folder
+# lies a file of one block, made while there was room: to write over it takes none, on most file
+# systems. Where there is none, a file in the user's runtime directory takes its place, which is in
+# memory mostly, and gone with the machine.
+
+
+def reserve_path(place: Path) -> Path:
+    """The one for the notes at `place`."""
+    return place.with_name(place.name + _RESERVE_SUFFIX)
+
+
+def keep_reserve(place: Path) -> None:
+    """Have one. Not worth failing for."""
+    path = reserve_path(place)
+    with suppress(OSError):
+        if path.exists():
+            return
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(b" " * _RESERVE_SIZE)
+            file.flush()
+            os.fsync(file.fileno())  # until then it has no room of its own
+
+
+def count_in_reserve(place: Path, at: float, why: str) -> bool:
+    """One more was missed, at this moment; whether that could be noted. Two may have tried the
+    same call: the daemon, and the hook itself."""
+    for path, is_made in ((reserve_path(place), False), (_elsewhere(place), True)):
+        with suppress(OSError), _opened(path, create=is_made) as file:
+            known = _read_reserve(file)
+            more = known.get("at") != at
+            told = {"count": known.get("count", 0) + more, "at": at, "why": why[:_LONGEST_REASON]}
+            _write_reserve(file, {"since": known.get("since", at), **told})
+            return True
+    return False
+
+
+def missed_in_reserve(place: Path) -> dict[str, Any] | None:
+    """What was counted, as a note would say it; None if nothing was."""
+    found: dict[str, Any] | None = None
+    for path in (reserve_path(place), _elsewhere(place)):
+        with suppress(OSError), _opened(path) as file:
+            known = _read_reserve(file)
+            if known and found is None:
+                found = known
+            elif known and found is not None:
+                found["count"] += known["count"]
+    return found
+
+
+def clear_reserve(place: Path) -> None:
+    """It is told: count from the beginning. The room stays."""
+    with suppress(OSError), _opened(reserve_path(place)) as file:
+        _write_reserve(file, {})
+    with suppress(OSError):
+        _elsewhere(place).unlink()
+
+
+def _elsewhere(place: Path) -> Path:
+    folder = os.environ.get(_RUNTIME, "")
+    return Path(folder if os.path.isabs(folder) else os.devnull) / f"hardsave-{place.name}-missed"
+
+
+@contextmanager
+def _opened(path: Path, *, create: bool = False) -> Iterator[int]:
+    """Alone with it: hooks come in crowds."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+    file = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _read_reserve(file: int) -> dict[str, Any]:
+    try:
+        known = json.loads(os.pread(file, _RESERVE_SIZE, 0))
+    except (ValueError, RecursionError):
+        return {}
+    is_ours = isinstance(known, dict) and isinstance(known.get("count"), int)
+    return known if is_ours and known["count"] > 0 else {}
+
+
+def _write_reserve(file: int, told: Mapping[str, Any]) -> None:
+    data = json.dumps(told).encode() if told else b""
+    os.pwrite(file, data.ljust(_RESERVE_SIZE), 0)

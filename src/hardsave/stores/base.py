@@ -177,7 +177,7 @@ class Collected(Record):
     freed_bytes: int
     """By how much the store's files are smaller now."""
     left: tuple[str | None, ...] = ()
-    """Users of whom something may be left, because a writer holds a pin for them."""
+    """Users of whom something may be left, because a process holds a pin for them."""
 
 
 class Store(LedgerStore, Protocol):
@@ -295,7 +295,7 @@ class Store(LedgerStore, Protocol):
         """What is wrong with the store's own structure, one line each; empty if nothing."""
 
     def repair(self) -> Report:
-        """Save what can be read, set the rest aside, and go on. Nobody else may have it open."""
+        """Save what can be read, set the rest aside, and go on. No other process has it open."""
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""

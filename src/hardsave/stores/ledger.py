@@ -68,7 +68,7 @@ class Work(NamedTuple):
 
 
 NO_WORK = Work()
-OVERTAKEN = "somebody else has just added an entry of kind {!r}: read the latest, then repeat"
+OVERTAKEN = "another process has just added an entry of kind {!r}: read the latest, then repeat"
 BURIED = "this process was taken for dead: its lease had passed, and others have its tasks now"
 
 

@@ -44,7 +44,7 @@ class Attempt(Listener):
     failed by an exception; what interrupts the program hands it back.
 
     What is saved inside the block, or by the handler that holds it, belongs to it: the checkpoint
-    says so, and is refused like any other write if the task is somebody else's by then.
+    says so, and is refused like any other write if the task was taken away by then.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Attempt(Listener):
 
     @property
     def is_lost(self) -> bool:
-        """Whether another worker has the task now. A long computation may look at this."""
+        """Whether the task was taken away. A long computation may look at this."""
         return self._is_lost
 
     def lost(self) -> None:
@@ -187,7 +187,7 @@ class Attempt(Listener):
 
     def child_lock(self) -> ChildLock:
         """For a program that is started here and may outlive this process: while it lives, or
-        anything that it has started, no other worker gets the task.
+        anything that it has started, no other process gets the task.
 
             with attempt.child_lock() as lock:
                 program = subprocess.Popen(command, pass_fds=lock.descriptors)
@@ -230,7 +230,7 @@ class Attempt(Listener):
         return now + int(seconds * 1_000_000) if seconds else 0
 
     def hand_back(self) -> None:
-        """Give it up before its end: another worker may take it. The attempt does not count."""
+        """Give it up before its end: any runner may take it. The attempt does not count."""
         self._check_process()
         with self._mutex:
             record = states.handed_back(self._record, self._desk.clock())

@@ -14,17 +14,17 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
+from hardsave.defaults import GRACE_SECONDS, LEASE_SECONDS, POLL_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
 from hardsave.tasks.awaited_attempt import Attempt, Threads, claimed
 from hardsave.tasks.calls import Paused
-from hardsave.tasks.executor import GRACE_SECONDS, SWEEP_SECONDS
-from hardsave.tasks.lease import LEASE_SECONDS
+from hardsave.tasks.executor import SWEEP_SECONDS
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
-from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms, Wants
+from hardsave.tasks.shift import Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import TaskEvent, TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
+from hardsave.defaults import GRACE_SECONDS, POLL_SECONDS
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.logs import log
 from hardsave.stores.ledger import Work
@@ -19,7 +20,7 @@ from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
-from hardsave.tasks.shift import POLL_SECONDS, Outcome, Shift, Terms, Wants
+from hardsave.tasks.shift import Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task, view
@@ -28,7 +29,6 @@ Handler = Callable[[Attempt], Any]
 Ended = Callable[[Attempt], object]
 
 SWEEP_SECONDS = 1.0
-GRACE_SECONDS = 10.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _log = log(__name__)

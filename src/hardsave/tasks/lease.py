@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable
 
+from hardsave.defaults import LEASE_HEARTBEATS, LEASE_SECONDS
 from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.objects.records import Id, OwnerRecord
@@ -19,9 +20,6 @@ from hardsave.stores import processes
 from hardsave.tasks import threads
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.recovery import MAX_LEASE
-
-LEASE_SECONDS = 30.0
-BEATS = 3  # heartbeats in the time of a lease: two may fail
 
 _log = log(__name__)
 _ours: "weakref.WeakSet[Lease]" = weakref.WeakSet()
@@ -82,9 +80,8 @@ class Lease(threads.Shared):
 
     def _begin(self) -> None:
         stop = threading.Event()
-        thread = threading.Thread(
-            target=_beat, args=(weakref.ref(self), stop, self.seconds / BEATS), daemon=True
-        )
+        every = self.seconds / LEASE_HEARTBEATS
+        thread = threading.Thread(target=_beat, args=(weakref.ref(self), stop, every), daemon=True)
         thread.name = "hardsave-heartbeat"
         threads.start(thread)  # before it is taken: one that nobody renews is soon lost
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
@@ -23,7 +24,7 @@ from hardsave.tasks import (
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
-from hardsave.tasks.lease import LEASE_SECONDS, Lease
+from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import TaskSettings
 from hardsave.tasks.stats import TaskEvent, TaskStats, counted, happening
@@ -196,7 +197,7 @@ class Tasks(threads.Shared):
         """Answer what a task has asked; it goes on with that. A step whose end is not known is
         answered with 'retry', 'skip' or 'fail'.
 
-        `question` is what was read: `Conflict` if somebody else has answered that, and the task
+        `question` is what was read: `Conflict` if that was answered already, and the task
         asks something else by now.
         """
         first: bytes | None = None
@@ -284,7 +285,7 @@ class Tasks(threads.Shared):
         """Count one more round of a server's loop; how many that makes.
 
         Every 10 rounds, or as `cleanup_every` in the project's settings says, old completed tasks
-        are forgotten; 0 means never. Whatever it says, the store is kept up once a day, which may
+        are forgotten; 0 means never. In any case the store is kept up once a day, which may
         take a while.
         """
         with self._mutex:
@@ -315,7 +316,7 @@ class Tasks(threads.Shared):
     ) -> Iterator[Attempt]:
         """An attempt at one task: completed at the end of the block, failed by an exception.
 
-        `Conflict` if it is not due, or somebody is at work on it. `force=True` begins also what
+        `Conflict` if it is not due, or a process is at work on it. `force=True` begins also what
         is not due yet, or is over; what is completed or rolled back then starts over with an empty
         journal.
         """

@@ -2,17 +2,16 @@
 
 from typing import Any
 
+from hardsave.defaults import MAX_TASK_NAME
 from hardsave.errors import Misuse
-
-MAX_CHARACTERS = 500
 
 
 def check(what: str, name: Any) -> None:
     """A text of one line that every store can keep."""
     if not isinstance(name, str) or not name:
         raise Misuse(f"{what} is a text that is not empty, not {name!r}")
-    if len(name) > MAX_CHARACTERS:
-        raise Misuse(f"{what} has at most {MAX_CHARACTERS} characters, not {len(name)}")
+    if len(name) > MAX_TASK_NAME:
+        raise Misuse(f"{what} has at most {MAX_TASK_NAME} characters, not {len(name)}")
     if not name.isprintable():
         raise Misuse(f"{what} {name!r} holds characters that cannot be printed")
 

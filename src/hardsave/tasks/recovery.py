@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
+from hardsave.defaults import MAX_LEASE_SECONDS
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.record import Record
 from hardsave.stores.ledger import Moment
@@ -12,7 +13,7 @@ from hardsave.tasks.child_lock import Survivors
 from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
 
-MAX_LEASE = 3_600_000_000  # microseconds; nobody can take one for longer
+MAX_LEASE = MAX_LEASE_SECONDS * 1_000_000  # as stores count
 MOST_SHOWN = 10  # in the text
 MOST_LISTED = 50  # tasks of a kind in a report; the counts are of all
 
@@ -70,10 +71,10 @@ def orphaned(
 
 
 def holder(task: TaskRecord, owners: Iterable[OwnerRecord]) -> str:
-    """Who is at work on a task, for somebody who wants it too."""
+    """Which process is at work on a task, for the message to another that wants it too."""
     found = next((owner for owner in owners if owner.id == task.owner), None)
     if found is None:
-        return "somebody"
+        return "a process that is not known"
     return f"process {found.pid} (session {found.session!r})"
 
 
@@ -94,8 +95,8 @@ class OutlivedTask(Record):
     def __str__(self) -> str:
         return (
             f"task {self.task.id!r} is still worked on by {self.survivors}, which has outlived "
-            "whoever started it: the task is put back when that has ended. End it, or cancel the "
-            "task"
+            "the process that started it: the task is put back when that has ended. End it, or "
+            "cancel the task"
         )
 
 

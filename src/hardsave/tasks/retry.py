@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hardsave.defaults import RETRY_ATTEMPTS, RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS
 from hardsave.errors import LeaseLost, Misuse, StepUnknown
 
 
@@ -17,10 +18,10 @@ class Retry:
     `max_attempts`.
     """
 
-    attempts: int = 3
-    first_seconds: float = 1.0
+    attempts: int = RETRY_ATTEMPTS
+    first_seconds: float = RETRY_FIRST_SECONDS
     factor: float = 2.0
-    max_seconds: float = 300.0
+    max_seconds: float = RETRY_MAX_SECONDS
     jitter: float = 0.1
     on: tuple[type[BaseException], ...] = (Exception,)
     never: tuple[type[BaseException], ...] = ()

@@ -6,16 +6,17 @@ from pathlib import Path
 
 from hardsave import config
 from hardsave.config.file import Found
+from hardsave.defaults import CLEANUP_EVERY, KEEP_COMPLETED, MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSettings:
     """How tasks are run where nothing else is said."""
 
-    max_attempts: int = 3
-    keep_completed: int = 100
+    max_attempts: int = MAX_ATTEMPTS
+    keep_completed: int = KEEP_COMPLETED
     """How many completed tasks are kept when old ones are forgotten."""
-    cleanup_every: int = 10
+    cleanup_every: int = CLEANUP_EVERY
     """After so many iterations old ones are forgotten; 0: never."""
     enabled: bool = True
     """Of CodeAgent's section: whether its manager writes anything."""

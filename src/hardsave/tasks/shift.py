@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
+from hardsave.defaults import POLL_SECONDS
 from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import TaskRecord
@@ -22,7 +23,6 @@ from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task, view
 from hardsave.tuples import NamedTuple
 
-POLL_SECONDS = 0.05
 AGAIN_SECONDS = 1.0  # after the store could not be written
 REST = 4.0  # for so many times as long as it has looked in vain
 LONGEST_REST = 15.0  # seconds: a look may have taken long because its process was stopped

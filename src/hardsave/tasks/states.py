@@ -38,7 +38,7 @@ MOVES: Mapping[str, tuple[State, ...]] = {
 """What may happen to a task in which states."""
 
 WHY: Mapping[str, str] = {
-    "in_progress": "somebody is at work on it",
+    "in_progress": "a process is at work on it",
     "completed": "it is done",
     "failed": "it is over",
     "rolled_back": "what it did was taken back",

@@ -2,11 +2,10 @@
 
 from functools import lru_cache
 
+from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME
 from hardsave.errors import Misuse
 
 KINDS = ("automatic", "manual", "feature", "session")
-MAX_NAME = 200
-MAX_DESCRIPTION = 64 * 1024
 _ID_BEGINS, _ID_DIGITS = "chk_", 24
 
 

@@ -12,8 +12,8 @@ Every rule is optional. In the order in which they are asked, with what each one
     store      past the size of this user's part of the store: automatic ones older than a day,
                all but the first, the last, the latest of each name and the latest of each hour
 
-A rule sees what the rules before it have left. Whatever they want, heads stay, and so does
-what can still be undone. Permanent kinds go only after somebody has deleted them, and no
+A rule sees what the rules before it have left. In any case heads stay, and so does
+what can still be undone. Permanent kinds go only after they were deleted, and no
 quota counts them. The age of a checkpoint is counted from when it was stored: one that was
 imported, or saved while the clock was behind, is no older than what was there before it.
 """
@@ -24,13 +24,13 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Literal
 
+from hardsave.defaults import RETENTION_BYTES, RETENTION_DAYS, UNDO_DAYS
 from hardsave.errors import Misuse
 
 Rule = Literal["deleted", "ttl", "age", "kind", "thin", "timeline", "user", "store"]
 
 DAY = timedelta(days=1)
 MICROSECOND = timedelta(microseconds=1)  # what stores count in
-GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Policy:
     """Only these are looked at and counted; None: all."""
     permanent: Collection[str] = frozenset({"manual", "feature"})
     """Kinds that stay until they are deleted."""
-    undo_window: timedelta = 30 * DAY
+    undo_window: timedelta = UNDO_DAYS * DAY
     """For how long operations can be undone: what they lead back to stays."""
     ttl: timedelta | None = None
     """Counted from a timeline's latest save: each save renews it."""
@@ -121,4 +121,4 @@ def _check_count(what: str, count: object) -> None:
         raise Misuse(f"{what} is a number from 0 on, not {count!r}")
 
 
-DEFAULT = Policy(max_age=30 * DAY, max_store_bytes=10 * GIB)
+DEFAULT = Policy(max_age=RETENTION_DAYS * DAY, max_store_bytes=RETENTION_BYTES)

@@ -8,6 +8,7 @@ are the ledger's, and work that two ledgers know would be done twice.
 
 from typing import Any
 
+from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects.codec import Codec
 from hardsave.objects.frames import Section
@@ -17,7 +18,6 @@ from hardsave.objects.sound import Sound
 from hardsave.objects.types import Types
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
-from hardsave.vault.saving import MAX_METADATA_BYTES
 
 MAX_SEQ = 1 << 62
 MAX_PATH = 1 << 16

@@ -14,7 +14,6 @@ from hardsave.timeline.refs import from_text
 if TYPE_CHECKING:
     from hardsave.objects.redaction import Pattern, Redaction
 
-MAX_VALUE_BYTES = 256 * 1024 * 1024
 Redact = Union[bool, tuple["Pattern", ...], "Redaction"]
 
 

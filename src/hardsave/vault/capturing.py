@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
-from hardsave.objects.hashing import Hash
+from hardsave.objects.hashing import Hash, digest
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
@@ -26,6 +26,7 @@ from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.found import Scan
 from hardsave.workspace.inner import UNREADABLE
+from hardsave.workspace.losses import loss
 from hardsave.workspace.scan import scan
 from hardsave.workspace.snapshot import BATCH_BYTES, snapshot
 from hardsave.workspace.surroundings import Surroundings
@@ -47,6 +48,7 @@ class Taken(NamedTuple):
     cache: Cache
     last: Last
     read: int  # files whose content was read
+    also: frozenset[bytes] = frozenset()  # captured although rules ignore them
 
 
 class Taking:
@@ -58,6 +60,7 @@ class Taking:
         self._pin = Pin(context, "capture")
         self._taken: Taken | None = None
         self._gathered: _Gathered | None = None
+        self._also: frozenset[bytes] = frozenset()
         self.branches: Iterable[str] = ()  # that the position is to know of besides
 
     def take(self, *, afresh: bool = False) -> Taken:
@@ -66,6 +69,13 @@ class Taking:
             self._place.forget()
         if self._taken is None or afresh:
             self._taken = self._captured()
+        return self._taken
+
+    def take_also(self, paths: frozenset[bytes]) -> Taken:
+        """The same with these paths, although rules ignore them: a restore replaces nothing that
+        is not captured."""
+        self._also |= paths
+        self._taken = self._captured()
         return self._taken
 
     def done(self) -> None:
@@ -89,8 +99,8 @@ class Taking:
         found = scan(
             place.root,
             rules=around.rules,
-            tracked=around.paths,
-            tracked_key=around.tracked_key,
+            tracked=partial(_exempt, around, self._also) if self._also else around.paths,
+            tracked_key=_exempt_key(around, self._also),
             cache=place.cache,
             policy=place.policy,
             sure=place.sure,
@@ -104,7 +114,7 @@ class Taking:
         gathered = self._gathered = _Gathered(self._context, self._pin, asks=is_first)
         taken = snapshot(found, gathered.put)
         rest = gathered.rest()
-        missed = _missed(around, taken.not_captured)
+        missed = _missed(around, taken.not_captured, loss(found))
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
@@ -123,6 +133,7 @@ class Taking:
             cache=taken.cache,
             last=Last(address, frozenset(envelope.refs(made[address])), around, git),
             read=taken.read,
+            also=self._also,
         )
 
     def _last(self) -> Last | None:
@@ -204,7 +215,22 @@ class _Gathered:
             self._ahead.join()
 
 
-def _missed(around: Surroundings, missed: tuple[NotCaptured, ...]) -> tuple[NotCaptured, ...]:
+def _exempt(around: Surroundings, also: frozenset[bytes]) -> frozenset[bytes]:
+    """Paths that no ignore rule counts for: what git tracks, and what a restore is to replace."""
+    return around.tracked | also
+
+
+def _exempt_key(around: Surroundings, also: frozenset[bytes]) -> bytes | None:
+    """The same key, the same paths."""
+    key = around.tracked_key
+    return key if key is None or not also else digest(b"\0".join((key, *sorted(also))))
+
+
+def _missed(
+    around: Surroundings, missed: tuple[NotCaptured, ...], lost: NotCaptured | None
+) -> tuple[NotCaptured, ...]:
+    if lost is not None:
+        missed = (lost, *missed)
     if not around.problem:
         return missed
     return (*missed, NotCaptured(b".git/index", UNREADABLE + around.problem))

@@ -11,6 +11,7 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
+from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Context(NamedTuple):
     new_id: Callable[[], Id]
     search_index: "Callable[[], SearchIndex]"  # made by the first who asks
     places: Places
+    moves: OwnMoves
 
     def find(self, ref: Ref, timeline: str | None = None) -> CheckpointRecord:
         """The checkpoint that is meant, as it is stored; `@…` and names are on `timeline`."""

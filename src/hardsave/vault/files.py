@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.record import Record
@@ -16,7 +17,6 @@ from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
 from hardsave.workspace.git import GitPosition
 
-MAX_DIFF_BYTES = 4 << 20
 MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
@@ -38,7 +38,14 @@ class LeftOut(Record):
     """A path that was not captured, or is not as it was then, and why."""
 
     path: str
+    """`.` for the workspace itself: a new ignore rule has left out more than half of the files that
+    the last checkpoint had."""
     reason: str
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is about the workspace itself."""
+        return self.path == "."
 
 
 class GitState(Record):
@@ -80,7 +87,8 @@ class Files:
 
     @property
     def not_captured(self) -> tuple[LeftOut, ...]:
-        """What was left out for any reason but ignore rules."""
+        """What was left out for any reason but ignore rules; and that a new rule has left out most
+        of the files, if it has."""
         return tuple(LeftOut(os.fsdecode(path), why) for path, why in self._read().not_captured)
 
     @property

@@ -1,9 +1,9 @@
 """Files that an operation brings, or takes away, although no capture of the present has them.
 
-It has none that rules ignore, that look secret or are too large, unless somebody asks for them. So
-an operation that brings such files, because its checkpoint has them, notes which: to turn it around
+It has none that rules ignore, that look secret or are too large, unless they are asked for. So an
+operation that brings such files, because its checkpoint has them, notes which: to turn it around
 means to take these away again, as long as they are, byte for byte, what that checkpoint has; and to
-turn that around, to bring them once more. Whatever else is not captured is never touched.
+turn that around, to bring them once more. Anything else that is not captured is never touched.
 """
 
 from collections.abc import Iterator

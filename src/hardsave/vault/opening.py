@@ -2,10 +2,11 @@
 
 import os
 
+from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.stores import registry
 from hardsave.stores.base import Durability, Report, Store
 from hardsave.timeline import names
-from hardsave.vault.arguments import MAX_VALUE_BYTES, Redact, check_cap, redaction_of
+from hardsave.vault.arguments import Redact, check_cap, redaction_of
 from hardsave.vault.vault import Vault
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardsave.defaults import CAPTURE_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite.lock import FileLock
@@ -25,8 +26,6 @@ from hardsave.workspace.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from hardsave.workspace.watch import Watch
-
-PATIENCE_SECONDS = 600.0  # a first capture may take minutes; one that was stopped takes for ever
 
 
 class Last(NamedTuple):
@@ -102,7 +101,7 @@ class Place:
     def _acquired(self) -> FileLock:
         lock = FileLock(str(self._lock_file))
         try:
-            lock.acquire(PATIENCE_SECONDS)
+            lock.acquire(CAPTURE_SECONDS)
         except OSError as error:
             raise self._unavailable(error) from error
         return lock

@@ -72,13 +72,13 @@ class Places:
         return self._files("-journal")
 
     def drop_caches(self) -> None:
-        """Of every workspace, whoever made them. Guests of the store, who would write theirs down
-        later, leave first."""
+        """Of every workspace, whichever process made them. Evictable daemons, which would write
+        theirs later, end first."""
         store = self._store.beside("")
         if store is not None:
-            from hardsave.stores.sqlite import seats
+            from hardsave.stores.sqlite import daemon_lock
 
-            seats.dismiss(store.removesuffix("-"))
+            daemon_lock.evict(store.removesuffix("-"))
         for place in self.known():
             place.drop_cache()
         for path in self._files("-cache"):

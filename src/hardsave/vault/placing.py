@@ -11,8 +11,8 @@ Decided from plain data; nothing here reads or writes.
 from collections.abc import Callable
 from typing import Literal
 
+from hardsave.defaults import MAX_NAME
 from hardsave.objects.records import Id, TimelineRecord
-from hardsave.timeline.names import MAX_NAME
 from hardsave.tuples import NamedTuple
 
 Relation = Literal["behind", "ahead", "apart"]

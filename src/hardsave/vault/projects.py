@@ -228,7 +228,7 @@ def _ask(project: Project, folder: Path, others: Iterable[tuple[Path, Project]])
         if like == "same directory":
             raise NotFound(
                 f"{project.root} has no store, but was {other.root} before, which has one. To go "
-                f"on with it, type: mv {_quoted(there)} {_quoted(folder)} (nobody may have it "
+                f"on with it, type: mv {_quoted(there)} {_quoted(folder)} (while no process has it "
                 f"open); to begin anew: mkdir {_quoted(folder)}"
             )
         log(__name__).warning(

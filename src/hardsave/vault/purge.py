@@ -26,6 +26,7 @@ What stays: tombstones, that is ids, numbers and parents.
 import time
 from typing import TYPE_CHECKING
 
+from hardsave.defaults import MAX_NAME
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
@@ -33,7 +34,6 @@ from hardsave.objects.records import CheckpointRecord, Id, LogRecord, Tombstone
 from hardsave.objects.rewriting import Rewriting
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, Move
-from hardsave.timeline import names
 from hardsave.vault import fencing, operations, purge_tasks, remains, search
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
@@ -254,7 +254,7 @@ class _Rewriter:
 
     def _line(self, text: str) -> str:
         """A name may be longer without the text than with it, and no longer than names are."""
-        return self._without(text)[: names.MAX_NAME].strip()
+        return self._without(text)[:MAX_NAME].strip()
 
     def _without(self, text: str) -> str:
         return text.encode().replace(self._old, self._new).decode()

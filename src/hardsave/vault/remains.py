@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hardsave import config
 from hardsave.errors import Unavailable
-from hardsave.stores.sqlite import seats
+from hardsave.stores.sqlite import daemon_lock
 from hardsave.vault import projects
 from hardsave.vault.context import Context
 
@@ -31,7 +31,7 @@ _DATABASE = b"SQLite format 3\0"
 _OF_DATABASES = ("-wal", "-shm", "-journal-wal")
 _NOTES = "hooks"
 _SESSIONS = "sessions"
-_MEETINGS = "residents"
+_RENDEZVOUS = "daemons"
 _PAGE = 500
 
 
@@ -103,9 +103,9 @@ def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
             continue
         if path.name.endswith(_LOG):
             _mask(path, data, forms)
-        elif path.name.endswith(seats.ENDING) and seats.sitter(str(path)) is None:
+        elif path.name.endswith(daemon_lock.SUFFIX) and daemon_lock.holder(str(path)) is None:
             _empty(path)
-        elif path.name.endswith(seats.ENDING):
+        elif path.name.endswith(daemon_lock.SUFFIX):
             yield f"{path}, which says where a running agent is: purge again when it has ended"
         else:
             yield f"{path}: purge again when no agent works with this store"
@@ -175,7 +175,7 @@ def _data(own: Path, forms: Sequence[bytes]) -> Iterator[str]:
             data = _read(path)
             if path.parent != own and data is not None and any(form in data for form in forms):
                 yield f"{path}: {why}; delete it if that is over"
-    for link in sorted((home / _MEETINGS).glob("*")):
+    for link in sorted((home / _RENDEZVOUS).glob("*")):
         with suppress(OSError):
             leads_to = os.fsencode(os.readlink(link))
             if any(form in leads_to for form in forms):

@@ -7,15 +7,16 @@ Contract. What is there is saved before anything is touched: the safety checkpoi
 timeline, and `undo` leads back to it. The operation's commit decides: a restore that is
 interrupted before it is taken back, one that is interrupted after it is finished, by whoever
 next uses the workspace or opens the store. So state and files always agree. Files that the
-safety checkpoint does not have, or that changed after it, are kept and told as conflicts.
+safety checkpoint does not have, or that changed after it, are kept, and told as missing if the
+target has something else there. What rules ignore is captured if the target has it (see 0043).
 """
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hardsave.errors import NotFound
+from hardsave.errors import Corrupt, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.record import Record
@@ -32,10 +33,10 @@ from hardsave.vault.recovering import note, recover
 from hardsave.vault.saving import Saving
 from hardsave.workspace import capture, checkout, compare, directory, disk
 from hardsave.workspace import plan as plans
-from hardsave.workspace.asked import checked
+from hardsave.workspace.asked import Asked, checked
 from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.content import overlay
-from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, parent
+from hardsave.workspace.content import Fetch, overlay
+from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, lies_in, parent
 from hardsave.workspace.left_alone import Missed
 from hardsave.workspace.plan import Plan
 
@@ -59,6 +60,14 @@ class FileChanges(Record):
     """Left alone: in the way, changed meanwhile, or changed by another session too."""
     git: "GitChanges | None" = None
     """Where the repository goes, if that is among what changes."""
+    missing: tuple[Kept, ...] = ()
+    """Of `kept`: what was asked for, and is not as the checkpoint has it. Repeat the restore once
+    the reasons are gone."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that was asked for is, or would be, as the checkpoint has it."""
+        return not self.missing
 
     def __bool__(self) -> bool:
         return bool(self.created or self.changed or self.removed or self.git)
@@ -107,16 +116,20 @@ def restore(
         _check_paths(context, wanted, taken, goal)
         way = None if position is None else _way(context, place, taken, position, goal.snapshot)
         git = None if way is None else _git_changes(place, way)
+        plan = _plan(context, place, taken, goal, chosen)
+        if other := _other(context, place, taken, chosen, plan):
+            taken = files.take_also(other)
+            plan = _plan(context, place, taken, goal, chosen)
         turned = ignored.turned(context, place, wanted, taken, goal.snapshot)
-        besides = [each for each in turned if each.difference.path not in chosen.others]
-        plan = _plan(context, place, taken, goal, chosen, besides)
+        if besides := [each for each in turned if each.difference.path not in chosen.others]:
+            plan = _plan(context, place, taken, goal, chosen, besides)
         more = ignored.overlooked(context, place, wanted, taken, plan)
         if more := [each for each in more if each.difference.path not in chosen.others]:
             besides += more
             plan = _plan(context, place, taken, goal, chosen, besides)
-        left = _left(context, place, taken, goal, wanted, chosen, plan)
+        left = _left(context, place, taken, goal, wanted, chosen, plan, other)
         if dry_run or not (plan.steps or git):
-            return Done(None, _changes(place, plan, left, git))
+            return Done(None, _changes(context, place, plan, left, git))
         safety = _safety(context, wanted, taken, files)
         if files.take() is not taken:  # it had to be captured anew, and may be another by now
             plan = _plan(context, place, files.take(), goal, chosen, besides)
@@ -124,8 +137,12 @@ def restore(
             brought=ignored.brought(plan, place.policy, wanted.target.id, besides),
             took=ignored.took(besides),
         )
-        kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
-        return Done(safety.record, _changes(place, plan, [*left, *kept], git))
+        try:
+            kept = _carry_out(context, place, plan, move, _ByGit(way, safety.record), commit)
+        except (Unavailable, Corrupt) as error:
+            raise _after_the_save(error, safety) from error
+        left = left._replace(kept=left.kept + kept)
+        return Done(safety.record, _changes(context, place, plan, left, git))
 
 
 def _has(context: Context, taken: Taken, goal: capture.Capture, path: bytes) -> bool:
@@ -168,6 +185,33 @@ def _git_changes(place: Place, way: "GitWay") -> "GitChanges | None":
 # Deciding
 
 
+def _other(
+    context: Context, place: Place, taken: Taken, chosen: Chosen, plan: Plan
+) -> frozenset[bytes]:
+    """Of what the target has, and rules of today ignore, what is not there as the target has it.
+    To be replaced, what lies there has to be captured first, whatever the rules say."""
+    asked = Asked(None if chosen.paths is None else checked(chosen.paths), chosen.only)
+    missed = {each.path for each in taken.not_captured}
+    found: set[bytes] = set()
+    with Beneath(place.root) as beneath:
+        for path, entry in plan.unsaved.items():
+            if path in missed:
+                continue
+            for each, kept in _tree(path, entry, context.objects.fetch):
+                if asked.holds(each) and not disk.is_at(beneath, each, kept):
+                    found.add(each)
+    return frozenset(found)
+
+
+def _tree(path: bytes, entry: Entry, fetch: Fetch) -> Iterator[tuple[bytes, Entry]]:
+    """An entry, and all beneath it."""
+    yield path, entry
+    if entry.type == DIRECTORY:
+        for each in compare.differences(None, entry.hash, fetch):
+            if each.new is not None:
+                yield joined(path, each.path), each.new
+
+
 def _plan(
     context: Context,
     place: Place,
@@ -176,8 +220,8 @@ def _plan(
     chosen: Chosen,
     besides: Sequence[Besides] = (),
 ) -> Plan:
-    """What was saved although rules ignore it comes back though they do today, as long as nothing
-    lies there: that would be ignored, and so it was not saved."""
+    """What was saved comes back though rules ignore it today, if nothing lies there, or if what
+    lies there was captured first."""
     fetch = context.objects.fetch
     outside = capture.outside(goal.around, fetch)
     decide = partial(
@@ -187,7 +231,7 @@ def _plan(
         overlay(taken.objects, fetch),
         rules=taken.around.rules,
         target_rules=outside.rules(),
-        present_tracked=taken.around.tracked,
+        present_tracked=taken.around.tracked | taken.also,
         target_tracked=outside.below(capture.tracked(goal.git, fetch)),
         include=place.policy.include,
         paths=chosen.paths,
@@ -246,6 +290,13 @@ def _held(place: Place, plan: Plan) -> frozenset[bytes]:
     return frozenset(held)
 
 
+class _Left(NamedTuple):
+    """What is left as it is: what could not be restored, and what was not asked for."""
+
+    kept: list[Kept]
+    others: list[Kept]
+
+
 def _left(
     context: Context,
     place: Place,
@@ -254,23 +305,24 @@ def _left(
     wanted: Wanted,
     chosen: Chosen,
     plan: Plan,
-) -> list[Kept]:
+    other: frozenset[bytes],
+) -> _Left:
     """What would be restored as well, if it could be saved first, or were not other sessions'."""
-    kept = _unsaved(place, taken, plan) + _obstructed(plan)
+    kept = _unsaved(place, taken, plan, other) + _obstructed(plan)
     kept += [Kept(os.fsdecode(path), _SPARED) for path in sorted(plan.spared)]
     kept += [Kept(os.fsdecode(path), "not empty") for path in sorted(plan.held)]
     if chosen.only == wanted.only:
-        return kept
+        return _Left(kept, [])
     everything = chosen._replace(only=wanted.only)
     whole = _plan(context, place, taken, goal, everything)
     done = {step.path for step in plan.steps} | plan.held
-    kept += chosen.kept({step.path for step in whole.steps if step.do != "open"} - done)
-    return kept
+    others = {step.path for step in whole.steps if step.do != "open"} - done
+    return _Left(kept, chosen.kept(others))
 
 
-def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
+def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) -> list[Kept]:
     """What is not as the checkpoint has it, and could not be saved before it is replaced. Of a
-    directory that could not be looked into, nobody knows."""
+    directory that could not be looked into, that cannot be told."""
     why = {
         missed.path: f"it could not be saved first: {missed.reason}"
         for missed in taken.not_captured
@@ -279,7 +331,8 @@ def _unsaved(place: Place, taken: Taken, plan: Plan) -> list[Kept]:
         return [
             Kept(os.fsdecode(path), why.get(path, _IGNORED))
             for path, entry in sorted(plan.unsaved.items())
-            if entry.type == DIRECTORY or not disk.is_at(beneath, path, entry)
+            if (entry.type == DIRECTORY or not disk.is_at(beneath, path, entry))
+            and (path in why or any(lies_in(each, path) for each in other))
         ]
 
 
@@ -308,9 +361,21 @@ def _check_paths(context: Context, wanted: Wanted, taken: Taken, goal: capture.C
             )
 
 
+def _missing(context: Context, plan: Plan, kept: Sequence[Kept]) -> tuple[Kept, ...]:
+    """Of what is left as it is, what the target has. A directory that only stays is not missing."""
+    if not kept:
+        return ()
+    target = directory.read_snapshot(plan.target, context.objects.fetch).top
+    found = compare.finder(target, context.objects.fetch)
+    put = {step.path for step in plan.steps if step.do in (*_PUTS, "chmod")} | {b".git"}
+    paths = [(each, os.fsencode(each.path)) for each in kept]
+    return tuple(each for each, path in paths if path in put or found(path) is not None)
+
+
 def _changes(
-    place: Place, plan: Plan, kept: Sequence[Kept], git: "GitChanges | None"
+    context: Context, place: Place, plan: Plan, left_alone: _Left, git: "GitChanges | None"
 ) -> FileChanges:
+    kept = [*left_alone.kept, *left_alone.others]
     left = {os.fsencode(each.path) for each in kept}
     steps = [step for step in plan.steps if step.path not in left]
     put = [step for step in steps if step.do in ("write", "symlink", "link", "chmod")]
@@ -328,6 +393,7 @@ def _changes(
         sum(step.after.size for step in put if step.do == "write" and step.after is not None),
         tuple(kept),
         None if b".git" in left else git,
+        _missing(context, plan, left_alone.kept),
     )
 
 
@@ -366,7 +432,19 @@ def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> _S
         f"before the {wanted.kind} to {goal}",
         None,
     )
-    return _Safety(saving.carry(about, files), is_made=True)
+    made = saving.carry(about, files)
+    is_first = made.parent is None and made.seq == 1
+    before = None if is_first else (made.parent, made.seq - 1)
+    context.moves.note(wanted.timeline, before, (made.id, made.seq), is_same_state=True)
+    return _Safety(made, is_made=True)
+
+
+def _after_the_save(error: Unavailable | Corrupt, safety: _Safety) -> Unavailable | Corrupt:
+    """The error, with what was done before it."""
+    if not safety.is_made:
+        return error
+    saved = f"{safety.record.timeline}:{safety.record.seq}"
+    return type(error)(f"{error}. What was here is saved as {saved}, and that is the head now")
 
 
 def _move(place: Place, wanted: Wanted, chosen: Chosen, safety: _Safety, plan: Plan) -> FilesMove:

@@ -339,5 +339,8 @@ def _operate(
             if position(context.store.timeline(context.user, name)) == position(standing):
                 raise
             continue
+        if move is not None and plan.is_about_files:  # its head means what it meant
+            moved = position(move.expect), position(move.become)
+            context.moves.note(name, *moved, is_same_state=True)
         return move
     raise Conflict(f"others wrote to timeline {name!r} first {_ATTEMPTS} times; try again")

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Union
 
+from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
     from hardsave.vault.capturing import Taken, Taking
 
-MAX_METADATA_BYTES = 64 * 1024
 RUNNING: Final = "running"  # the status of whatever nobody says more of
 
 
@@ -196,6 +196,8 @@ class Saving:
                     gone = 1  # a text may have been purged from what was remembered
                     continue
                 conflict = self._overtaken(error)
+                if expect is None and self._follows():
+                    continue
                 if expect is not ANY_HEAD:
                     raise Conflict(self._way_out(conflict)) from error
                 self.look()
@@ -425,6 +427,15 @@ class Saving:
                 f"{'nothing yet' if head is None else to_text(head)}, not {to_text(wanted)}; "
                 "load() it, bring your state up to date, and save again"
             )
+
+    def _follows(self) -> bool:
+        """Whether only operations of this program have moved the head since it was seen, such as
+        the checkpoint that a failed restore has made; then it is seen."""
+        standing = self._standing()
+        if not self._context.moves.lead(self.seen, standing):
+            return False
+        self._see(standing)
+        return True
 
     def _overtaken(self, error: Conflict | Corrupt) -> Conflict:
         """What is missing from a head that is no longer the head may have been collected."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.record import Record
-from hardsave.stores.base import Batch, CheckpointGone, Move, Query
+from hardsave.stores.base import Batch, CheckpointGone, Move, Query, position
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
@@ -224,6 +224,8 @@ def _turned(
         if isinstance(error, LeaseLost) and fencing.is_lost(context):
             raise
         raise _Moved from error
+    for each in (*effects.moves, *(() if move is None else (move,))):
+        context.moves.note(each.become.name, position(each.expect), position(each.become))
     done = Entry(number, step.id, step.kind, timeline, record.created_at, effects)
     return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
 

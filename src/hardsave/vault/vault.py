@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.errors import NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
 from hardsave.objects.types import DEFAULT_TYPES, Types
@@ -18,20 +19,13 @@ from hardsave.stores.base import Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
-from hardsave.vault.arguments import (
-    MAX_VALUE_BYTES,
-    Redact,
-    check_asked,
-    check_cap,
-    redaction_of,
-    several,
-    whole_id,
-)
+from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several, whole_id
 from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline
 from hardsave.vault.objects import Objects
+from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
 
 if TYPE_CHECKING:
@@ -46,7 +40,6 @@ if TYPE_CHECKING:
     from hardsave.vault.undo import Operation
     from hardsave.vault.workspace import Workspace
 
-POLL_SECONDS = 0.05
 Done = TypeVar("Done")
 
 
@@ -80,6 +73,7 @@ class Vault:
             new_id=new_id,
             search_index=_search_index(store, user),
             places=Places(store, user),
+            moves=OwnMoves(),
         )
         self._recover()
 

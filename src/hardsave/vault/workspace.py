@@ -133,7 +133,7 @@ class Workspace:
     ) -> Rewind:
         """Bring files back as a checkpoint has them, here. No timeline moves; `undo` takes it back.
 
-        What is here is saved first. Files that are ignored, or were never captured, stay.
+        What is here is saved first. Files that are ignored and not in the checkpoint stay.
         """
         line = self._line(None)
         return line.rewind(

@@ -113,7 +113,7 @@ def _not_begun(written: Journal, path: Path, error: OSError) -> Unavailable:
         )
     return Unavailable(
         f"the journal {str(path)!r} could not be written: {error}; "
-        "nothing was changed. See to the disk, then repeat"
+        "no file was changed. See to the disk, then repeat"
     )
 
 
@@ -213,7 +213,7 @@ def _failed_early(
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
         return type(error)(f"{error}; then: {failure}; see to the disk, then recover")
-    return type(error)(f"{error}; nothing was changed. See to the disk, then repeat")
+    return type(error)(f"{error}; no file was changed. See to the disk, then repeat")
 
 
 def _take_back_preparations(steps: Steps, written: Journal, path: Path) -> None:

@@ -251,8 +251,8 @@ class _Restore:
         now = position_in(self._directory, also=gitplan.branches(target))
         if others := gitplan.strangers(now, before, target):
             raise Conflict(
-                f"somebody else is at work in this repository: {', '.join(others)} changed after "
-                "the present was saved. Nothing was changed; repeat"
+                f"another program is at work in this repository: {', '.join(others)} changed "
+                "after the present was saved. Nothing was changed; repeat"
             )
         self._changes, self._moves = gitplan.changes(now, target)
 
@@ -326,8 +326,8 @@ class _Restore:
         now = position_in(self._directory, also=gitplan.branches(target))
         if others := gitplan.strangers(now, target, target):
             raise Conflict(
-                f"{', '.join(others)} of the repository did not stay as restored: somebody else "
-                "is at work there, without git's locks; repeat"
+                f"{', '.join(others)} of the repository did not stay as restored: another "
+                "program is at work there, without git's locks; repeat"
             )
 
 

@@ -80,7 +80,7 @@ def read(path: Path) -> Journal | None:
             "neither be finished nor taken back, and every file is as it was before or after it. "
             "Remove the journal, then rewind again: the newest checkpoint has what was there. "
             f"Files that begin with {os.fsdecode(TEMPORARY_PREFIX)!r} may go; look first at those "
-            "that end with '-aside', which somebody may have written at that moment"
+            "that end with '-aside', which another program may have written at that moment"
         )
     if version[0] > _VERSION:
         raise Unavailable(

@@ -125,7 +125,7 @@ def _furthest(lines: Sequence[_Line]) -> Iterable[_Line]:
     return (line for line in lines if line.at >= furthest.get(line.way, 0))
 
 
-@lru_cache(maxsize=128)  # the next walk of a resident process finds its patterns compiled
+@lru_cache(maxsize=128)  # the next walk of a daemon finds its patterns compiled
 def layer_of(contents: tuple[bytes, ...]) -> Layer:
     return Layer([pattern for content in contents for pattern in parse(content)])
 

@@ -1,22 +1,23 @@
-"""What a restore leaves alone: paths that the rules of the present or of the target ignore, and
-those that either could not capture: what was there then nobody knows, and what is there now is
-in no snapshot that could bring it back.
+"""What a restore leaves alone: paths that one side has and the rules of the other ignore, and those
+that either could not capture: what was there then is unknown, and what is there now is in no
+snapshot that could bring it back.
 
-An older `.gitignore` must not make yesterday's build output deletable, and a newer one must
-not be overruled by files from before it: either side's rules are enough. Both are found in
-the snapshots themselves, because ignore files are always captured. What the target has although
-its rules ignore it was meant to be saved, and comes back if nothing lies in its place.
+An older `.gitignore` must not make yesterday's build output deletable, so what only the present
+has goes only if neither side's rules ignore it. Both are found in the snapshots themselves, because
+ignore files are always captured. What the target has comes back where nothing lies; where
+something lies that rules ignore, it is told as not saved, and the caller captures it first: then
+it is exempt from the rules of the present.
 """
 
 from collections.abc import Sequence
 
+from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import content, directory
 from hardsave.workspace.compare import Pair, Ward
 from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry, last_name, lies_in
-from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.policy import Exempt, Rules
 
 
@@ -36,7 +37,8 @@ class Side(NamedTuple):
         """Whether its rules leave a path alone. What the snapshot has, of a kind, they did not
         ignore, whatever they say: git tracked it, perhaps in a repository inside, of which nothing
         else is known here, or it was asked for. Ignore files are saved in any case."""
-        if own is not None and last_name(path) in IGNORE_FILES and self.ignores(path, own):
+        is_lone_ignore_file = others is None and last_name(path) in IGNORE_FILES
+        if own is not None and is_lone_ignore_file and self.ignores(path, own):
             return True
         is_other = own is None or (own.type == DIRECTORY) != (others and others.type == DIRECTORY)
         return others is not None and is_other and self.ignores(path, others)
@@ -138,7 +140,7 @@ class LeftAlone:
         """Of what only the target has. If git tracked it, or somebody had asked for it, it was
         saved whatever rules said, and comes back whatever they say now. Ignore files are saved in
         any case, which says nothing of the kind."""
-        if path not in self._missed.now and last_name(path) in IGNORE_FILES:
+        if path not in self._missed.now and last_name(path) in IGNORE_FILES and is_ignored_then:
             return True
         is_meant = is_ignored_then or self._sides[1].exempt.holds(path)
         if path in self._missed.now or not is_meant:

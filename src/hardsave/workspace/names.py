@@ -15,7 +15,6 @@ from hardsave.workspace.entries import above
 TEMPORARY_PREFIX = b".hardsave-tmp-"
 """Files that a restore, or a tool of an agent, has not put in their place yet. Never captured."""
 
-IGNORE_FILES = (b".gitignore", b".hardsaveignore")
 
 _WILD = (b"*", b"?", b"[")
 

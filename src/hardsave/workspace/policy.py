@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Protocol
 
+from hardsave.defaults import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import names
 from hardsave.workspace.entries import lies_in, parent
-
-GIB = 1 << 30
 
 _COARSE_NS = 2_000_000_000  # FAT keeps every second second, HFS+ and ext3 whole ones
 _TICK_NS = 20_000_000  # elsewhere the kernel's clock moves every 1 to 10 ms
@@ -43,8 +42,8 @@ RootRules = Callable[[Sequence[bytes]], Rules]
 class _Given(NamedTuple):
     include: tuple[bytes, ...] = ()  # patterns: captured although secret or ignored
     own: tuple[bytes, ...] = ()  # how paths of ours in the workspace begin; a NUL is their end
-    max_file_bytes: int = 4 * GIB
-    max_total_bytes: int = 16 * GIB
+    max_file_bytes: int = MAX_FILE_BYTES
+    max_total_bytes: int = MAX_TOTAL_BYTES
 
 
 class Policy(_Given):

@@ -1,7 +1,7 @@
 """What is remembered of a directory, from what a scan found and what was read. Pure."""
 
+from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import HASH_BYTES
-from hardsave.workspace import names
 from hardsave.workspace.cache import KEY_BYTES, NO_HASH, Folder
 from hardsave.workspace.files import Read
 from hardsave.workspace.found import Found
@@ -18,7 +18,7 @@ def has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
         and tuple(found.files) == known.files
         and tuple(found.directories) == known.directories
         and not any(read is None or read.hash == NO_HASH for read in fresh.values())
-        and not any(found.files[at] in names.IGNORE_FILES for at in fresh)
+        and not any(found.files[at] in IGNORE_FILES for at in fresh)
         and NO_HASH not in known.hashes
     )
 
@@ -49,5 +49,5 @@ def has_other_rules(found: Found, fresh: Fresh) -> bool:
     return any(
         read is not None and read.key.ctime_ns and read.key != found.key(at)
         for at, read in fresh.items()
-        if found.files[at] in names.IGNORE_FILES
+        if found.files[at] in IGNORE_FILES
     )

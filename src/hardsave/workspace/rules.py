@@ -7,7 +7,7 @@ must say what they said when the cache was made.
 
 from collections.abc import Callable, Sequence
 
-from hardsave.workspace.names import IGNORE_FILES
+from hardsave.defaults import IGNORE_FILES
 from hardsave.workspace.policy import Rules
 
 

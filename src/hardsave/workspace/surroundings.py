@@ -12,12 +12,12 @@ from functools import cache, partial
 from pathlib import Path
 
 from hardsave import config
+from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Unavailable
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitconfig, gitlook, stamps
 from hardsave.workspace.git import GitPosition
 from hardsave.workspace.gitlook import Look
-from hardsave.workspace.names import IGNORE_FILES
 from hardsave.workspace.outside import Outside, meant
 from hardsave.workspace.policy import RootRules
 from hardsave.workspace.reading import read_path

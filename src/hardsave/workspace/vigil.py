@@ -71,7 +71,7 @@ class Vigil:
             self._give_up(watching.refusal(error))
             return
         if self._mounts is not None and not mounts.tells_all(self._mounts.kind):
-            self._give_up(f"others may change files on {self._mounts.kind}, and nobody is told")
+            self._give_up(f"other machines may change files on {self._mounts.kind} unnoticed")
 
     def close(self) -> None:
         for each in (self._source, self._mounts):

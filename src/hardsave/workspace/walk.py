@@ -13,9 +13,9 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import names
 from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.cache import NO_STAMP, Cache, Folder, Linked
 from hardsave.workspace.changed import Changed
@@ -181,7 +181,7 @@ class Walk:
             self._enter_repository(path, known)
         if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
             return False
-        if not set(names.IGNORE_FILES).isdisjoint(known.left_out):
+        if not set(IGNORE_FILES).isdisjoint(known.left_out):
             return False  # too large to be captured: no stamp says whether it is the same
         prefix = self._prefix + path + b"/" if path else self._prefix
         try:
@@ -222,7 +222,7 @@ class Walk:
         """Changed, but of the kind that it was, small enough, and no source of rules."""
         mode = status.st_mode
         return (
-            name not in names.IGNORE_FILES
+            name not in IGNORE_FILES
             and not stat.S_ISDIR(mode)
             and self._policy.objection(joined(path, name), mode, status.st_size) is None
         )
@@ -245,7 +245,7 @@ class Walk:
         if path and b".git" in status:
             self._enter_repository(path, known)
         # After a look at them: if one changes later, its stamp is not what it was then.
-        rules.sources = [name for name in names.IGNORE_FILES if name in status]
+        rules.sources = [name for name in IGNORE_FILES if name in status]
         names_of = _Sorted()
         for name, at in status.items():
             self._sort(names_of, joined(path, name), name, at, rules)
@@ -315,7 +315,7 @@ class Walk:
     def _is_ignored(self, name: bytes, is_dir: bool, rules: DirectoryRules) -> bool:
         """The files that rules come from are captured whatever they say: so a snapshot tells
         which rules held in it."""
-        if name in names.IGNORE_FILES:
+        if name in IGNORE_FILES:
             return False
         return rules.inside_ignored or rules.made().match(name, is_dir)
 

@@ -23,15 +23,15 @@ UNTIL_SAVED = (
     f'until [ $({HARDSAVE} log --all --json | grep -c \'"hook": "PostToolUse"\') -ge %d ]; '
     "do sleep 0.1; done; "
 )
-# And one that waits until hooks find a resident
-UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/residents/* ]; do sleep 0.1; done; '
+# And one that waits until hooks find a daemon
+UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/daemons/* ]; do sleep 0.1; done; '
 
 
 # And one that waits until the process beside an agent has heard of it
 UNTIL_HEARD = f": %s; until {HARDSAVE} log --timeline t | grep -q ': %s;'; do sleep 0.1; done; "
 
 
-class Overheard(NamedTuple):
+class Saved(NamedTuple):
     """What a checkpoint of a `hardsave run` has of a conversation."""
 
     id: str
@@ -79,13 +79,13 @@ class Stage:
         """A command as `hardsave run` runs it."""
         return [*HARDSAVE.split(), "run", "--timeline", "t", "--", *command]
 
-    def overheard(self) -> list[Overheard]:
+    def overheard(self) -> list[Saved]:
         """What the checkpoints of that hold, oldest first, once the process beside it has ended."""
         self.wait_until(lambda: self.hardsave("log", "--timeline", "t")[0]["status"] == "ended")
         (store,) = Path(self.environment["XDG_DATA_HOME"]).rglob("store.db")
         with hardsave.open(f"sqlite:///{store}") as vault:
             found = reversed(vault.timeline("t").checkpoints())
-            return [Overheard(each.id, dict(each.metadata), _lines(each.state)) for each in found]
+            return [Saved(each.id, dict(each.metadata), _lines(each.state)) for each in found]
 
     @contextmanager
     def started(self, command: list[str], more: dict[str, str]) -> Iterator[None]:
@@ -140,7 +140,7 @@ class Stage:
             assert time.monotonic() < end, "it never happened"
             time.sleep(0.05)
 
-    def residents(self) -> list[int]:
+    def daemons(self) -> list[int]:
         """Those that hooks of this stage have left behind, and that are there."""
         found = []
         for folder in Path("/proc").iterdir():
@@ -158,7 +158,7 @@ class Stage:
         return [int(line.split()[4]) for line in lines if "calls; it ends, because" in line]
 
     def story(self) -> str:
-        """What residents, hooks that failed and the agent itself have written down."""
+        """What daemons, hooks that failed and the agent itself have written down."""
         data = Path(self.environment["XDG_DATA_HOME"])
         told = [*data.rglob("*-hooks.log"), *data.rglob("hooks/*/*.json")]
         return "\n".join(path.read_text() for path in [*told, *self.config.rglob("*.jsonl")])

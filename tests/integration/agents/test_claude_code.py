@@ -387,12 +387,12 @@ def test_at_a_terminal_its_user_and_not_the_model_is_told_that_nothing_is_saved(
         assert "NOT saved" not in json.dumps([each.body for each in model.requests])
 
 
-def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_path: Path) -> None:
+def test_the_first_hook_of_a_session_leaves_a_daemon_that_ends_with_it(tmp_path: Path) -> None:
     stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")
     script = [Reply(calls=(bash(UNTIL_ANSWERED + "echo b >> made", f"toolu_{n}"),)) for n in "ab"]
     stage.claude([*script, Reply("Done.")], "do it")
-    stage.wait_until(lambda: stage.residents() == [])
+    stage.wait_until(lambda: stage.daemons() == [])
     hooks = [each["metadata"]["hook"] for each in stage.hardsave("log")][::-1]
     tools = ["PostToolUse", "PostToolBatch"] * 2
     expected = ["UserPromptSubmit", *tools, "Stop", "SessionEnd"]
@@ -400,7 +400,7 @@ def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_pat
     assert stage.answered() in ([len(hooks)], [len(hooks) - 1])  # the second may be too early
 
 
-def test_a_session_that_was_killed_leaves_no_resident(tmp_path: Path) -> None:
+def test_a_session_that_was_killed_leaves_no_daemon(tmp_path: Path) -> None:
     stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")
     calls = (bash("echo $$ > pid; exec sleep 600", "toolu_1"),)
@@ -409,8 +409,8 @@ def test_a_session_that_was_killed_leaves_no_resident(tmp_path: Path) -> None:
         stage.started(stage.command("do it"), {"ANTHROPIC_BASE_URL": model.anthropic_url}),
     ):
         stage.wait_for(stage.project / "pid")
-        stage.wait_until(lambda: len(stage.residents()) == 1)
-    stage.wait_until(lambda: stage.residents() == [])  # although a tool of its goes on
+        stage.wait_until(lambda: len(stage.daemons()) == 1)
+    stage.wait_until(lambda: stage.daemons() == [])  # although a tool of its goes on
     stage.end_tool()
 
 
@@ -484,7 +484,7 @@ def test_conversations_of_two_agents_in_one_directory_are_not_mixed(tmp_path: Pa
     stage.end_tool()
     assert {each.lines for each in saved} == {""}
     (told,) = (each.metadata for each in saved if "conversation" in each.metadata)
-    assert "nobody can tell" in told["conversation"]
+    assert "cannot be told apart" in told["conversation"]
 
 
 def test_an_agent_that_a_tool_starts_is_another(tmp_path: Path) -> None:

@@ -542,12 +542,12 @@ def _is_main(request: dict[str, Any], session: str, calls: int) -> bool:
     return (request["prompt_cache_key"], results) == (session, calls)
 
 
-def test_the_first_hook_of_a_session_leaves_a_resident_that_ends_with_it(tmp_path: Path) -> None:
+def test_the_first_hook_of_a_session_leaves_a_daemon_that_ends_with_it(tmp_path: Path) -> None:
     stage = CodexStage(tmp_path)
     stage.hardsave("init", "--yes")
     script = [Reply(calls=(shell(UNTIL_ANSWERED + "echo b >> made", f"c{n}"),)) for n in "ab"]
     stage.codex([*script, Reply("Done.")], "do it")
-    stage.wait_until(lambda: stage.residents() == [])
+    stage.wait_until(lambda: stage.daemons() == [])
     hooks = [each["metadata"]["hook"] for each in stage.hardsave("log")][::-1]
     tools = ["PreToolUse", "PostToolUse"] * 2
     expected = ["UserPromptSubmit", *tools, "Stop", "SessionEnd"]

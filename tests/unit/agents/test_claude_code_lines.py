@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from hardsave.agents.claude_code import lines as claude_lines
-from hardsave.agents.claude_code.lines import copied, ended, messages, parsed
+from hardsave.agents.claude_code.lines import closing, copied, messages, parsed
 from hardsave.agents.cut import Moment, cut
 from hardsave.agents.spec import Ending, Open, Unknown
 from tests.unit.agents.conftest import called, line, said
@@ -226,7 +226,7 @@ def test_a_call_that_a_prompt_goes_on_from_is_not_left_behind() -> None:
 def test_an_open_call_gets_one_truthful_error() -> None:
     call = Open("a", parsed(called("a"), "s-1"))
     ending = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
-    result, title = map(json.loads, ended([], [call], ending))
+    result, title = map(json.loads, closing([], [call], ending))
     (block,) = result["message"]["content"]
     assert (block["tool_use_id"], block["is_error"]) == ("a", True)
     assert "unknown" in block["content"]
@@ -248,7 +248,7 @@ def test_a_copy_goes_on_from_the_prompt_that_its_user_has_gone_back_to_ask(
 ) -> None:
     """Claude Code notes that only at the end of a turn, and goes by what it has noted last."""
     whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2"), note("3")]
-    way, _ = map(json.loads, ended([*whole, linked("5", "2"), *later], [], ENDING))
+    way, _ = map(json.loads, closing([*whole, linked("5", "2"), *later], [], ENDING))
     assert way == {**json.loads(note("5")), "sessionId": "new"}
 
 
@@ -257,7 +257,7 @@ def test_where_its_user_went_back_to_is_not_where_a_copy_ends() -> None:
     whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2")]
     back = [note("3", explicit=True, rewound=True, cutUuid="4"), linked("5", "2")]
     way, _ = map(
-        json.loads, ended([*whole, *back, linked("6", "5", "well", "assistant")], [], ENDING)
+        json.loads, closing([*whole, *back, linked("6", "5", "well", "assistant")], [], ENDING)
     )
     assert way == {**json.loads(note("5")), "sessionId": "new"}
 
@@ -265,14 +265,14 @@ def test_where_its_user_went_back_to_is_not_where_a_copy_ends() -> None:
 def test_a_note_that_names_no_line_is_claude_codes_own_word_for_the_last_one() -> None:
     whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2"), note("3")]
     back = [linked("5", "2"), note("00000000-0000-0000-0000-000000000000", explicit=True)]
-    (title,) = ended([*whole, *back, linked("6", "5", "well", "assistant")], [], ENDING)
+    (title,) = closing([*whole, *back, linked("6", "5", "well", "assistant")], [], ENDING)
     assert json.loads(title)["type"] == "custom-title"
 
 
 @pytest.mark.parametrize("noted", ["2", "3", "4"])
 def test_what_claude_code_has_noted_is_enough_where_nobody_went_back(noted: str) -> None:
     whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2")]
-    (title,) = ended([*whole, linked("4", "3", "well", "assistant"), note(noted)], [], ENDING)
+    (title,) = closing([*whole, linked("4", "3", "well", "assistant"), note(noted)], [], ENDING)
     assert json.loads(title)["type"] == "custom-title"
 
 

@@ -12,7 +12,7 @@ import hardsave
 from hardsave.agents import conversation
 from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.conversation import Resumption
-from hardsave.daemon import hook
+from hardsave.daemon import save
 
 LINES = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
 SESSION = str(json.loads(LINES[0])["payload"]["id"])
@@ -199,10 +199,10 @@ def test_hooks_of_codex_save_on_a_timeline_of_codex(project: Path, transcript: P
     about = {"session_id": SESSION, "transcript_path": str(transcript), "cwd": str(project)}
     tool = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "call_0_0"}
     written(transcript, LINES[:13])
-    hook.work(json.dumps({**about, **tool}).encode(), os.environ, CODEX)
+    save.work(json.dumps({**about, **tool}).encode(), os.environ, CODEX)
     written(transcript, LINES)
     stop = {"hook_event_name": "Stop", "turn_id": "t", "model": "gpt-5.5"}
-    hook.work(json.dumps({**about, **stop}).encode(), os.environ, CODEX)
+    save.work(json.dumps({**about, **stop}).encode(), os.environ, CODEX)
     with hardsave.open() as vault:
         last, first = vault.timeline(f"codex-{SESSION}").checkpoints()
         assert first.description == "before Bash"
@@ -217,12 +217,12 @@ def test_a_subagent_saves_files_and_leaves_the_conversation_to_the_session(
     project: Path, transcript: Path
 ) -> None:
     about = {"session_id": SESSION, "transcript_path": str(transcript), "cwd": str(project)}
-    hook.work(json.dumps({**about, "hook_event_name": "Stop"}).encode(), os.environ, CODEX)
+    save.work(json.dumps({**about, "hook_event_name": "Stop"}).encode(), os.environ, CODEX)
     (project / "a.txt").write_text("by a subagent\n")
     apart = written(transcript.with_name("rollout-2026-11-16T07-02-20-sub.jsonl"), LINES[:3])
     aside = {"hook_event_name": "PostToolUse", "tool_use_id": "call_0_0", "agent_id": "sub"}
     told = {**about, **aside, "transcript_path": str(apart)}
-    hook.work(json.dumps(told).encode(), os.environ, CODEX)
+    save.work(json.dumps(told).encode(), os.environ, CODEX)
     with hardsave.open() as vault:
         head = vault.timeline(f"codex-{SESSION}").head
         assert head is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hardsave.agents.codex import lines as codex_lines
-from hardsave.agents.codex.lines import copied, ended, messages, parsed
+from hardsave.agents.codex.lines import closing, copied, messages, parsed
 from hardsave.agents.cut import Cut, Moment, cut
 from hardsave.agents.spec import Ending, Open, Unknown
 
@@ -131,7 +131,7 @@ def test_a_tool_inside_a_script_goes_on_behind_the_script() -> None:
 def test_a_call_that_was_killed_is_open_and_gets_one_truthful_result() -> None:
     found = cut(codex_lines, PLAIN[:24], [], session(PLAIN), Moment(pending="call_2_1"))
     assert [call.id for call in found.waiting] == ["call_2_0", "call_2_1"]
-    added = [json.loads(text) for text in ended(found.lines, found.waiting, ENDING)]
+    added = [json.loads(text) for text in closing(found.lines, found.waiting, ENDING)]
     assert [line["ordinal"] for line in added] == [24, 25]
     assert [line["payload"]["call_id"] for line in added] == ["call_2_0", "call_2_1"]
     assert {line["payload"]["type"] for line in added} == {"function_call_output"}
@@ -142,7 +142,7 @@ def test_a_call_that_was_killed_is_open_and_gets_one_truthful_result() -> None:
 
 def test_a_text_tool_gets_a_result_of_its_own_kind() -> None:
     found = cut(codex_lines, PLAIN[:18], [], session(PLAIN), Moment(pending="call_1_0"))
-    (added,) = ended(found.lines, found.waiting, ENDING)
+    (added,) = closing(found.lines, found.waiting, ENDING)
     assert json.loads(added)["payload"]["type"] == "custom_tool_call_output"
 
 
@@ -208,13 +208,13 @@ def test_a_result_without_a_call_is_refused() -> None:
 )
 def test_lines_that_are_not_numbered_one_by_one_are_refused(lines: list[str]) -> None:
     with pytest.raises(Unknown):
-        ended(lines, [], ENDING)
+        closing(lines, [], ENDING)
 
 
 def test_a_search_for_tools_without_a_result_is_refused() -> None:
     call = {"type": "tool_search_call", "call_id": "c"}
     with pytest.raises(Unknown):
-        ended(PLAIN[:1], [Open("c", {"payload": call})], ENDING)
+        closing(PLAIN[:1], [Open("c", {"payload": call})], ENDING)
 
 
 def numbered(text: str, ordinal: int) -> str:
@@ -224,7 +224,7 @@ def numbered(text: str, ordinal: int) -> str:
 def test_a_session_that_codex_itself_has_taken_back_is_numbered_on() -> None:
     base = {"thread_id": session(PLAIN), "end_ordinal_exclusive": 22, "end_byte_offset": 50004}
     first = numbered(changed(PLAIN[0], history_base=base), 22)
-    assert ended([first, numbered(PLAIN[1], 23)], [], ENDING) == []
+    assert closing([first, numbered(PLAIN[1], 23)], [], ENDING) == []
     other = f"{session(PLAIN)}_01a1e95f-c24d-7a62-8713-6d1206791c52"
     assert codex_lines.is_talk(parsed(first, other)), "what was said before counts"
 

@@ -15,7 +15,7 @@ RECORDED = {
     "Stop": "sha256:d9171dcb42b29139db8e2c49f36a99c5c83d57bd6f4cd6545ae31d650ed4ca29",
     "SessionEnd": "sha256:e970a66f7e426f01599479cdf68f438054fd05bb32a4306306342e5f2bb1ffa3",
 }
-OURS = "/opt/python -P -m hardsave.daemon.entry codex"
+OURS = "/opt/python -P -m hardsave.daemon.hook codex"
 HOOKS = json.dumps(
     {
         "hooks": {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsave.agents.json_edit import amended
+from hardsave.agents.json_edit import edited
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "a", 'b"\\', "ü{"])
 VALUES = st.recursive(
@@ -29,9 +29,9 @@ def test_it_has_the_new_value_whatever_the_old_one_was(
     old: dict[str, Any], new: dict[str, Any], indent: Any, tight: bool, newline: str
 ) -> None:
     text = laid_out(old, indent, tight=tight, newline=newline)
-    after = amended(text, new)
+    after = edited(text, new)
     assert json.dumps(json.loads(after), sort_keys=True) == json.dumps(new, sort_keys=True)
-    assert amended(after, new) == after
+    assert edited(after, new) == after
     assert newline == "\n" or after.count("\n") == after.count("\r\n")
 
 
@@ -41,7 +41,7 @@ def test_what_is_added_goes_without_a_trace(
 ) -> None:
     text = laid_out(old, indent, tight=tight, newline="\n")
     grown = {**old, **{f"new-{key}": value for key, value in more.items()}}
-    assert amended(amended(text, grown), old) == text
+    assert edited(edited(text, grown), old) == text
 
 
 @given(OBJECTS, VALUES, LAYOUTS)
@@ -49,7 +49,7 @@ def test_members_that_stay_keep_their_bytes(old: dict[str, Any], value: Any, ind
     text = laid_out({"kept": [1.50, {"x": []}], **old}, indent, tight=False, newline="\n")
     text = text.replace("1.5", "1.500e0")
     kept = text[: text.index("]", text.index("[]") + 2) + 1]
-    after = amended(text, {"kept": [1.5, {"x": []}], "a": value})
+    after = edited(text, {"kept": [1.5, {"x": []}], "a": value})
     assert after.startswith(kept)
 
 
@@ -71,4 +71,4 @@ def test_members_that_stay_keep_their_bytes(old: dict[str, Any], value: Any, ind
     ],
 )
 def test_it_is_set_as_what_stands_around_it(text: str, value: Any, after: str) -> None:
-    assert amended(text, value) == after
+    assert edited(text, value) == after

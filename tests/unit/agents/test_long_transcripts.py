@@ -13,7 +13,7 @@ from blake3 import blake3
 import hardsave
 from hardsave.agents import transcripts
 from hardsave.agents.transcripts import Mark, pieces, read, tail
-from hardsave.daemon import hook, spool
+from hardsave.daemon import save, spool
 from tests.unit.agents.conftest import said
 
 SESSION = "claude-s-1"
@@ -48,10 +48,10 @@ def loaded() -> tuple[int, Any]:
 def test_pieces_are_one_checkpoint_and_the_same_as_the_whole(
     project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook.work(told(transcript), {**os.environ, "HARDSAVE_TIMELINE": "whole"})
+    save.work(told(transcript), {**os.environ, "HARDSAVE_TIMELINE": "whole"})
     monkeypatch.setattr(transcripts, "PIECE_BYTES", 10_000)
     assert len(list(pieces(transcript))) > 20
-    assert hook.work(told(transcript), os.environ)
+    assert save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         one, other = vault.timeline("whole").head, vault.timeline(SESSION).head
         assert one is not None
@@ -61,7 +61,7 @@ def test_pieces_are_one_checkpoint_and_the_same_as_the_whole(
         assert vault.store.verify().ok
         assert vault.store.gc().left == ()  # nothing is held back any more
     grow(transcript, 100, 400)
-    assert hook.work(told(transcript), os.environ)
+    assert save.work(told(transcript), os.environ)
     count, state = loaded()
     assert count == 2
     assert len(state["messages"]) == 400
@@ -74,8 +74,8 @@ def test_the_memory_of_a_hook_does_not_grow_with_the_transcript(
 ) -> None:
     grow(transcript, 2200, 8 * 1024)  # 36 MB, and five times that if it were held at once
     script = (
-        "import os, sys; from hardsave.daemon import hook; from tests.peak import peak; "
-        "print(hook.work(sys.stdin.buffer.read(), os.environ), peak())"
+        "import os, sys; from hardsave.daemon import save; from tests.peak import peak; "
+        "print(save.work(sys.stdin.buffer.read(), os.environ), peak())"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -94,7 +94,7 @@ def test_a_line_that_is_too_long_costs_no_files(project: Path, transcript: Path)
     def opened(*_: object) -> hardsave.Vault:
         return hardsave.open(max_value_bytes=500)
 
-    assert not hook.work(told(transcript), os.environ, opened=opened)
+    assert not save.work(told(transcript), os.environ, opened=opened)
     (note,) = spool.missed(spool.folder(os.environ, project))
     assert "only files were saved" in note.why
     with hardsave.open() as vault:

@@ -6,7 +6,14 @@ import pytest
 
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
-from hardsave.agents.settings import PROGRAM, installed, longer, places, with_hooks, without_hooks
+from hardsave.agents.settings import (
+    PROGRAM,
+    commands,
+    is_whole,
+    places,
+    with_hooks,
+    without_hooks,
+)
 from hardsave.errors import Misuse
 
 HOOKS = CLAUDE_CODE.hooks
@@ -28,7 +35,7 @@ ODD = [
 def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None:
     text = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
     after = with_hooks(text, COMMAND, HOOKS)
-    assert sorted(installed(after)) == sorted(HOOKS)
+    assert sorted(dict(commands(after))) == sorted(HOOKS)
     for event, groups in before.get("hooks", {}).items():
         assert json.loads(after)["hooks"][event][: len(groups)] == groups
     if before.get("hooks") == {"Stop": []} or before.get("hooks") == {}:
@@ -37,7 +44,7 @@ def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    "old", ["/old/bin/hardsave-hook", "python3 -P -m hardsave.daemon.entry", COMMAND]
+    "old", ["/old/bin/hardsave-hook", "python3 -P -m hardsave.daemon.hook", COMMAND]
 )
 def test_installing_twice_installs_once_and_takes_the_new_command(old: str) -> None:
     again = with_hooks(with_hooks("{}", old, CODEX.hooks), COMMAND, HOOKS)
@@ -85,8 +92,8 @@ def test_a_command_that_does_more_than_to_call_us_stays_as_it_is(command: str) -
     text = json.dumps({"hooks": {"Stop": [theirs]}}, indent=2) + "\n"
     after = with_hooks(text, COMMAND, HOOKS)
     assert json.loads(after)["hooks"]["Stop"] == [theirs]  # ours would save everything twice
-    assert sorted(installed(after)) == sorted(HOOKS)
-    assert longer(after) == [command]
+    assert sorted(dict(commands(after))) == sorted(HOOKS)
+    assert [each for _, each in commands(after) if not is_whole(each)] == [command]
     assert without_hooks(after) == text
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.errors import Exit
-from hardsave.daemon import hook
+from hardsave.daemon import save
 from tests.unit.cli.conftest import Run
 
 LINE = '{"type":"user","message":{"role":"user","content":"%s"},"sessionId":"s-1"}\n'
@@ -27,7 +27,7 @@ def transcript(tmp_path: Path, project: Path) -> Path:
         with path.open("a") as file:
             file.write(LINE % word)
         (project / "a.txt").write_text(f"{number}\n")
-        hook.work(json.dumps({**told, "cwd": str(project)}).encode(), os.environ)
+        save.work(json.dumps({**told, "cwd": str(project)}).encode(), os.environ)
     return path
 
 
@@ -93,7 +93,7 @@ def test_the_session_that_goes_on_saves_on_the_same_timeline(
     session = run("rewind", "@~1", "--yes", "--json").data["conversation"]["session"]
     told = {"session_id": session, "hook_event_name": "Stop", "cwd": str(project)}
     told["transcript_path"] = str(transcript.with_name(f"{session}.jsonl"))
-    hook.work(json.dumps(told).encode(), os.environ)
+    save.work(json.dumps(told).encode(), os.environ)
     with hardsave.open() as vault:
         assert [line.name for line in vault.timelines()] == ["claude-s-1"]
         assert vault.timeline("claude-s-1").load()["transcript"]["session"] == session

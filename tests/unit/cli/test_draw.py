@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.text import Text
 
-from hardsave.cli import changes, draw
-from hardsave.cli.output import console, put
+from hardsave.cli.render import changed_files, draw
+from hardsave.cli.render.console import console, put
 from hardsave.vault.files import Held, compared
 
 SAID = "files and state were saved, destroyed, restored and compared"
@@ -46,9 +46,9 @@ def test_a_line_that_looks_like_a_heading_is_a_line() -> None:
         ("+++ more", "added"),
     ]
     patch = "\n".join(text.plain for text in found) + "\n"
-    assert changes.stat(f"-x: mode 0755\n{patch}") == {"+": 1, "-": 1}
+    assert changed_files.stat(f"-x: mode 0755\n{patch}") == {"+": 1, "-": 1}
 
 
 def test_the_lines_of_what_became_a_symlink_are_counted_once() -> None:
     patch = compared("a", Held(b"b", "symlink"), Held(b"one\ntwo\n"))
-    assert changes.stat(patch) == {"+": 2, "-": 1}
+    assert changed_files.stat(patch) == {"+": 2, "-": 1}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hardsave.cli import glyphs
+from hardsave.cli.render import glyphs
 
 
 def test_what_is_drawn_becomes_letters_of_the_same_width_and_all_else_is_written_out() -> None:

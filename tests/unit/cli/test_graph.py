@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsave.cli import graph
-from hardsave.cli.graph import Node, Row
+from hardsave.cli.render import graph
+from hardsave.cli.render.graph import Node, Row
 
 
 def nodes(*pairs: str) -> list[Node]:

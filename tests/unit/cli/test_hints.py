@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.cli.hints import Place, quoted
+from hardsave.cli.hints import Invocation, quoted
 from hardsave.cli.tree import COMMANDS
-from hardsave.daemon import hook
+from hardsave.daemon import save
 from tests.unit.cli.conftest import Ran, Run
 
 AWKWARD = "a $(touch gone) 'b' \"c\""
@@ -32,19 +32,21 @@ def test_a_shell_reads_a_quoted_word_as_what_it_was(word: str) -> None:
 
 
 def test_a_message_leads_to_where_the_command_was() -> None:
-    place = Place(COMMANDS)
+    invocation = Invocation(COMMANDS)
     message = (
         "see 'hardsave undo'; a fault of hardsave itself; /opt/hardsave log; hardsave store gc"
     )
-    assert place.aimed(message) == message
-    place.go("a b")
-    place.go("../c")
-    place.store = "x.db"
+    assert invocation.in_context(message) == message
+    invocation.change_directory("a b")
+    invocation.change_directory("../c")
+    invocation.store = "x.db"
     there = "hardsave -C 'a b/../c' --store x.db"
-    assert place.aimed(message) == message.replace("hardsave undo", f"{there} undo").replace(
-        "hardsave store gc", f"{there} store gc"
+    assert invocation.in_context(message) == message.replace(
+        "hardsave undo", f"{there} undo"
+    ).replace("hardsave store gc", f"{there} store gc")
+    assert (
+        invocation.command("undo", "--timeline", "it's") == f"{there} undo --timeline 'it'\"'\"'s'"
     )
-    assert place.command("undo", "--timeline", "it's") == f"{there} undo --timeline 'it'\"'\"'s'"
 
 
 @pytest.fixture
@@ -184,7 +186,7 @@ def test_an_agent_is_resumed_where_it_was_started(
     said = {"role": "user", "content": "one"}
     path.write_text(json.dumps({**line, "message": said}, separators=(",", ":")) + "\n")
     event = {"session_id": SESSION, "hook_event_name": "Stop", "transcript_path": str(path)}
-    hook.work(json.dumps({**event, "cwd": str(started)}).encode(), os.environ)
+    save.work(json.dumps({**event, "cwd": str(started)}).encode(), os.environ)
     monkeypatch.chdir(started)
     assert "go on with: claude --resume " in run("rewind", "@").err
     monkeypatch.chdir(tmp_path)

@@ -12,9 +12,9 @@ from hardsave.agents import settings as settings_of_agents
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex import hooks as codex_hooks
 from hardsave.agents.codex.spec import CODEX
-from hardsave.cli import findings
+from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
-from hardsave.daemon import hook, spool
+from hardsave.daemon import save, spool
 from hardsave.errors import Conflict
 from tests.unit.cli.conftest import Run
 
@@ -318,7 +318,7 @@ def test_what_is_wrong_with_hooks_of_a_project_is_mended_there(
 
 
 def test_the_doctor_tells_of_missed_saves(run: Run, project: Path) -> None:
-    hook.work(b"nonsense", os.environ)
+    save.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
     assert found["level"] == "warning"
     assert found["message"].startswith("1 save missed: what has changed here is NOT saved: not the")
@@ -360,7 +360,7 @@ def test_a_hook_whose_python_does_not_find_us_any_more_is_found(
     found = claude_code(run)
     assert (found["level"], found["remedy"]) == ("warning", "hardsave init")
     assert f"calls {bare}, in which there is no hardsave" in found["message"]
-    assert Path(f"{bare}.called").read_text() == "-E -P -c import hardsave.daemon.entry\n"
+    assert Path(f"{bare}.called").read_text() == "-E -P -c import hardsave.daemon.hook\n"
     script(bare, 0)
     assert claude_code(run)["level"] == "ok"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli import findings
+from hardsave.cli.doctor import findings
 from hardsave.workspace import inotify
 from tests.unit.cli.conftest import Run
 
@@ -214,7 +214,7 @@ def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:
         "hardsave store retain, then hardsave store gc"
     )
     remedy = findings.disk("disk", 4096, [("store.db-search", 5 << 20)]).remedy
-    assert "or delete what nobody needs: store.db-search (5.0 MiB); only then" in remedy
+    assert "or delete what is not needed any more: store.db-search (5.0 MiB); only then" in remedy
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_too_many_directories_to_watch_are_told_with_the_way_out() -> None:
 def test_doctor_ends_with_1_if_restoring_does_not_work(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.cli import probe
+    from hardsave.cli.doctor import probe
 
     monkeypatch.setattr(probe, "_difference", lambda before, after: "these differ: a.txt")
     ran = run("doctor")
@@ -365,3 +365,20 @@ def test_an_export_to_a_dash_is_not_a_file_of_that_name_by_chance(
     assert (ran.code, "not a stream" in ran.err) == (2, True)
     assert not Path("-").exists()
     assert run("store", "export", "./-").code == 0
+
+
+def test_a_rule_that_hides_most_files_is_said_by_save_status_and_log(
+    run: Run, project: Path
+) -> None:
+    for number in range(9):
+        (project / f"{number}.py").write_text("one\n")
+    run("save")
+    (project / ".gitignore").write_text("*\n")
+    said = "! a new rule in .gitignore:1 ('*') leaves out 10 of 10 files"
+    for command in ("status", "save", "status", "log"):
+        assert said in " ".join(run(command).out.split()), command
+    (project / "0.py").write_text("ruined\n")
+    (project / "1.py").unlink()
+    ran = run("rewind", "main:1", "--yes")
+    assert ran.code == 0, ran
+    assert (project / "0.py").read_text() == (project / "1.py").read_text() == "one\n"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsave.cli.keys import decode
+from hardsave.cli.picker.screen import decode
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.commands import log
-from hardsave.daemon import hook
+from hardsave.daemon import save
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run, talk
 
@@ -265,7 +265,7 @@ def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Pat
 def test_doctor_says_which_of_two_unfinished_timelines_to_save(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("the second").save({}, workspace=".")
-    hook.work(b"nonsense", os.environ)
+    save.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
     command, _, _ = found["remedy"].partition(";")
     assert command == "hardsave save --timeline 'the second'"

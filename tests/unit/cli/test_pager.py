@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from hardsave.cli import pager
-from hardsave.cli.output import console, put
+from hardsave.cli.render import pager
+from hardsave.cli.render.console import console
 
 LINES = [Text(f"line {number}") for number in range(100)]
 
@@ -16,7 +16,7 @@ def shown() -> str:
     screen = io.StringIO()
     drawn = console(screen, width=80, terminal=True)
     drawn.height = 10
-    pager.show(drawn, LINES, put)
+    pager.show(drawn, LINES)
     return screen.getvalue()
 
 

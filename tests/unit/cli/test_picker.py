@@ -1,8 +1,8 @@
 import pytest
 from rich.text import Text
 
-from hardsave.cli import picker
-from hardsave.cli.picker import Chosen, Left, Option, Picker, Size, frame, press
+from hardsave.cli.picker import state
+from hardsave.cli.picker.state import Cancelled, Chosen, Option, Picker, Size, frame, press
 
 
 def options(*texts: str, has_files: bool = True) -> tuple[Option, ...]:
@@ -13,7 +13,7 @@ def started(*texts: str, has_files: bool = True) -> Picker:
     return Picker("rewind main to", options(*texts, has_files=has_files))
 
 
-def after(one: Picker, *keys: str) -> Picker | Chosen | Left:
+def after(one: Picker, *keys: str) -> Picker | Chosen | Cancelled:
     for key in keys:
         found = press(one, key)
         if not isinstance(found, Picker):
@@ -86,7 +86,7 @@ def test_what_has_no_files_gives_its_state_and_says_so() -> None:
 
 @pytest.mark.parametrize("key", ["escape", "interrupt"])
 def test_one_can_leave(key: str) -> None:
-    assert after(started("alpha"), key) == Left()
+    assert after(started("alpha"), key) == Cancelled()
 
 
 @pytest.mark.parametrize("height", [4, 5, 8, 24, 100])
@@ -107,4 +107,4 @@ def test_the_preview_stands_below_the_list() -> None:
 
 
 def test_every_choice_has_words() -> None:
-    assert picker.SAID.keys() == {*picker.WHATS}
+    assert state.SAID.keys() == {*state.WHATS}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli import choice
+from hardsave.cli import current_timeline
 from hardsave.cli.errors import Exit
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run
@@ -24,11 +24,11 @@ def several(project: Path) -> Path:
 
 
 def test_a_name_wins_over_those_that_begin_with_it() -> None:
-    assert choice.named("session-1", ["session-1", "session-10"]) == "session-1"
-    assert choice.named("ses", ["main", "session-1"]) == "session-1"
-    assert choice.named("x", ["main"]) is None
+    assert current_timeline.named("session-1", ["session-1", "session-10"]) == "session-1"
+    assert current_timeline.named("ses", ["main", "session-1"]) == "session-1"
+    assert current_timeline.named("x", ["main"]) is None
     with pytest.raises(Misuse, match="2 timelines begin with 's': 's-1', 's-2'; type more of it"):
-        choice.named("s", ["s-1", "s-2"])
+        current_timeline.named("s", ["s-1", "s-2"])
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,64 @@ def test_the_timeline_of_a_run_need_not_have_a_checkpoint_yet(
     ran = run("log")
     assert ran.code == Exit.DONE
     assert "nothing was saved on timeline 'session-' yet" in ran.err
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["show", "session-1:1", "-t", "session-2"],
+        ["diff", "session-1:1", "session-1:2", "-t", "session-2"],
+        ["delete", "session-1:1", "-t", "session-2"],
+        ["fork", "session-1:1", "-t", "session-2"],
+        ["bisect", "session-1:1", "session-1:2", "-t", "session-2", "--", "true"],
+        ["log", "--all", "-t", "session-2"],
+        ["undo", "--any-timeline", "-t", "session-2"],
+        ["redo", "--any-timeline", "-t", "session-2"],
+        ["store", "verify", "-t", "session-2"],
+        ["store", "verify", "session-1:1", "-t", "session-2"],
+        ["store", "retain", "--all", "-t", "session-2", "--yes"],
+        ["store", "purge", "--text", "turn", "-t", "session-2", "--yes"],
+        ["store", "purge", "session-1:1", "-t", "session-2", "--yes"],
+    ],
+)
+def test_a_timeline_that_something_else_makes_meaningless_is_refused(
+    typed: list[str], run: Run, several: Path
+) -> None:
+    before = run("log", "--all", "--json").data
+    ran = run(*typed)
+    assert ran.code == Exit.USAGE, ran
+    assert "--timeline means nothing beside" in ran.err
+    assert run("log", "--all", "--json").data == before
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["show", "session-1:1", "-t", "session-1"],
+        ["diff", "session-2:1", "@", "-t", "session-1"],
+        ["rewind", "session-1:1", "--state", "--dry-run", "-t", "session-2"],
+    ],
+)
+def test_a_timeline_that_a_ref_needs_or_agrees_with_is_taken(
+    typed: list[str], run: Run, several: Path
+) -> None:
+    assert run(*typed).code == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["log", "--follow", "-n", "5"],
+        ["log", "--follow", "--status", "done"],
+        ["log", "--follow", "--since", "2h"],
+        ["show", "@", "--full", "--state"],
+        ["show", "@", "-n", "3", "--file", "a.txt"],
+        ["diff", "@~1", "--stat", "--state"],
+        ["jobs", "list", "--all", "--health"],
+        ["undo", "-n", "3"],
+    ],
+)
+def test_two_options_of_which_one_would_be_ignored_are_refused(
+    typed: list[str], run: Run, session_1: Path
+) -> None:
+    assert run(*typed).code == Exit.USAGE

@@ -2,12 +2,13 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import hardsave
-from hardsave.cli import plans
+from hardsave.cli.render import rewind_plan
 from hardsave.vault.choosing import Kept
 from hardsave.vault.restoring import FileChanges
 from hardsave.workspace import checkout
@@ -254,10 +255,10 @@ def test_what_a_plan_keeps_is_no_failure() -> None:
     def changes(*kept: str) -> FileChanges:
         return FileChanges("/w", (), (), (), 0, tuple(Kept(path, "why") for path in kept))
 
-    assert plans.failed(None, None) == []
-    assert plans.failed(changes("a"), changes("a")) == []
-    assert [each.path for each in plans.failed(changes("a"), changes("a", "b"))] == ["b"]
-    assert [each.path for each in plans.failed(changes(), changes("b"))] == ["b"]
+    assert rewind_plan.failed(None, None) == []
+    assert rewind_plan.failed(changes("a"), changes("a")) == []
+    assert [each.path for each in rewind_plan.failed(changes("a"), changes("a", "b"))] == ["b"]
+    assert [each.path for each in rewind_plan.failed(changes(), changes("b"))] == ["b"]
 
 
 @pytest.mark.parametrize("ref", ["@", "@~1"])
@@ -277,3 +278,70 @@ def test_whoever_interrupts_a_rewind_is_told_what_the_head_is_by_now(
     assert f"was to go to {target}" in " ".join(ran.err.split())
     assert run("rewind", target, "--yes").code == 0
     assert (session_1 / "a.txt").read_text() == "one\ntwo\n"
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_directory_with_a_secret(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / ".env").write_text("TOKEN=1")
+
+
+def a_file_that_is_shut(path: Path) -> None:
+    path.chmod(0)
+
+
+@pytest.mark.parametrize(
+    "become",
+    [
+        a_pipe,
+        a_directory_with_a_secret,
+        pytest.param(
+            a_file_that_is_shut,
+            marks=pytest.mark.skipif(os.getuid() == 0, reason="root may read everything"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_rewind_that_did_not_bring_everything_back_has_failed_and_says_what_is_missing(
+    run: Run, session_1: Path, become: Callable[[Path], None], alone: bool
+) -> None:
+    files = ["--files"] if alone else []
+    run("rewind", "plan-ready", "--yes")
+    become(session_1 / "a.txt")
+    if not alone:
+        (session_1 / "c.txt").write_text("to be removed")
+    shown = run("rewind", "plan-ready", *files, "--dry-run", "--json")
+    assert shown.code == 0
+    assert not shown.data["files"]["is_complete"]
+    ran = run("rewind", "plan-ready", *files, "--yes")
+    assert ran.code == 1
+    assert "1 path could not be brought back: a.txt" in ran.err
+    assert "! a.txt  left as it is" in ran.out
+    again = run("rewind", "plan-ready", *files, "--yes", "--json")
+    assert again.code == 1
+    assert [each["path"] for each in again.data["files"]["missing"]] == ["a.txt"]
+    assert not again.data["files"]["is_complete"]
+
+
+def test_a_directory_that_only_stays_is_nothing_that_is_missing(run: Run, session_1: Path) -> None:
+    (session_1 / "new").mkdir()
+    (session_1 / "new/.env").write_text("TOKEN=1")
+    ran = run("rewind", "plan-ready", "--yes", "--json")
+    assert ran.code == 0
+    assert [each["path"] for each in ran.data["files"]["kept"]] == ["new"]
+    assert ran.data["files"]["is_complete"]
+
+
+def test_an_undo_that_did_not_bring_everything_back_has_failed(run: Run, session_1: Path) -> None:
+    run("rewind", "@~2", "--yes")
+    a_pipe(session_1 / "a.txt")
+    ran = run("undo", "--json")
+    assert ran.code == 1
+    assert [each["path"] for each in ran.data["files"]["missing"]] == ["a.txt"]
+    (session_1 / "a.txt").unlink()
+    assert run("redo").code == 0

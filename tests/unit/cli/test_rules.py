@@ -338,7 +338,8 @@ def test_every_module_of_commands_is_in_the_list() -> None:
     import hardsave.cli.commands as room
 
     (folder,) = room.__path__
-    modules = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
+    paths = [path.relative_to(folder).with_suffix("") for path in Path(folder).rglob("*.py")]
+    modules = {".".join(path.parts) for path in paths if path.name != "__init__"}
     every = [entry_of(name) for name in EVERY]
     assert modules == {entry.module for entry in every if isinstance(entry, Entry)}
 

@@ -25,23 +25,22 @@ def test_untrusted_it_is_left_out_and_that_is_said(
     project: Path, elsewhere: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), hardsave.open() as vault:
-        assert vault.tasks.add("t").max_attempts == 3
+        assert vault.tasks.add("t").max_attempts == 9
     assert not elsewhere.exists()
     assert "hardsave.yaml:1: store is left out" in caplog.text
-    assert "hardsave.yaml:3: tasks.max_attempts is left out" in caplog.text
     assert "hardsave trust" in caplog.text
 
 
 def test_only_what_removes_and_reruns_nothing_needs_no_trust() -> None:
     free = {key.setting for keys in file.SECTIONS.values() for key in keys.values()}
     free -= {key.setting for ks in file.SECTIONS.values() for key in ks.values() if key.needs_trust}
-    assert free == {"retain_automatically", "hooks_resident"}
+    assert free == {"retain_automatically", "hooks_daemon", "max_attempts"}
 
 
 def test_trusted_all_of_it_counts_until_it_changes(
     project: Path, elsewhere: Path, run: Run
 ) -> None:
-    assert run("trust").code == 2  # nobody is there to ask
+    assert run("trust").code == 2  # there is no terminal to ask at
     shown = run("trust", "--yes")
     assert f"store: {elsewhere}" in shown.err
     assert run("trust", "--yes", "--json").data["trusted"] is True
@@ -74,7 +73,7 @@ def test_trust_is_of_one_project_alone(
 
 def test_what_needs_no_trust_is_not_asked_about(project: Path, run: Run) -> None:
     assert run("trust", "--json").data == {"file": None, "trusted": False, "settings": {}}
-    (project / config.PROJECT_FILE).write_text("hooks:\n  resident: false\n")
+    (project / config.PROJECT_FILE).write_text("hooks:\n  daemon: false\n")
     assert "nothing in it needs to be trusted" in run("trust").out
     (project / config.PROJECT_FILE).write_text("tasks:\n  max_atempts: 9\n")
     ran = run("trust")

@@ -20,20 +20,21 @@ from hardsave import config
 from hardsave.agents import events, install
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
-from hardsave.daemon import alone, child, entry, handover, hook, orphans, reserve, spool, warning
+from hardsave.daemon import client, hook, protocol, save, spool, standalone
+from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.stores import processes
 from tests.unit.agents.conftest import said
 
 SESSION = "claude-s-1"
 NOT_FOR_HOOKS = (  # as long as somebody waits
-    "daemon.leaving",
-    "daemon.warning",
+    "daemon.main",
+    "daemon.server",
     "objects.redaction",
     "objects.shadow",
-    "daemon.meetings",
-    "daemon.parentage",
-    "stores.sqlite.seats",
+    "daemon.election",
+    "daemon.lifecycle",
+    "stores.sqlite.daemon_lock",
     "vault.ahead",
     "vault.search_index",
     "workspace.globs",
@@ -60,7 +61,7 @@ def transcript(tmp_path: Path) -> Path:
 
 def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) -> None:
     call = {"tool_name": "Edit", "tool_input": {"file_path": f"{project}/a.txt"}}
-    hook.work(told(transcript, "PostToolUse", tool_use_id="t1", **call), os.environ)
+    save.work(told(transcript, "PostToolUse", tool_use_id="t1", **call), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
@@ -75,12 +76,12 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
 
 
 def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) -> None:
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with transcript.open("a") as file:
         file.write(said("assistant", "hi") + "\n")
         file.write("no json at all\n")
         file.write('{"half')
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         state = vault.timeline(SESSION).load()
     assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
@@ -94,11 +95,11 @@ CLEARED = said("user", "<command-name>/clear</command-name>") + "\n"
 def test_a_session_in_which_nothing_was_asked_leaves_the_last_one_the_newest(
     project: Path, transcript: Path, tmp_path: Path, content: str | None
 ) -> None:
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     other = tmp_path / "other.jsonl"
     if content is not None:
         other.write_text(content)
-    assert hook.work(told(other, "SessionEnd", session_id="s-2"), os.environ)
+    assert save.work(told(other, "SessionEnd", session_id="s-2"), os.environ)
     with hardsave.open() as vault:
         assert [line.name for line in vault.timelines()] == [SESSION]
         last = vault.workspace(project).last
@@ -109,10 +110,10 @@ def test_a_session_in_which_nothing_was_asked_leaves_the_last_one_the_newest(
 
 def test_where_nothing_was_ever_asked_there_is_no_store(project: Path, tmp_path: Path) -> None:
     called: list[bytes] = []
-    alone.work(
+    standalone.work(
         told(tmp_path / "none.jsonl", "SessionEnd"),
         [],
-        handover.new_id(),
+        protocol.new_id(),
         time.time_ns(),
         (os.getppid(), os.getsid(0)),
         called.append,
@@ -126,7 +127,7 @@ def test_a_session_whose_end_is_all_that_hooks_were_told_is_saved_if_it_was_answ
     project: Path, transcript: Path
 ) -> None:
     transcript.write_text(said("user", "hello") + "\n" + said("assistant", "hi") + "\n")
-    assert hook.work(told(transcript, "SessionEnd"), os.environ)  # hooks came later than it began
+    assert save.work(told(transcript, "SessionEnd"), os.environ)  # hooks came later than it began
     with hardsave.open() as vault:
         assert len(vault.timeline(SESSION).load()["messages"]) == 2
 
@@ -136,8 +137,8 @@ def test_the_end_of_a_session_that_could_not_be_saved_before_is_saved(
 ) -> None:
     transcript.unlink()
     broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
-    assert not hook.work(told(transcript, "UserPromptSubmit", prompt="hello"), broken)
-    assert hook.work(told(transcript, "SessionEnd"), os.environ)
+    assert not save.work(told(transcript, "UserPromptSubmit", prompt="hello"), broken)
+    assert save.work(told(transcript, "SessionEnd"), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
@@ -147,7 +148,7 @@ def test_the_end_of_a_session_that_could_not_be_saved_before_is_saved(
 def test_a_conversation_that_an_earlier_version_has_saved_goes_on(
     project: Path, transcript: Path
 ) -> None:
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         line = vault.timeline(SESSION)
         state = line.load()
@@ -156,7 +157,7 @@ def test_a_conversation_that_an_earlier_version_has_saved_goes_on(
         line.save(state)
     with transcript.open("a") as file:
         file.write(said("assistant", "hi") + "\n")
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         now = vault.timeline(SESSION).load()
     assert [message["content"] for message in now["messages"]] == ["hello", "hi"]
@@ -164,21 +165,21 @@ def test_a_conversation_that_an_earlier_version_has_saved_goes_on(
 
 
 def test_a_transcript_that_was_written_anew_is_saved_anew(project: Path, transcript: Path) -> None:
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     transcript.write_text(said("user", "something else") + "\n")
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         state = vault.timeline(SESSION).load()
     assert [each["content"] for each in state["messages"]] == ["something else"]
 
 
 def test_another_writer_in_between_costs_nothing(project: Path, transcript: Path) -> None:
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
-        vault.timeline(SESSION).save_files(project)  # as a resident does
+        vault.timeline(SESSION).save_files(project)  # as a daemon does
     with transcript.open("a") as file:
         file.write(said("assistant", "hi") + "\n")
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         state = vault.timeline(SESSION).load()
     assert [each["content"] for each in state["messages"]] == ["hello", "hi"]
@@ -188,10 +189,10 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
     project: Path, transcript: Path, tmp_path: Path
 ) -> None:
     broken = {**os.environ, "HARDSAVE_TIMELINE": "not:a:name"}
-    hook.work(told(transcript, "PostToolUse", tool_name="Bash", tool_use_id="t7"), broken)
+    save.work(told(transcript, "PostToolUse", tool_name="Bash", tool_use_id="t7"), broken)
     (note,) = spool.missed(place(project))
     assert "not:a:name" in note.about["why"]
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
     assert head is not None
@@ -202,9 +203,9 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
 
 def called(data: bytes, environment: Mapping[str, str]) -> bytes:
     """What a hook prints that nobody answers."""
-    own = {key: value for key, value in environment.items() if key != handover.VARIABLE}
-    command = [sys.executable, "-P", "-m", "hardsave.daemon.entry"]
-    own[handover.SWITCH] = handover.OFF
+    own = {key: value for key, value in environment.items() if key != protocol.SOCKET_VARIABLE}
+    command = [sys.executable, "-P", "-m", "hardsave.daemon.hook"]
+    own[protocol.SWITCH] = protocol.OFF
     done = subprocess.run(command, input=data, env=own, capture_output=True, check=True)
     assert done.stderr == b""
     return done.stdout
@@ -230,7 +231,7 @@ def test_where_a_turn_begins_and_ends_the_user_is_told_that_nothing_is_saved(
 def test_a_warning_is_one_line_whatever_went_wrong() -> None:
     event = events.parse(b'{"session_id": "s", "hook_event_name": "Stop"}')
     for why in ("two\nlines", "\ud83d half", "\0\x1b" * 2_000, "😀" * 2_000):
-        said = warning.warning(event, why, 1)
+        said = CLAUDE_CODE.warning(save.warning(event, why, 1))
         assert b"\n" not in said
         assert len(said) < 4_000  # what is handed over in one answer
         assert "the last step is NOT saved" in json.loads(said)["systemMessage"]
@@ -239,10 +240,10 @@ def test_a_warning_is_one_line_whatever_went_wrong() -> None:
 def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
     project: Path, transcript: Path, tmp_path: Path
 ) -> None:
-    hook.work(told(transcript), os.environ)
+    save.work(told(transcript), os.environ)
     (project / "new.txt").write_text("precious")
     os.mkfifo(tmp_path / "pipe")
-    assert not hook.work(told(tmp_path / "pipe"), os.environ)
+    assert not save.work(told(tmp_path / "pipe"), os.environ)
     (note,) = spool.missed(place(project))
     assert "only files were saved" in note.about["why"]
     assert "not a file" in note.about["why"]
@@ -257,20 +258,20 @@ def test_a_transcript_that_never_ends_is_not_waited_for_and_files_are_saved(
 def test_a_call_that_another_has_seen_to_ends_no_notes_and_is_not_late(
     project: Path, transcript: Path
 ) -> None:
-    """As a resident that was stopped does it, after the hook has saved by itself."""
-    called = hook.Called(project, time.time_ns() - 60 * 10**9, "chk_" + "0" * 24)
+    """As a daemon that was stopped does it, after the hook has saved by itself."""
+    called = save.Called(project, time.time_ns() - 60 * 10**9, "chk_" + "0" * 24)
     with hardsave.open() as vault:
         vault.timeline(SESSION, once=called.id).save({})
     spool.fail(spool.begin(place(project), "1", {"hook": "Stop"}), "a full disk")
-    assert hook.work(told(transcript), os.environ, called=called)
+    assert save.work(told(transcript), os.environ, called=called)
     (note,) = spool.missed(place(project))
     assert note.about["why"] == "a full disk"
 
 
 def test_what_is_no_hook_is_noted(project: Path) -> None:
-    hook.work(b"nonsense", os.environ)
+    save.work(b"nonsense", os.environ)
     (note,) = spool.missed(place(project))
-    assert "not the words of a hook" in note.about["why"]
+    assert "not the input of a hook" in note.about["why"]
 
 
 def test_work_that_goes_on_is_not_missed(project: Path) -> None:
@@ -339,7 +340,7 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
             time.sleep(0.01)
         done.touch()
 
-    assert child.detached(job, seconds=0.05) is None
+    assert hook.detached(job, seconds=0.05) is None
     assert not done.exists()
     (tmp_path / "go").touch()
     while not done.exists():  # it goes on by itself
@@ -367,7 +368,7 @@ def test_a_job_holds_nothing_open_that_somebody_waits_for(
         while not (tmp_path / "end").exists():
             time.sleep(0.01)
 
-    assert child.detached(job, seconds=30) == b"done"
+    assert hook.detached(job, seconds=30) == b"done"
     os.close(writes)
     try:
         assert select.select([reads], [], [], 60)[0] == [reads]
@@ -387,7 +388,7 @@ def test_nobody_waits_for_what_a_job_does_after_it_has_let_go(tmp_path: Path) ->
         let_go(b"more")  # nobody is there any more
         done.touch()
 
-    assert child.detached(job, seconds=30) == b"done"
+    assert hook.detached(job, seconds=30) == b"done"
     assert not done.exists()
     (tmp_path / "go").touch()
     while not done.exists():
@@ -400,10 +401,10 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
         return False
 
     def job(_: object) -> None:
-        hook.save = lambda *_: dies()  # in the child alone
-        hook.work(told(transcript), os.environ)
+        save.save = lambda *_: dies()  # in the child alone
+        save.work(told(transcript), os.environ)
 
-    assert child.detached(job, seconds=30) == b""
+    assert hook.detached(job, seconds=30) == b""
     (note,) = spool.missed(place(project))
     assert note.about["hook"] == "Stop"
     assert "why" not in note.about
@@ -428,7 +429,7 @@ def test_a_hook_is_let_go_as_soon_as_its_checkpoint_is_there(
         happened.append(f"let go, with {said!r}")
 
     monkeypatch.setattr(hardsave.Vault, "close", closed)
-    alone.work(told(transcript), [], handover.new_id(), time.time_ns(), (0, 0), let_go)
+    standalone.work(told(transcript), [], protocol.new_id(), time.time_ns(), (0, 0), let_go)
     signal.alarm(0)
     assert happened == ["let go, with b''", "closed"]
 
@@ -441,8 +442,8 @@ def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
     def work() -> None:
         happened.clear()
         origin = (os.getppid(), os.getsid(0))
-        alone.work(
-            told(transcript), [], handover.new_id(), time.time_ns(), origin, let_go=note_down
+        standalone.work(
+            told(transcript), [], protocol.new_id(), time.time_ns(), origin, let_go=note_down
         )
         signal.alarm(0)
 
@@ -464,10 +465,10 @@ def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
     assert dead.stdin is not None
     dead.stdin.close()
     os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
-    for before in (orphans.MOST - 2, orphans.MOST - 1):
+    for before in (standalone.MOST_ORPHANS - 2, standalone.MOST_ORPHANS - 1):
         last().write_text(f"{dead.pid} {began} {before}")
         work()
-        assert happened == (["let go"] if before + 1 < orphans.MOST else [])
+        assert happened == (["let go"] if before + 1 < standalone.MOST_ORPHANS else [])
     assert last().read_text() == f"{dead.pid} {began} {before}"
     dead.wait()
     work()
@@ -487,7 +488,7 @@ def test_a_program_without_any_input_leaves_a_note(project: Path) -> None:
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     (note,) = spool.missed(place(project))
-    assert "not the words of a hook" in note.about["why"]
+    assert "not the input of a hook" in note.about["why"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
@@ -497,11 +498,11 @@ def test_the_program_ends_with_0_whatever_is_raised(
     def fails() -> None:
         raise error
 
-    monkeypatch.setattr(entry, "take", fails)
+    monkeypatch.setattr(hook, "take", fails)
     pid = os.fork()
     if pid == 0:
         try:
-            entry.main()
+            hook.main()
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -509,8 +510,8 @@ def test_the_program_ends_with_0_whatever_is_raised(
 
 def test_who_waits_for_the_work_loads_nothing_of_it() -> None:
     """The agent waits for that process: to start, to be forked and to end."""
-    script = "import sys; before = set(sys.modules); from hardsave.daemon import child, entry\n"
-    script += "child.detached = lambda job, *, seconds: None\nentry.take()\n"
+    script = "import sys; before = set(sys.modules); from hardsave.daemon import hook\n"
+    script += "hook.detached = lambda job, *, seconds: None\nhook.take()\n"
     script += "print(*sorted(set(sys.modules) - before))"
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
@@ -518,26 +519,26 @@ def test_who_waits_for_the_work_loads_nothing_of_it() -> None:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        env={key: value for key, value in os.environ.items() if key != handover.VARIABLE},
+        env={key: value for key, value in os.environ.items() if key != protocol.SOCKET_VARIABLE},
     )
     theirs = [name for name in done.stdout.split() if not name.startswith("hardsave")]
     assert set(theirs) <= {"_socket", "gc", "select"}
-    assert "hardsave.daemon.hook" not in done.stdout.split()
+    assert "hardsave.daemon.save" not in done.stdout.split()
 
 
 def test_a_hook_that_is_alone_loads_nothing_that_it_could_do_without(
     project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them takes its time, and the agent waits."""
-    monkeypatch.setenv("HARDSAVE_RESIDENT", "off")
-    script = "import sys; from hardsave.daemon import alone; at = int(sys.argv[1])\n"
-    script += "alone.work(sys.stdin.buffer.read(), [], sys.argv[2], at, (0, 0),\n"
+    monkeypatch.setenv("HARDSAVE_DAEMON", "off")
+    script = "import sys; from hardsave.daemon import standalone; at = int(sys.argv[1])\n"
+    script += "standalone.work(sys.stdin.buffer.read(), [], sys.argv[2], at, (0, 0),\n"
     script += "    lambda _: print(*sys.modules))"
     found: set[str] = set()
     for number in range(2):  # the second finds out what has changed
         (project / "a.txt").write_text(f"{number}\n")
         done = subprocess.run(
-            [sys.executable, "-c", script, str(time.time_ns()), handover.new_id()],
+            [sys.executable, "-c", script, str(time.time_ns()), protocol.new_id()],
             input=told(transcript, "PostToolUse", tool_use_id=f"t{number}"),
             capture_output=True,
             check=True,
@@ -548,34 +549,34 @@ def test_a_hook_that_is_alone_loads_nothing_that_it_could_do_without(
     assert not found & {f"hardsave.{name}" for name in NOT_FOR_HOOKS}
 
 
-def test_a_resident_that_dies_late_leaves_its_hook_no_second_budget(
+def test_a_daemon_that_dies_late_leaves_its_hook_no_second_budget(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def takes_its_time(*_: object) -> None:
-        now[0] += handover.BUDGET_SECONDS - 1
+        now[0] += HOOK_BUDGET_SECONDS - 1
 
     now, given = [100.0], []
-    monkeypatch.setattr(handover, "hand_over", takes_its_time)
+    monkeypatch.setattr(client, "ask", takes_its_time)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(child, "detached", lambda job, *, seconds: given.append(seconds))
-    monkeypatch.setenv(handover.VARIABLE, str(tmp_path / "socket"))
+    monkeypatch.setattr(hook, "detached", lambda job, *, seconds: given.append(seconds))
+    monkeypatch.setenv(protocol.SOCKET_VARIABLE, str(tmp_path / "socket"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    entry.take()
+    hook.take()
     assert given == [pytest.approx(1)]
 
 
 def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -> None:
-    script = "from hardsave.daemon import child, entry; from hardsave.daemon import handover\n"
-    script += "handover.BUDGET_SECONDS = 0.5\n"
-    script += "child.detached = lambda job, *, seconds: print(entry._heard(0), seconds)\n"
-    script += "entry.take()"
+    script = "from hardsave.daemon import hook\n"
+    script += "hook.HOOK_BUDGET_SECONDS = 0.5\n"
+    script += "hook.detached = lambda job, *, seconds: print(hook._read_input(0), seconds)\n"
+    script += "hook.take()"
     reads, writes = os.pipe()
     os.write(writes, b"half of what")
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
         stdin=reads,
         stdout=subprocess.PIPE,
-        env={key: value for key, value in os.environ.items() if key != handover.VARIABLE},
+        env={key: value for key, value in os.environ.items() if key != protocol.SOCKET_VARIABLE},
         check=True,
         timeout=60,
     )
@@ -585,8 +586,8 @@ def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -
 
 
 def test_all_of_a_long_input_is_heard() -> None:
-    script = "from hardsave.daemon import entry; import time\n"
-    script += "print(len(entry._heard(time.monotonic() + 60)))"
+    script = "from hardsave.daemon import hook; import time\n"
+    script += "print(len(hook._read_input(time.monotonic() + 60)))"
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
         input=b"x" * (3 << 20),
@@ -612,9 +613,9 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
         def let_go(said: bytes) -> None:
             happened.append(f"let go, with {said!r}")
 
-        alone.work(data, [], handover.new_id(), at, (os.getppid(), os.getsid(0)), let_go)
+        standalone.work(data, [], protocol.new_id(), at, (os.getppid(), os.getsid(0)), let_go)
     signal.alarm(0)
-    assert hook.work(told(transcript, "SessionEnd"), os.environ)  # as a resident does
+    assert save.work(told(transcript, "SessionEnd"), os.environ)  # as a daemon does
     assert happened == ["let go, with b''"] * 3 + ["kept up after SessionEnd"]
     assert list(place(project).iterdir()) == []
 
@@ -623,7 +624,7 @@ def test_the_store_is_kept_up_after_a_session_and_not_before(
 def test_a_directory_that_is_none_is_where_the_hook_was_called(
     project: Path, transcript: Path, cwd: object
 ) -> None:
-    assert hook.work(told(transcript, cwd=cwd), os.environ)
+    assert save.work(told(transcript, cwd=cwd), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
@@ -636,7 +637,7 @@ def test_files_are_saved_where_the_transcript_has_no_path(project: Path, path: s
     data = json.dumps(
         {"session_id": "s-1", "hook_event_name": "Stop", "transcript_path": path, "cwd": "."}
     )
-    assert not hook.work(data.encode(), os.environ)
+    assert not save.work(data.encode(), os.environ)
     with hardsave.open() as vault:
         head = vault.timeline(SESSION).head
         assert head is not None
@@ -672,7 +673,7 @@ def test_what_cannot_be_noted_is_saved_all_the_same(
     folder = place(project)
     folder.parent.mkdir(parents=True)
     folder.write_text("in the way")
-    assert hook.work(told(transcript), os.environ)
+    assert save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         assert vault.timeline(SESSION).head is not None
 
@@ -699,7 +700,7 @@ def test_who_has_no_home_is_saved_in_a_store_that_was_named(
 ) -> None:
     monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/elsewhere.db")
     monkeypatch.setattr("hardsave.config.data_directory", nowhere)
-    assert hook.work(told(transcript), os.environ)
+    assert save.work(told(transcript), os.environ)
     with hardsave.open() as vault:
         assert vault.timeline(SESSION).head is not None
 
@@ -709,10 +710,10 @@ def test_who_has_no_home_is_told_that_nothing_is_saved(
 ) -> None:
     monkeypatch.setattr("hardsave.config.data_directory", nowhere)
     monkeypatch.setattr("hardsave.config.places.data_directory", nowhere)
-    outcomes: list[hook.Outcome] = []
-    assert not hook.work(told(transcript), os.environ, afterwards=outcomes.append)
+    outcomes: list[save.Outcome] = []
+    assert not save.work(told(transcript), os.environ, afterwards=outcomes.append)
     assert b"NOT saved. nobody knows where your home is" in outcomes[0].warning
-    assert not hook.work(b"nonsense", os.environ)
+    assert not save.work(b"nonsense", os.environ)
 
 
 def test_what_cannot_be_noted_is_counted_and_told_once(
@@ -728,10 +729,10 @@ def test_what_cannot_be_noted_is_counted_and_told_once(
     (counted,) = spool.missed(folder)
     assert counted.about == {"since": 5.0, "count": 2, "at": 7.0, "why": "no space left"}
     assert spool.count([counted]) == 2
-    assert reserve.path_of(folder).stat().st_size == 4096
+    assert spool.reserve_path(folder).stat().st_size == 4096
     spool.end(counted)
     assert spool.missed(folder) == []
-    assert reserve.path_of(folder).stat().st_size == 4096, "for the next time"
+    assert spool.reserve_path(folder).stat().st_size == 4096, "for the next time"
 
 
 def test_a_call_that_two_have_taken_up_in_vain_is_counted_once(
@@ -740,7 +741,7 @@ def test_a_call_that_two_have_taken_up_in_vain_is_counted_once(
     folder = place(project)
     spool.end(spool.begin(folder, "0", {}))  # while there was room
     monkeypatch.setattr(spool, "_write", no_room)
-    for at in (5.0, 5.0, 7.0):  # a resident, its hook; another call
+    for at in (5.0, 5.0, 7.0):  # a daemon, its hook; another call
         spool.fail(spool.begin(folder, "1", {"hook": "Stop", "at": at}), "no space left")
     assert spool.count(spool.missed(folder)) == 2
 
@@ -762,8 +763,8 @@ def test_in_a_home_directory_nothing_is_saved_and_no_store_is_made(
     project: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(project))
-    outcomes: list[hook.Outcome] = []
-    assert not hook.work(told(transcript), os.environ, afterwards=outcomes.append)
+    outcomes: list[save.Outcome] = []
+    assert not save.work(told(transcript), os.environ, afterwards=outcomes.append)
     assert b"a whole home directory" in outcomes[0].warning
     assert list(config.data_directory(os.environ, sys.platform).rglob("store.db*")) == []
 
@@ -776,7 +777,7 @@ def test_a_directory_that_json_cannot_name_is_where_the_hook_was_called(
     (odd / "b.txt").write_text("two\n")
     monkeypatch.chdir(odd)
     cwd = os.fsencode(odd).decode(errors="replace")  # as agents spell it
-    assert hook.work(told(transcript, cwd=cwd), os.environ, CODEX)
+    assert save.work(told(transcript, cwd=cwd), os.environ, CODEX)
     with hardsave.open() as vault:
         head = vault.timeline("codex-s-1").head
         assert head is not None

@@ -14,7 +14,7 @@ from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.cut import Moment, cut
 from hardsave.agents.events import Event, parse
 from hardsave.agents.transcripts import EMPTY, read
-from hardsave.daemon import hook
+from hardsave.daemon import save
 
 SESSION = "s"
 
@@ -127,7 +127,7 @@ def test_an_answer_is_waited_for_until_it_is_written(tmp_path: Path) -> None:
         with path.open("a") as file:
             file.write(later.pop(0) + "\n")
 
-    hook._await(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: 0, sleep=sleep)
+    save._await(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: 0, sleep=sleep)
     assert later == []
 
 
@@ -138,7 +138,7 @@ def test_nobody_waits_long_for_an_answer_that_does_not_come(tmp_path: Path) -> N
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    hook._await(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: now[0], sleep=sleep)
+    save._await(CLAUDE_CODE, stopped(path), EMPTY, clock=lambda: now[0], sleep=sleep)
     assert CLAUDE_CODE.late_seconds <= now[0] < CLAUDE_CODE.late_seconds + 0.1
 
 
@@ -147,7 +147,7 @@ def test_nobody_waits_for_what_is_not_late(tmp_path: Path, agent: Any, answer: s
     def sleep(_: float) -> None:
         raise AssertionError
 
-    hook._await(agent, stopped(tmp_path / "none", answer), EMPTY, clock=lambda: 0, sleep=sleep)
+    save._await(agent, stopped(tmp_path / "none", answer), EMPTY, clock=lambda: 0, sleep=sleep)
 
 
 def test_an_answer_that_was_given_before_is_not_taken_for_this_one(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_answer_that_was_given_before_is_not_taken_for_this_one(tmp_path: Pat
         now[0] += seconds
 
     known = read(path).mark
-    hook._await(CLAUDE_CODE, stopped(path), known, clock=lambda: now[0], sleep=sleep)
+    save._await(CLAUDE_CODE, stopped(path), known, clock=lambda: now[0], sleep=sleep)
     assert now[0] >= CLAUDE_CODE.late_seconds
 
 

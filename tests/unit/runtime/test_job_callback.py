@@ -19,6 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 import hardsave
+from hardsave.defaults import CALLBACK_SECONDS, CALLBACK_TRIES
 from hardsave.runtime.jobs import Jobs, callback, is_job, notices
 from hardsave.runtime.jobs.callback import CallbackFailed, is_public, send
 from hardsave.runtime.jobs.worker import Worker
@@ -367,7 +368,7 @@ def test_what_nobody_answered_is_told_again_under_the_same_key(
     Jobs(vault).add("fix", "Fix", callback=listener.url)
     vault.tasks.cancel("fix")
     idle(vault, callback_retry=AT_ONCE)
-    assert len(listener.got) == notices.TRIES
+    assert len(listener.got) == CALLBACK_TRIES
     (notice,) = vault.tasks.find(state="failed", limit=9)[1:]
     assert notice.error is not None
     assert "503" in notice.error
@@ -487,7 +488,7 @@ def test_a_receiver_that_is_slow_does_not_keep_a_worker_from_ending(
     begun = time.monotonic()
     worker = Worker(Jobs(vault), {}, allow_private_callbacks=True)
     worker.run(until_idle=True, grace_seconds=0.5)
-    assert time.monotonic() - begun < callback.TIMEOUT_SECONDS
+    assert time.monotonic() - begun < CALLBACK_SECONDS
     (notice,) = vault.tasks.find(state="pending")
     assert notice.attempts == 0  # handed back: the next worker begins again
 

@@ -202,7 +202,7 @@ def test_of_two_who_resume_one_wins(office: Office, monkeypatch: pytest.MonkeyPa
     office.jobs.resume("fix")
     with monkeypatch.context() as patch:
         patch.setattr(office.jobs, "get", lambda id: stale)  # as the second one saw it
-        with pytest.raises(Conflict, match="somebody else"):
+        with pytest.raises(Conflict, match="another process"):
             office.jobs.resume("fix")
     assert office.vault.tasks.stats().total == 2
 

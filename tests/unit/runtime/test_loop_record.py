@@ -104,7 +104,7 @@ def test_a_save_that_fails_after_its_caller_was_cancelled_is_told(
             await task
 
     asyncio.run(run())
-    assert "nobody waited for has failed: somebody else was here" in caplog.text
+    assert "has failed after its caller was cancelled: somebody else was here" in caplog.text
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), RuntimeError("can't start new thread")])

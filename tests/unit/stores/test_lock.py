@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Unavailable
+from hardsave.stores.sqlite.daemon_lock import DaemonLock
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.presence import Presence
-from hardsave.stores.sqlite.seats import Seat
 from tests.unit.stores.processes import Child, eventually
 
 
@@ -288,7 +288,7 @@ def test_only_one_process_holds_the_lock_at_a_time(path: str, tmp_path: Path) ->
     assert counter.read_text() == "200"
 
 
-@pytest.mark.parametrize("kind", [FileLock, Mark, Presence, Seat])
+@pytest.mark.parametrize("kind", [FileLock, Mark, Presence, DaemonLock])
 def test_ctrl_c_while_it_is_closed_leaves_no_number_to_be_closed_twice(
     kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,12 +12,12 @@ import pytest
 
 import hardsave
 from hardsave import aio
+from hardsave.defaults import POLL_SECONDS
 from hardsave.errors import Conflict, LeaseLost, Misuse, StepUnknown, Unavailable
 from hardsave.stores.base import Batch
 from hardsave.tasks import attempt, awaited, executor, ledger
 from hardsave.tasks.awaited_attempt import Attempt
 from hardsave.tasks.lease import Lease
-from hardsave.tasks.shift import POLL_SECONDS
 from tests.unit.tasks.room import AT_ONCE, Counter
 
 PAIRS = [

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import hardsave
 from hardsave import config
 from hardsave.config import file, trust
-from hardsave.config.file import MAX_BYTES
 from hardsave.config.nodes import composed
+from hardsave.defaults import MAX_CONFIG_BYTES
 from hardsave.errors import Misuse
 from hardsave.tasks import settings
 from hardsave.tasks.settings import DEFAULT, TaskSettings, combined
@@ -160,7 +160,7 @@ def test_a_file_that_is_none_or_too_long_is_reported(
     assert settings.of_project(tmp_path, {}).max_attempts == 3
     assert "hardsave.yaml cannot be read" in told()
     (tmp_path / config.PROJECT_FILE).rmdir()
-    (tmp_path / config.PROJECT_FILE).write_bytes(b"#" * (MAX_BYTES + 1))
+    (tmp_path / config.PROJECT_FILE).write_bytes(b"#" * (MAX_CONFIG_BYTES + 1))
     monkeypatch.setattr(config, "_reported", set())
     assert settings.of_project(tmp_path, {}).max_attempts == 3
     assert "is longer than 32 KiB" in told()

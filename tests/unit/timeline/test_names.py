@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardsave.defaults import MAX_DESCRIPTION
 from hardsave.errors import Misuse
 from hardsave.timeline import names, refs
 
@@ -99,7 +100,7 @@ def test_a_description_may_have_lines_but_no_bytes_that_cannot_be_stored() -> No
     assert names.check_description(text) == text
     assert names.check_description("") == ""
     with pytest.raises(Misuse, match="use the state"):
-        names.check_description("x" * (names.MAX_DESCRIPTION + 1))
+        names.check_description("x" * (MAX_DESCRIPTION + 1))
     for wrong in ("nul\0", "\udfff", None, b"bytes"):
         with pytest.raises(Misuse, match="a description"):
             names.check_description(wrong)  # type: ignore[arg-type] # wrong on purpose

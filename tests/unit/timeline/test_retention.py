@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Misuse
-from hardsave.timeline.policy import DEFAULT, GIB, Policy, Thin
+from hardsave.timeline.policy import DEFAULT, Policy, Thin
 from hardsave.timeline.retention import RetentionRow, choose
 from tests.unit.timeline.rows import DAY, HOUR, NOW, SECOND, dropped, kept, left, line, row, seqs
 
 DAYS = timedelta(days=1)
+GIB = 1 << 30
 
 
 def test_without_rules_nothing_goes() -> None:

@@ -242,7 +242,7 @@ def test_a_directory_that_cannot_be_written_to_makes_no_timeline(
     error = refusal(desk.vault.workspace(desk.work).fork, "@", tmp_path / "try")
     monkeypatch.undo()
     assert isinstance(error, Unavailable)
-    assert "nothing was changed" in str(error)
+    assert "no file was changed" in str(error)
     assert [line.name for line in desk.vault.timelines()] == ["main"]
     assert not (tmp_path / "try").exists()
 

@@ -107,7 +107,7 @@ def test_what_git_tracked_comes_back_after_it_was_removed_from_the_index(
     desk.vault.close()
 
 
-def test_what_git_tracks_no_more_and_rules_ignore_is_not_replaced(
+def test_what_git_tracks_no_more_and_rules_ignore_is_saved_before_it_is_replaced(
     repository: Repository, store: Watched
 ) -> None:
     put(repository.root, ".gitignore", "gen/\n")
@@ -119,9 +119,9 @@ def test_what_git_tracks_no_more_and_rules_ignore_is_not_replaced(
     desk.write(gen__a="mine, and nowhere else", b="b")
     for told in (desk.line.rewind(one, dry_run=True).files, desk.line.rewind(one).files):
         assert told is not None
-        [kept] = told.kept
-        assert (kept.path, told.created, told.removed) == ("gen/a", (), ("b",))
-        assert "ignored by the rules that are here now" in kept.reason
+        assert (told.changed, told.removed, told.kept) == (("gen/a",), ("b",), ())
+    assert desk.read("gen/a") == "one"
+    desk.line.undo()
     assert desk.read("gen/a") == "mine, and nowhere else"
     desk.vault.close()
 

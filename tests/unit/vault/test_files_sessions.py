@@ -439,7 +439,7 @@ def test_one_that_was_stopped_in_the_middle_does_not_hold_everybody_for_ever(
     desk.save(1)
     held = FileLock(str(desk.vault._context.places.at(desk.work)._lock_file))
     held.acquire(1)
-    monkeypatch.setattr(place, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(place, "CAPTURE_SECONDS", 0.05)
     desk.write(a="2")
     error = refusal(desk.save, 2)
     assert isinstance(error, Unavailable)

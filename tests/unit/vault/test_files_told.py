@@ -49,24 +49,26 @@ def test_what_cannot_be_saved_first_is_kept_and_said_to_be(
     assert (told.created, told.changed) == ((), ("a.txt",))
     [kept] = told.kept
     assert kept.path == "odd"
+    assert told.missing == (kept,)
+    assert not told.is_complete
     assert kept.reason.startswith("it could not be saved first: ")
     assert why in kept.reason
     assert os.lstat(desk.work / "odd") == there
 
 
-def test_what_todays_rules_ignore_is_told_to_stay_and_comes_once_they_are_gone(desk: Desk) -> None:
+def test_what_todays_rules_ignore_comes_back_and_is_saved_first(desk: Desk) -> None:
     desk.write(a_txt="one", same_txt="same", gone_txt="one", sub__b_txt="one", c="one")
     one, then = desk.save(1), desk.seen()
     put(desk.work, ".gitignore", "*.txt\nsub/\n")
     desk.write(a_txt="nowhere else", c="two")
     (desk.work / "gone.txt").unlink()
+    before = desk.seen()
     told = both(desk, one)
-    assert (told.changed, told.removed) == (("c",), (".gitignore",))
-    assert [each.path for each in told.kept] == ["a.txt", "gone.txt", "sub"]
-    assert {each.reason for each in told.kept} == {"ignored by the rules that are here now"}
-    assert desk.read("a.txt") == "nowhere else"
-    assert both(desk, one).kept == ()
+    assert (told.created, told.changed) == (("gone.txt",), ("a.txt", "c"))
+    assert (told.removed, told.kept) == ((".gitignore",), ())
     assert desk.seen() == then
+    desk.line.undo()
+    assert desk.seen() == before
 
 
 def test_a_secret_that_was_asked_for_once_is_not_replaced_by_whoever_does_not(desk: Desk) -> None:
@@ -100,7 +102,8 @@ def test_what_was_asked_for_and_is_ignored_comes_back_without_asking_again(desk:
     put(desk.work, "build/a", "made again")
     (desk.work / "build/b").unlink()
     told = both(another, one)
-    assert (told.created, [each.path for each in told.kept]) == (("build/b",), ["build/a"])
+    assert (told.created, told.changed, told.kept) == (("build/b",), ("build/a",), ())
+    another.line.undo()
     assert another.read("build/a") == "made again"
     another.vault.close()
 
@@ -233,6 +236,7 @@ def test_a_directory_that_cannot_be_looked_into_is_told_to_stay(
     monkeypatch.undo()
     assert done.files is not None
     assert [each.path for each in done.files.kept] == ["shut"]
+    assert done.files.missing == done.files.kept
     assert "Permission denied" in done.files.kept[0].reason
     assert (desk.read("a.txt"), desk.read("shut/b")) == ("one", "two")
 
@@ -244,20 +248,20 @@ def test_a_directory_that_is_ignored_in_the_place_of_a_file_is_told_to_stay(desk
     put(desk.work, "build/made", "by hand")
     put(desk.work, ".gitignore", "build/\n")
     told = both(desk, one)
-    assert [(each.path, each.reason) for each in told.kept] == [
-        ("build", "ignored by the rules that are here now")
-    ]
+    assert [(each.path, each.reason) for each in told.kept] == [("build", "not empty")]
+    assert told.missing == told.kept
     assert desk.read("build/made") == "by hand"
 
 
-def test_a_directory_that_todays_rules_ignore_is_told_to_be_left_out(desk: Desk) -> None:
+def test_a_directory_that_todays_rules_ignore_takes_the_place_of_a_file(desk: Desk) -> None:
     desk.write(build__made="one", a="one")
     one = desk.save(1)
     wipe(desk.work)
     desk.write(build="a file", a="two")
     put(desk.work, ".gitignore", "build/\n")
     told = both(desk, one)
-    assert [each.path for each in told.kept] == ["build"]
+    assert (told.created, told.kept) == (("build/made",), ())
+    desk.line.undo()
     assert desk.read("build") == "a file"
 
 

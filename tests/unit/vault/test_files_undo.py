@@ -335,6 +335,8 @@ def test_an_undo_brings_back_what_its_rewind_replaced_by_what_is_ignored_since(d
         assert desk.seen() == after
     desk.write(log="written since")
     desk.line.undo()
+    assert desk.seen() == before
+    desk.line.redo()
     assert desk.read("log") == "written since"
 
 
@@ -362,6 +364,8 @@ def test_an_undo_brings_back_what_its_rewind_removed_and_its_rules_ignore(desk: 
         assert desk.seen() == after
     desk.write(out__a="written since")
     desk.line.undo()
+    assert desk.seen() == before
+    desk.line.redo()
     assert desk.read("out/a") == "written since"
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from hardsave.defaults import MAX_NAME
 from hardsave.objects.records import TimelineRecord
-from hardsave.timeline.names import MAX_NAME, check_timeline
+from hardsave.timeline.names import check_timeline
 from hardsave.vault import placing
 from hardsave.vault.placing import Arriving, Here, Relation
 

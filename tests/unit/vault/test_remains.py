@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.stores.sqlite.seats import Seat
+from hardsave.stores.sqlite.daemon_lock import DaemonLock
 from hardsave.vault import projects
 from tests.unit.vault.secrets_scanner import found
 
@@ -54,9 +54,9 @@ def test_a_log_that_is_too_large_to_be_looked_through_is_named(folder: Path) -> 
 
 
 def test_a_seat_is_emptied_once_nobody_sits_there(folder: Path) -> None:
-    path = str(beside(folder, "files-0-seat"))
+    path = str(beside(folder, "files-0-daemon"))
     with opened(folder) as vault:
-        seat = Seat.take(path, f"/{TEXT}/socket", is_guest=False)
+        seat = DaemonLock.take(path, f"/{TEXT}/socket", is_evictable=False)
         assert seat is not None
         (left,) = vault.store.purge(text=TEXT).left
         assert left.startswith(f"{path}, which says where a running agent is")
@@ -92,7 +92,7 @@ def test_notes_of_hooks_are_masked_and_links_to_nobody_go(folder: Path, tmp_path
     reserve = data / "hooks" / "p-0.reserve"
     reserve.write_text(json.dumps({"count": 1, "why": TEXT}).ljust(4096))
     (folder / "store.db-odd.log").symlink_to(tmp_path / "nowhere")
-    links = data / "residents"
+    links = data / "daemons"
     links.mkdir()
     (links / "dead").symlink_to(f"/{TEXT}/socket")
     (tmp_path / TEXT).write_text("")

@@ -490,7 +490,7 @@ def test_content_that_is_missing_is_noticed_before_anything_is_replaced(room: Ro
     def fetch(wanted: Any) -> Any:
         raise Corrupt("object is missing")
 
-    with pytest.raises(Corrupt, match="nothing was changed"):
+    with pytest.raises(Corrupt, match="no file was changed"):
         checkout.restore(os.fsencode(room.root), made, fetch, room.journal, id=b"1")
     assert picture(room.root) == before
     assert not room.journal.exists()

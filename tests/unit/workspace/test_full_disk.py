@@ -40,7 +40,7 @@ def test_a_full_disk_is_noticed_before_anything_changes_and_a_repeat_completes(
         (room.root / str(number)).write_bytes(os.urandom(80 * KIB))
     (small_disk / "ballast").write_bytes(bytes(450 * KIB))
     made, before = room.plan(target), picture(room.root)
-    with pytest.raises(Unavailable, match=r"No space left.*nothing was changed.*then repeat"):
+    with pytest.raises(Unavailable, match=r"No space left.*no file was changed.*then repeat"):
         room.carry_out(made)
     assert picture(room.root) == before
     assert leftovers(room.root) == []

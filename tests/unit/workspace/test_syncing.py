@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_synced_ends_it_before_anything_is_replaced(
         raise AssertionError("it was decided")
 
     monkeypatch.setattr(steps, "synced", fails)
-    with pytest.raises(Unavailable, match=r"could not be restored: .*nothing was changed"):
+    with pytest.raises(Unavailable, match=r"could not be restored: .*no file was changed"):
         restore(room, decide)
     assert leftovers(room.root) == []
     assert not room.journal.exists()

@@ -99,29 +99,29 @@ def results(line: Line) -> Iterator[str]:
         yield from (str(block.get("tool_use_id")) for block in _blocks(line, "tool_result"))
 
 
-def done(line: Line) -> str | None:
+def ended_call(line: Line) -> str | None:
     """It notes each result once the hook of its call has returned, in the order of the calls."""
     return next(results(line), None)
 
 
-def is_past(line: Line) -> bool:
+def ends_calls(line: Line) -> bool:
     """Never: a request to the model has to answer for every call."""
     return False
 
 
-def is_said(line: Line) -> bool:
+def is_from_model(line: Line) -> bool:
     return bool(line["type"] == "assistant")
 
 
-def is_heard(line: Line) -> bool:
+def is_to_model(line: Line) -> bool:
     return bool(line["type"] == "user")
 
 
 def is_talk(line: Line) -> bool:
-    return is_said(line) or is_heard(line)
+    return is_from_model(line) or is_to_model(line)
 
 
-def along(heard: Line, later: Iterable[Line]) -> int:
+def attached(heard: Line, later: Iterable[Line]) -> int:
     """Attachments, and what a tool says besides its result: the text of a skill, the size that an
     image had. Up to the first other line that is linked to what was said."""
     kept = 0
@@ -136,7 +136,7 @@ def along(heard: Line, later: Iterable[Line]) -> int:
 def _is_besides(line: Line, heard: Line) -> bool:
     """Whether Claude Code says this itself, and to the same prompt: a session that goes on after it
     was killed begins with such words, too."""
-    is_own = is_heard(line) and bool(line.get("isMeta"))
+    is_own = is_to_model(line) and bool(line.get("isMeta"))
     return is_own and line.get("promptId") == heard.get("promptId")
 
 
@@ -148,7 +148,7 @@ def inherited(later: Sequence[str], session: str, moment: str) -> int:
     return max(earlier, default=0)
 
 
-def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
+def continued_from(known: Sequence[Line], later: Sequence[str]) -> int:
     """A line names the one before it. If the first that comes follows an earlier one, and a prompt
     stands between them, that prompt and all after it were given up. A prompt that follows none
     is a new beginning; after a compaction another line comes first."""
@@ -163,7 +163,7 @@ def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
     return kept if any(map(_is_prompt, known[kept:])) else len(known)
 
 
-def given_up(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
+def abandoned(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
     """Those that the last prompt stands behind in the file, and does not go back to by the lines
     that each one names before it. An agent that was killed has left them open."""
     prompts = [at for at, line in enumerate(known) if _is_prompt(line)] if waiting else []
@@ -194,7 +194,7 @@ def _is_asked(line: Line) -> bool:
 
 def _is_prompt(line: Line) -> bool:
     is_aside = line.get("isSidechain") or line.get("isMeta")
-    return is_heard(line) and not is_aside and not any(_blocks(line, "tool_result"))
+    return is_to_model(line) and not is_aside and not any(_blocks(line, "tool_result"))
 
 
 def copied(text: str, session: str, new: str) -> str | None:
@@ -220,7 +220,7 @@ def _replaced(text: str, old: str, new: str) -> Iterator[str]:
         at = text.rfind(old, 0, at)
 
 
-def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Claude Code would have written them, and the title that its picker shows."""
     title = {"type": "custom-title", "customTitle": ending.title, "sessionId": ending.session}
     results = [_result(call, ending) for call in waiting]

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from hardsave.agents.claude_code import lines
-from hardsave.agents.spec import HOOK_SECONDS, AgentSpec, Lines, Unknown
+from hardsave.agents.spec import AgentSpec, Lines, Unknown
+from hardsave.defaults import HOOK_SECONDS
 
 _LONGEST = 200  # of a folder's name; a longer one ends with a number
-_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_SESSION = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # hooks need not compile it
 
 
 class ClaudeCode(AgentSpec):
@@ -20,6 +21,7 @@ class ClaudeCode(AgentSpec):
     name = "claude-code"
     title = "Claude Code"
     program = "claude"
+    server_words = frozenset({"daemon", "mcp"})
     folder_variable = "CLAUDE_CONFIG_DIR"
     folder = ".claude"
     session_variable = "CLAUDE_CODE_SESSION_ID"
@@ -45,7 +47,7 @@ class ClaudeCode(AgentSpec):
         is_cut = len(name) > _LONGEST
         for place in (folder / "projects").glob(f"{name[:_LONGEST]}-*" if is_cut else name):
             for path in place.glob("*.jsonl"):
-                if _SESSION.fullmatch(path.stem):  # and not one of a subagent
+                if re.fullmatch(_SESSION, path.stem):  # and not one of a subagent
                     yield path.stem, path
 
     def original(self, path: str, session: str, folder: Path) -> Path:

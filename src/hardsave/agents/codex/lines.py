@@ -115,20 +115,20 @@ def results(line: Line) -> Iterator[str]:
         yield str(line["payload"].get("call_id"))
 
 
-def done(line: Line) -> str | None:
+def ended_call(line: Line) -> str | None:
     item = _completed(line)
     if item is None or str(item.get("type")) in _NO_CALLS:
         return None
     return str(item.get("id"))
 
 
-def is_past(line: Line) -> bool:
+def ends_calls(line: Line) -> bool:
     """A turn that has ended, or begun: Codex itself tells the model that a call was aborted."""
     is_event = line["type"] == "event_msg"
     return str(line["payload"].get("type")) in _PAST if is_event else line["type"] == "compacted"
 
 
-def is_said(line: Line) -> bool:
+def is_from_model(line: Line) -> bool:
     item = _completed(line)
     if item is not None:
         return str(item.get("type")) not in _HEARD
@@ -136,7 +136,7 @@ def is_said(line: Line) -> bool:
     return kind in SAID or (kind == "message" and line["payload"].get("role") == "assistant")
 
 
-def is_heard(line: Line) -> bool:
+def is_to_model(line: Line) -> bool:
     kind = _item(line)
     return kind in HEARD or (kind == "message" and line["payload"].get("role") != "assistant")
 
@@ -147,13 +147,13 @@ def is_talk(line: Line) -> bool:
     return _message(line) is not None or not _BASES.isdisjoint(line["payload"])
 
 
-def along(heard: Line, later: Iterable[Line]) -> int:
+def attached(heard: Line, later: Iterable[Line]) -> int:
     """That a subagent has ended. What its user has said meanwhile calls a hook by itself."""
     count = 0
     for at, line in enumerate(later, 1):
         if _item(line) == "message" and _is_of(line["payload"], "multi_agent."):
             count = at
-        elif is_said(line) or is_heard(line) or is_past(line):
+        elif is_from_model(line) or is_to_model(line) or ends_calls(line):
             break
     return count
 
@@ -163,12 +163,12 @@ def inherited(later: Sequence[str], session: str, moment: str) -> int:
     return 0
 
 
-def gone_on_from(known: Sequence[Line], later: Sequence[str]) -> int:
+def continued_from(known: Sequence[Line], later: Sequence[str]) -> int:
     """All: when Codex is taken back, it goes on in another file."""
     return len(known)
 
 
-def given_up(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
+def abandoned(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
     """None: what an ended turn has left open is past, however the turn ended."""
     return iter(())
 
@@ -181,7 +181,7 @@ def copied(text: str, session: str, new: str) -> str:
     return _dumped({**line, "payload": {**line["payload"], "id": new, "session_id": new}})
 
 
-def ended(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
+def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Codex would have written them. It names a session by its first prompt."""
     first, *others = map(json.loads, lines)
     start = _start(first["payload"])

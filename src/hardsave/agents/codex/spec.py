@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from hardsave.agents.codex import lines
-from hardsave.agents.spec import HOOK_SECONDS, AgentSpec, Lines, Unknown
+from hardsave.agents.spec import AgentSpec, Lines, Unknown
 from hardsave.agents.transcripts import beginning_lines
+from hardsave.defaults import HOOK_SECONDS
 
 _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_SESSION = re.compile(f"{_ID}(?:_{_ID})?$")
+_SESSION = f"{_ID}(?:_{_ID})?$"  # hooks need not compile it
 _HEAD_BYTES = 1 << 20  # in which there is a first line
 _ARCHIVE = "archived_sessions"
 
@@ -27,6 +28,7 @@ class Codex(AgentSpec):
     name = "codex"
     title = "Codex"
     program = "codex"
+    server_words = frozenset({"app-server", "daemon", "mcp", "mcp-server"})
     folder_variable = "CODEX_HOME"
     folder = ".codex"
     session_variable = "CODEX_THREAD_ID"
@@ -58,7 +60,7 @@ class Codex(AgentSpec):
         """Of any directory: only the first line of each says which. What a session goes on in
         counts as one of its own, by both ids."""
         for path in (folder / "sessions").glob("*/*/*/rollout-*.jsonl"):
-            if found := _SESSION.search(path.stem):
+            if found := re.search(_SESSION, path.stem):
                 yield found[0], path
 
     def original(self, path: str, session: str, folder: Path) -> Path:

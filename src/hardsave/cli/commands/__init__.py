@@ -1,1 +1,1 @@
-"""The commands, loaded one at a time by whoever types them."""
+"""The commands, each imported when it is typed."""

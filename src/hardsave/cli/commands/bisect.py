@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import content, data, words
 from hardsave.cli.arguments import PROGRAM, REF
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.output import stdout_is_stderr
+from hardsave.cli.render import checkpoint_page, json_data, wording
+from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def bisect(
     Files that are ignored are not there: let the command make what it needs. What it prints goes
     to stderr.
     """
-    low, high = session.find(good), session.find(bad)
+    low, high = session.find_all(good, bad)
     with stdout_is_stderr():
         found = session.vault.timeline(high.timeline).bisect(
             low.id, high.id, program, timeout=timeout, told=lambda one: _tell(session, one)
@@ -56,7 +56,7 @@ def bisect(
 
 
 def _tell(session: Session, one: "BisectTry") -> None:
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     styles = {"good": "added", "bad": "removed", "skip": "changed"}
     session.out.say(draw.line(draw.ref(one.checkpoint), "  ", (one.verdict, styles[one.verdict])))
@@ -64,30 +64,32 @@ def _tell(session: Session, one: "BisectTry") -> None:
 
 def _data(found: "Bisected") -> dict[str, Any]:
     return {
-        "first_bad": data.checkpoint(found.first_bad),
-        "last_good": data.checkpoint(found.last_good),
-        "skipped": [data.checkpoint(each) for each in found.skipped],
+        "first_bad": json_data.checkpoint(found.first_bad),
+        "last_good": json_data.checkpoint(found.last_good),
+        "skipped": [json_data.checkpoint(each) for each in found.skipped],
         "tries": [
             {"checkpoint": each.checkpoint.id, "verdict": each.verdict, "code": each.code}
             for each in found.tries
         ],
-        "messages": data.json_ready(content.last_messages(found.first_bad, MESSAGES)[1]),
-        "files": data.files(found.files),
+        "messages": json_data.json_ready(
+            checkpoint_page.last_messages(found.first_bad, MESSAGES)[1]
+        ),
+        "files": json_data.files(found.files),
     }
 
 
 def _lines(found: "Bisected") -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
-    name = (f" {words.shown(found.first_bad.name)}", "name") if found.first_bad.name else ""
+    name = (f" {wording.shown(found.first_bad.name)}", "name") if found.first_bad.name else ""
     yield draw.line(draw.ref(found.first_bad), name, " is the first that fails")
     for each in found.skipped:
         yield draw.line(("  or ", "quiet"), draw.ref(each), (", which could not be told", "quiet"))
-    yield from content.messages_of(found.first_bad, MESSAGES)
+    yield from checkpoint_page.messages_of(found.first_bad, MESSAGES)
     yield Text()
-    yield from content.files_of(found.first_bad, found.last_good.files)
+    yield from checkpoint_page.files_of(found.first_bad, found.last_good.files)
 
 
 COMMANDS = {"bisect": bisect}

@@ -2,10 +2,10 @@
 
 import click
 
-from hardsave.cli import data, words
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.commands.rewind import say_undo
+from hardsave.cli.render import json_data, wording
 from hardsave.cli.session import Session
 
 
@@ -26,8 +26,8 @@ def delete(session: Session, ref: str) -> None:
     """
     gone = session.vault.delete(session.find(ref).id)
     session.out.result(
-        lambda: {"deleted": data.checkpoint(gone)},
-        lambda: [f"deleted {words.shown(gone.timeline)}:{gone.seq}"],
+        lambda: {"deleted": json_data.checkpoint(gone)},
+        lambda: [f"deleted {wording.shown(gone.timeline)}:{gone.seq}"],
     )
     say_undo(session, gone.timeline)
 

@@ -1,12 +1,31 @@
 """`hardsave demo`: see it survive."""
 
 import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from hardsave.cli.command import command
-from hardsave.cli.demo.scenes import SCENES, play
+from hardsave.cli.demo import crash, files, job, work
+from hardsave.cli.demo.stage import Stage
 from hardsave.cli.session import Session
+from hardsave.tuples import NamedTuple
+
+
+class Scene(NamedTuple):
+    title: str
+    play: Callable[[Stage], None]
+
+
+SCENES = {
+    "crash": Scene("An agent that is killed, and goes on", crash.play),
+    "work": Scene("Tasks that survive their server", work.play),
+    "job": Scene("A job that is killed, and resumed elsewhere", job.play),
+    "files": Scene("A workspace that is deleted, and comes back", files.play),
+}
 
 
 @command(
@@ -30,12 +49,20 @@ def demo(session: Session, scene: str | None) -> None:
         say = _to_stderr if session.out.as_json else _to_stdout
         if len(names) > 1:
             say(f"{SCENES[name].title}\n")
-        seconds[name] = play(name, say)
+        seconds[name] = _play(name, say)
         if len(names) > 1:
             say("")
     data = [{"scene": name, "seconds": round(took, 3)} for name, took in seconds.items()]
     end = [] if scene else [f"all as it should be, in {sum(seconds.values()):.1f} s"]
     session.out.result(lambda: data, lambda: end)
+
+
+def _play(name: str, say: Callable[[str], None]) -> float:
+    """Play one scene; how many seconds it took."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="hardsave-demo-") as folder:
+        SCENES[name].play(Stage(Path(folder), say))
+    return time.monotonic() - begun
 
 
 def _to_stdout(text: str) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import changes, data, messages, present, words
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.render import changed_files, json_data, messages, wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.objects.diff import StatePath
@@ -45,12 +45,14 @@ def diff(
     From A to B; without B, to the head; without both, from the head to the files as they are now.
     What goes into a pipe or a file can be given to 'git apply', but for what is no text.
     """
-    session.only_looks = True
+    session.reads_only = True
     only = one_of(files=files, state=state)
+    one_of(stat=stat, state=state)
     if old is None:
         _since_the_last(session, lines=not stat, only=only)
     else:
-        _between(session, session.find(old), session.find(new), lines=not stat, only=only)
+        before, after = session.find_all(old, new)
+        _between(session, before, after, lines=not stat, only=only)
 
 
 def _between(
@@ -71,15 +73,19 @@ def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
         found = session.workspace.status(session.base)
     if found.last is None:
         nothing = "nothing was saved here yet; see 'hardsave status'"
-        raise NotFound(session.saved_above or session.deleted() or nothing)
+        raise NotFound(session.saved_above or session.deleted_hint() or nothing)
     before = found.last
 
     def patch(path: str) -> str:
-        return present.since(before.files, session.directory, path)
+        return changed_files.patch_since(before.files, session.directory, path)
 
-    listed = changes.signed(found.files)
+    listed = changed_files.signed(found.files)
     patches = {"patches": {path: patch(path) for _, path in listed}} if lines else {}
-    answer = {"old": data.checkpoint(before), "new": None, "files": data.files(found.files)}
+    answer = {
+        "old": json_data.checkpoint(before),
+        "new": None,
+        "files": json_data.files(found.files),
+    }
     session.out.result(
         lambda: {**answer, **patches},
         lambda: _present(before, listed, patches.get("patches")),
@@ -90,7 +96,7 @@ def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
 def _present(
     before: Checkpoint, listed: Sequence[tuple[str, str]], patches: Mapping[str, str] | None
 ) -> "Iterator[RenderableType]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     yield draw.line(draw.ref(before), " → now")
     if not listed:
@@ -100,18 +106,18 @@ def _present(
 
 def _data(before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool) -> dict[str, Any]:
     answer: dict[str, Any] = {
-        "old": data.checkpoint(before),
-        "new": data.checkpoint(after),
+        "old": json_data.checkpoint(before),
+        "new": json_data.checkpoint(after),
         "added": [str(path) for path in found.added],
         "removed": [str(path) for path in found.removed],
         "changed": [str(path) for path in found.changed],
         "old_status": found.old_status,
         "new_status": found.new_status,
-        "files": data.files(found.files),
+        "files": json_data.files(found.files),
     }
     if lines:
         answer["patches"] = {
-            path: _patch(before, after, path) for _, path in changes.signed(found.files)
+            path: _patch(before, after, path) for _, path in changed_files.signed(found.files)
         }
     return answer
 
@@ -126,7 +132,7 @@ def _patch(before: Checkpoint, after: Checkpoint, path: str) -> str:
 def _lines(
     before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool, only: str | None
 ) -> "Iterator[RenderableType]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     yield draw.line(draw.ref(before), " → ", draw.ref(after))
     if not found:
@@ -140,10 +146,10 @@ def _lines(
 
 def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
     from hardsave.agents.state import is_record
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     if found.old_status != found.new_status:
-        status = words.shown(f"{found.old_status} → {found.new_status}")
+        status = wording.shown(f"{found.old_status} → {found.new_status}")
         yield draw.line(("~ ", "changed"), f"status: {status}")
     for sign, side, paths in (
         ("-", before, found.removed),
@@ -158,7 +164,7 @@ def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[Rend
             else:
                 yield draw.line(
                     (f"{sign} ", draw.SIGNS[sign]),
-                    f"{words.shown(str(path))}: ",
+                    f"{wording.shown(str(path))}: ",
                     _values(before, after, path, sign),
                 )
 
@@ -176,7 +182,9 @@ def _values(before: Checkpoint, after: Checkpoint, path: StatePath, sign: str) -
 def _value(side: Checkpoint, path: StatePath) -> str | None:
     """None where a path leads nowhere: an item of a list may have had another number before."""
     try:
-        return words.line(json.dumps(data.json_ready(side.read(*path)), ensure_ascii=False), VALUE)
+        return wording.line(
+            json.dumps(json_data.json_ready(side.read(*path)), ensure_ascii=False), VALUE
+        )
     except HardsaveError:
         return None
 
@@ -184,7 +192,7 @@ def _value(side: Checkpoint, path: StatePath) -> str | None:
 def _files(
     before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool
 ) -> "Iterator[RenderableType]":
-    listed = changes.signed(found.files)
+    listed = changed_files.signed(found.files)
     patches = {path: _patch(before, after, path) for _, path in listed} if lines else None
     yield from _changed(listed, patches)
 
@@ -195,17 +203,17 @@ def _changed(
     """Which files, with their lines if there are patches."""
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     for sign, path in listed:
         if patches is None:
-            yield draw.line((f"{sign} ", draw.SIGNS[sign]), words.shown(path))
+            yield draw.line((f"{sign} ", draw.SIGNS[sign]), wording.shown(path))
             continue
         yield Text()
         if patches[path]:
             yield draw.Patch(patches[path])
         else:
-            yield draw.line((f"{sign} ", draw.SIGNS[sign]), words.shown(path), _why(sign))
+            yield draw.line((f"{sign} ", draw.SIGNS[sign]), wording.shown(path), _why(sign))
 
 
 def _why(sign: str) -> tuple[str, str]:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave.cli import findings, probe, unsaved, words
+from hardsave.cli import missed_saves
 from hardsave.cli.command import command
+from hardsave.cli.doctor import findings, probe
+from hardsave.cli.doctor.findings import Finding
 from hardsave.cli.errors import Exit, in_our_words
-from hardsave.cli.findings import Finding
 from hardsave.cli.hints import quoted
+from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
@@ -38,22 +40,22 @@ def doctor(session: Session) -> Exit | None:
     agents. Changes nothing of yours. Ends with 1 if something does not work.
     """
     with session.out.busy("looking"):
-        looked = [_looked(what, look, session) for what, look in _looks().items()]
-    found = [_aimed(session, each) for each in findings.told_once(looked)]
+        checked = [_checked(what, check, session) for what, check in _checks().items()]
+    found = [_aimed(session, each) for each in findings.told_once(checked)]
     session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
     return Exit.FAILED if any(each.level == "failure" for each in found) else None
 
 
 def _aimed(session: Session, found: Finding) -> Finding:
     """What helps is typed where this was."""
-    aimed = session.out.aimed
-    return found._replace(message=aimed(found.message), remedy=aimed(found.remedy))
+    in_context = session.out.in_context
+    return found._replace(message=in_context(found.message), remedy=in_context(found.remedy))
 
 
-def _looked(what: str, look: "Look", session: Session) -> Finding:
-    """Whatever is wrong with one part, the others are looked at too."""
+def _checked(what: str, check: "Check", session: Session) -> Finding:
+    """If one part fails, the others are checked all the same."""
     try:
-        return look(what, session)
+        return check(what, session)
     except HardsaveError as error:
         said, remedy = in_our_words(str(error)), "do as it says, then look again"
         if isinstance(error, Corrupt) and "hardsave store repair" not in said:
@@ -109,7 +111,7 @@ def _newest(what: str, session: Session) -> Finding:
     last = max(newest, key=lambda each: record_of(each).number)
     checked = session.vault.store.verify(last.id)
     if checked.ok:
-        message = f"{last.timeline}:{last.seq} is sound, {words.count(checked.objects, 'object')}"
+        message = f"{last.timeline}:{last.seq} is sound, {wording.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")
     return Finding(
         what, "failure", checked.faults[0], "hardsave store verify, then hardsave store repair"
@@ -138,7 +140,7 @@ def _backup(what: str, session: Session) -> Finding:
 def _save(session: Session) -> str:
     """What to type to save here, also where several timelines are unfinished."""
     try:
-        return " ".join(["hardsave save", *map(quoted, session.naming)])
+        return " ".join(["hardsave save", *map(quoted, session.timeline_option)])
     except HardsaveError:  # which timelines there are cannot be told
         return "hardsave save"
 
@@ -151,7 +153,7 @@ def _disk(what: str, session: Session) -> Finding:
 
 
 def _spare(store: Path) -> list[tuple[str, int]]:
-    """Files of ours that nobody needs: what a repair has set aside, and what is made anew."""
+    """Files of ours that may go: what a repair has set aside, and what is made anew."""
     import glob
 
     name = glob.escape(store.name)
@@ -166,7 +168,7 @@ def _file_system(what: str, session: Session) -> Finding:
         listed = Path("/proc/self/mountinfo").read_bytes()
     except FileNotFoundError:
         return Finding(what, "ok", "this system does not list them")
-    return findings.file_system(what, mounts.kind_under(bytes(session.ground), listed))
+    return findings.file_system(what, mounts.kind_under(bytes(session.workspace_root), listed))
 
 
 def _watches(what: str, session: Session) -> Finding:
@@ -189,85 +191,87 @@ def _workspace(what: str, session: Session) -> Finding:
     where = str(session.directory)
     if not unread:
         return Finding(what, "ok", where)
-    first = f"{words.shown(unread[0].path)} {unread[0].reason}"
+    first = f"{wording.shown(unread[0].path)} {unread[0].reason}"
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
 def _missed(what: str, session: Session) -> Finding:
-    spool.missed(spool.folder(os.environ, session.ground))  # for whoever may not look there
-    found = unsaved.look(session)
+    spool.missed(
+        spool.folder(os.environ, session.workspace_root)
+    )  # raises where the folder may not be read
+    found = missed_saves.find(session)
     if found is None:
         return Finding(what, "ok", "none was missed")
-    if unsaved.alone(found.notes) is not None:
+    if missed_saves.unsaved_agent(found.notes) is not None:
         remedy = (
             f"{_save(session)}; start the agent anew with 'hardsave run' to have it saved again"
         )
     else:
         remedy = f"{_save(session)}; it lists what was missed, or the next hook or run does"
-    count = words.count(spool.count(found.notes), "save")
-    return Finding(what, "warning", f"{count} missed: {unsaved.sentence(found)}", remedy)
+    count = wording.count(spool.count(found.notes), "save")
+    return Finding(what, "warning", f"{count} missed: {missed_saves.sentence(found)}", remedy)
 
 
-def _resident(what: str, session: Session) -> Finding:
-    """Who answers the hooks of this workspace, if anybody does."""
+def _daemon(what: str, session: Session) -> Finding:
+    """The process that answers the hooks of this workspace, if there is one."""
     path = session.store_path
     if path is None:
         return Finding(what, "ok", "none: each hook saves by itself")
-    from hardsave.daemon import leaving, meetings
-    from hardsave.stores.sqlite import seats
+    from hardsave.daemon import election
+    from hardsave.stores.sqlite import daemon_lock
 
-    who = seats.sitter(meetings.seat_of(str(path), str(session.directory)))
-    if who is None and leaving.nobody_buries():
-        count = leaving.MOST_UNBURIED
-        message = f"none: nobody has buried the last {count}; hooks save by themselves"
+    found = daemon_lock.holder(election.lock_path(str(path), str(session.directory)))
+    if found is None and election.are_too_many_zombies():
+        count = election.MOST_ZOMBIES
+        message = f"none: the last {count} are zombies; hooks save by themselves"
         remedy = "start the container with a process 1 that waits for others, as docker run --init"
         return Finding(what, "warning", message, remedy)
-    if who is None:
+    if found is None:
         return Finding(what, "ok", "none now: the next hook saves by itself")
-    kind = "left behind by a hook" if who.is_guest else "of 'hardsave run'"
-    return Finding(what, "ok", f"process {who.pid}, {kind}, answers the hooks here")
+    kind = "left behind by a hook" if found.is_evictable else "of 'hardsave run'"
+    return Finding(what, "ok", f"process {found.pid}, {kind}, answers the hooks here")
 
 
-def _hooks(agent: "AgentSpec") -> "Look":
-    def look(what: str, session: Session) -> Finding:
+def _hooks(agent: "AgentSpec") -> "Check":
+    def check(what: str, session: Session) -> Finding:
         from hardsave.agents import install
 
         users = install.settings_file(agent, os.environ, None)
-        own = install.settings_file(agent, os.environ, session.ground)
+        own = install.settings_file(agent, os.environ, session.workspace_root)
         files = [path for path in (users, own) if path is not None]
         return findings.hooks(
             what,
             agent.program,
             is_found=bool(files),
-            events=[event for path in files for event in install.installed(path)],
+            events=[event for path in files for event in install.installed(agent, path)],
             wanted=agent.hooks,
-            off=words.shown(install.switched_off(agent, os.environ, session.ground)),
+            off=wording.shown(install.switched_off(agent, os.environ, session.workspace_root)),
             untrusted=[event for path in files for event in agent.untrusted_hooks(path)],
             how_to_trust=agent.how_to_trust,
-            gone=[program for path in files for program in install.gone(path)],
-            without_us=[] if users is None else install.without_us(users),
-            init=f"hardsave init{'' if _is_users(users, own) else ' --project'}",
+            gone=[program for path in files for program in install.gone(agent, path)],
+            without_us=[] if users is None else install.without_us(agent, users),
+            init=f"hardsave init{'' if _is_users(agent, users, own) else ' --project'}",
         )
 
-    return look
+    return check
 
 
-def _is_users(users: Path | None, own: Path | None) -> bool:
+def _is_users(agent: "AgentSpec", users: Path | None, own: Path | None) -> bool:
     """Whether hooks that are to be renewed stand in a user's settings, and not in a project's."""
     from hardsave.agents import install
 
     if users is None or own is None:
         return True
-    if install.gone(users) or install.gone(own):
-        return bool(install.gone(users))
-    return bool(install.installed(users))
+    if install.gone(agent, users) or install.gone(agent, own):
+        return bool(install.gone(agent, users))
+    return bool(install.installed(agent, users))
 
 
-Look = Callable[[str, Session], Finding]
+Check = Callable[[str, Session], Finding]
 
 
-def _looks() -> dict[str, Look]:
+def _checks() -> dict[str, Check]:
     from hardsave.agents import registry
 
     return {
@@ -281,7 +285,7 @@ def _looks() -> dict[str, Look]:
         "watching": _watches,
         **{agent.title: _hooks(agent) for agent in registry.every()},
         "missed saves": _missed,
-        "resident": _resident,
+        "daemon": _daemon,
     }
 
 
@@ -291,16 +295,16 @@ def _looks() -> dict[str, Look]:
 def _lines(found: list[Finding]) -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     marks = {"ok": ("✓", "added"), "warning": ("!", "warning"), "failure": ("✗", "error")}
     width = max(len(each.what) for each in found)
     for each in found:
         what = (f"  {each.what:<{width}}  ", "name")
-        yield draw.Hanging(draw.line(marks[each.level], what), Text(words.shown(each.message)))
+        yield draw.Hanging(draw.line(marks[each.level], what), Text(wording.shown(each.message)))
         if each.level != "ok" and each.remedy:
             yield draw.Hanging(
-                Text("   → ", style="quiet"), Text(words.shown(each.remedy), style="quiet")
+                Text("   → ", style="quiet"), Text(wording.shown(each.remedy), style="quiet")
             )
 
 

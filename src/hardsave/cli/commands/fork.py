@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint, config
-from hardsave.cli import choice, data, words
+from hardsave.cli import current_timeline
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.hints import quoted
+from hardsave.cli.render import json_data, wording
 from hardsave.cli.session import Session
 from hardsave.vault import projects
 
@@ -41,7 +42,7 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
     source = session.find(ref)
     if target is None:
         taken = [line.name for line in session.vault.timelines()]
-        name = name or choice.free_name(source.timeline, taken)
+        name = name or current_timeline.free_name(source.timeline, taken)
         line = session.vault.timeline(source.timeline).fork(source.id, name=name)
         path = None
     else:
@@ -64,20 +65,20 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
 
 
 def _absolute(session: Session) -> str:
-    """The store's URL, for whoever is started elsewhere."""
+    """The store's URL, for a process that is started in another directory."""
     path = session.store_path
     return session.url if path is None else config.file_url(path)
 
 
 def _data(name: str, source: Checkpoint, path: str | None) -> dict[str, Any]:
-    return {"timeline": name, "source": data.checkpoint(source), "workspace": path}
+    return {"timeline": name, "source": json_data.checkpoint(source), "workspace": path}
 
 
 def _lines(name: str, source: Checkpoint, path: str | None) -> "Iterator[Text]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
-    where = f", its files are in {words.shown(path)}" if path else ""
-    yield draw.line("forked ", (words.shown(name), "name"), " from ", draw.ref(source), where)
+    where = f", its files are in {wording.shown(path)}" if path else ""
+    yield draw.line("forked ", (wording.shown(name), "name"), " from ", draw.ref(source), where)
 
 
 COMMANDS = {"fork": fork}

@@ -10,14 +10,17 @@ import click
 
 from hardsave.agents import install, registry
 from hardsave.agents.install import Change
-from hardsave.cli import findings, words
 from hardsave.cli.command import YES, command
+from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
+from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+_PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in registry.every())))
 
 
 @command(
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     takes=("--json", "-C"),
 )
 @click.option("--undo", is_flag=True, help="Remove our hooks, and nothing else.")
-@click.option("--project", is_flag=True, help="Only for this project: .claude/settings.local.json")
+@click.option("--project", is_flag=True, help=f"Only for this project: {_PROJECT_FILES}")
 @YES
 def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     """Let Claude Code and Codex save by themselves, through their hooks.
@@ -44,7 +47,7 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     if wanted:
         session.out.say(*_lines(wanted))
         if not undo:
-            session.out.say(*_fleeting(Path(sys.prefix)))
+            session.out.say(*_in_a_cache(Path(sys.prefix)))
         if not session.out.confirm("write this?", yes=yes, what="init"):
             session.out.say("nothing was done")
             return Exit.FAILED
@@ -58,7 +61,7 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
     session.out.say(*_left(changes))
     if not undo:
-        session.out.say(*_off(changes, session.ground), *_next(changes))
+        session.out.say(*_off(changes, session.workspace_root), *_next(changes))
     return None
 
 
@@ -102,20 +105,20 @@ def _untrusted(change: Change) -> list[str]:
     try:
         return change.agent.untrusted_hooks(change.path)
     except Misuse:
-        return install.installed(change.path)
+        return install.installed(change.agent, change.path)
 
 
 # For people
 
 
 def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     for change in changes:
         yield from draw.patch(change.diff())
 
 
-def _fleeting(installation: Path) -> Iterator[str]:
+def _in_a_cache(installation: Path) -> Iterator[str]:
     """`uvx` and `pipx run` make an environment in a cache, marked as all of these are. It goes
     after some days, and what the hooks would call goes with it."""
     if any((above / "CACHEDIR.TAG").is_file() for above in installation.parents):
@@ -137,8 +140,8 @@ def _said(change: Change, *, undo: bool) -> str:
 def _left(changes: Sequence[Change]) -> Iterator[str]:
     """Commands of others that call us, too."""
     for change in changes:
-        for theirs in install.longer(change.path):
-            told = f"left as it is, because not all of it is ours: {words.shown(theirs)}"
+        for theirs in install.longer(change.agent, change.path):
+            told = f"left as it is, because not all of it is ours: {wording.shown(theirs)}"
             yield f"{change.agent.title}: {told}"
 
 
@@ -146,7 +149,7 @@ def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
     """Agents that run no hooks here, though these stand in their settings."""
     for change in changes:
         if off := install.switched_off(change.agent, os.environ, project):
-            told = f"leaves all hooks out, so NOTHING IS SAVED: {words.shown(off)}"
+            told = f"leaves all hooks out, so NOTHING IS SAVED: {wording.shown(off)}"
             yield f"{change.agent.title} {told}; {findings.without_hooks(change.agent.program)}"
 
 

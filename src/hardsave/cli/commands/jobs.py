@@ -1,14 +1,17 @@
-"""`hardsave jobs …`: the jobs of agents, from a terminal."""
+"""`hardsave jobs …` and `hardsave worker`: the jobs of agents, from a terminal."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import data, jobs, messages, words
-from hardsave.cli.arguments import JOB, REF
+from hardsave.cli.agent_loader import AGENTS, loaded
+from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
+from hardsave.cli.render import job_lines, json_data, messages, wording
+from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
+from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,6 +37,7 @@ def _jobs(session: Session) -> "Jobs":
 @click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
 def list_(session: Session, every: bool, in_numbers: bool) -> None:
     """List the jobs that can go on; --all lists every job."""
+    one_of(all=every, health=in_numbers)
     if in_numbers:
         health = _jobs(session).health()._asdict()
         session.out.result(
@@ -42,7 +46,8 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
         return
     found = [job for job in _jobs(session).find() if every or job.is_open]
     session.out.result(
-        lambda: [jobs.as_data(job) for job in found], lambda: jobs.rows(found, session.now)
+        lambda: [job_lines.as_data(job) for job in found],
+        lambda: job_lines.rows(found, session.now),
     )
     if not found:
         none = "there are no jobs" if every else "nothing to go on from; --all shows every job"
@@ -70,7 +75,7 @@ def submit(
     A worker takes it up: 'hardsave worker', or one of your own. One that is queued already is
     left as it is.
     """
-    session.creates = True
+    session.may_create_store = True
     added = _jobs(session).add(
         job,
         prompt,
@@ -81,7 +86,7 @@ def submit(
         callback=callback,
     )
     session.out.result(
-        lambda: jobs.as_data(added), lambda: [f"{words.shown(added.id)}: {added.state}"]
+        lambda: job_lines.as_data(added), lambda: [f"{wording.shown(added.id)}: {added.state}"]
     )
     _say_who_runs_it(session, added)
 
@@ -119,12 +124,12 @@ def _messages(session: Session, job: "Job") -> list[Any]:
 
 
 def _inspected(job: "Job", items: list[Any], *, verbose: bool) -> dict[str, Any]:
-    roles, tools = jobs.counted(items)
+    roles, tools = job_lines.counted(items)
     counts = {"message_counts": dict(roles), "tool_counts": dict(tools)}
     return {
-        **jobs.as_data(job),
+        **job_lines.as_data(job),
         **counts,
-        **({"conversation": data.json_ready(items)} if verbose else {}),
+        **({"conversation": json_data.json_ready(items)} if verbose else {}),
     }
 
 
@@ -133,21 +138,21 @@ def _lines(
 ) -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
-    yield from jobs.page(job, session.now)
-    roles, tools = jobs.counted(items)
+    yield from job_lines.page(job, session.now)
+    roles, tools = job_lines.counted(items)
     yield Text()
-    yield draw.line((words.count(len(items), "message"), "name"), f"  {_tally(roles)}")
+    yield draw.line((wording.count(len(items), "message"), "name"), f"  {_tally(roles)}")
     if tools:
-        called = words.count(tools.total(), "tool call")
+        called = wording.count(tools.total(), "tool call")
         yield draw.line((called, "name"), f"  {_tally(tools)}")
     for item in items if verbose else ():
         yield from draw.message(messages.read(item), full=True)
 
 
 def _tally(counts: Any) -> str:
-    return ", ".join(f"{number} {words.shown(name)}" for name, number in counts.most_common())
+    return ", ".join(f"{number} {wording.shown(name)}" for name, number in counts.most_common())
 
 
 @command(
@@ -166,12 +171,12 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
 
     A worker takes it up: 'hardsave worker', or one of your own.
     """
-    book = _jobs(session)
-    before = book.get(job)
-    resumed = book.resume(job, from_ref=ref, max_turns=max_turns)
-    ids = f"{words.shown(before.id)} goes on as {words.shown(resumed.id)}"
+    jobs = _jobs(session)
+    before = jobs.get(job)
+    resumed = jobs.resume(job, from_ref=ref, max_turns=max_turns)
+    ids = f"{wording.shown(before.id)} goes on as {wording.shown(resumed.id)}"
     session.out.result(
-        lambda: {"from": before.id, "turn": resumed.turns, **jobs.as_data(resumed)},
+        lambda: {"from": before.id, "turn": resumed.turns, **job_lines.as_data(resumed)},
         lambda: [f"{ids}, from turn {resumed.turns} of {resumed.max_turns}"],
     )
     _say_who_runs_it(session, resumed)
@@ -186,9 +191,9 @@ def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -
 @click.argument("job", type=JOB)
 def approve(session: Session, job: str) -> None:
     """Let a job make the call that it has asked about."""
-    book = _jobs(session)
-    question = book.get(job).question
-    _answered(session, book.approve(job), question, "approved")
+    jobs = _jobs(session)
+    question = jobs.get(job).question
+    _answered(session, jobs.approve(job), question, "approved")
 
 
 @command(
@@ -202,17 +207,65 @@ def approve(session: Session, job: str) -> None:
 @click.option("--because", metavar="REASON", default="", help="Told the agent.")
 def deny(session: Session, job: str, because: str) -> None:
     """Let a job go on without the call that it has asked about."""
-    book = _jobs(session)
-    question = book.get(job).question
-    _answered(session, book.deny(job, because), question, "denied")
+    jobs = _jobs(session)
+    question = jobs.get(job).question
+    _answered(session, jobs.deny(job, because), question, "denied")
 
 
 def _answered(session: Session, job: "Job", question: str | None, what: str) -> None:
     session.out.result(
-        lambda: {"answer": what, "question": question, **jobs.as_data(job)},
-        lambda: [f"{what}: {words.line(question or '', 300)}"],
+        lambda: {"answer": what, "question": question, **job_lines.as_data(job)},
+        lambda: [f"{what}: {wording.line(question or '', 300)}"],
     )
-    session.out.say(f"{words.shown(job.id)} goes on when a worker takes it up")
+    session.out.say(f"{wording.shown(job.id)} goes on when a worker takes it up")
+
+
+@command(
+    "worker",
+    examples="""
+        hardsave worker --agents agents.py:AGENTS
+        hardsave worker --agents agents.py:AGENTS --until-idle --concurrency 4
+    """,
+)
+@AGENTS
+@click.option("--session", "name", default="worker", show_default=True, help="What it is called.")
+@click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.option("--allow-private-callbacks", is_flag=True, help="Callbacks may go to this network.")
+def worker(
+    session: Session,
+    agents: str | None,
+    name: str,
+    concurrency: int,
+    until_idle: bool,
+    allow_private_callbacks: bool,
+) -> None:
+    """Run the jobs that are queued, with agents of your own.
+
+    Agents are those of Pydantic AI, or functions that make one for a job. It ends with Ctrl-C.
+    """
+    try:
+        from hardsave.runtime.jobs.worker import Worker
+    except ImportError as error:
+        raise Misuse(
+            f"a worker needs Pydantic AI ({error}); install it with: pip install 'hardsave[agents]'"
+        ) from error
+    made = Worker(_jobs(session), loaded(agents), allow_private_callbacks=allow_private_callbacks)
+    ended: list[Job] = []
+
+    def told(job: "Job") -> None:
+        ended.append(job)
+        end = job.error or job.question or job.output
+        session.out.say(
+            f"{wording.shown(job.id)}: {job.state}, {wording.line(str(end or ''), 200)}"
+        )
+
+    with stdout_is_stderr():  # agents may print
+        made.run(name, concurrency=concurrency, until_idle=until_idle, told=told)
+    session.out.result(
+        lambda: [job_lines.as_data(job) for job in ended],
+        lambda: [f"{wording.count(len(ended), 'attempt')} ended"],
+    )
 
 
 COMMANDS = {
@@ -222,4 +275,5 @@ COMMANDS = {
     "resume": resume,
     "approve": approve,
     "deny": deny,
+    "worker": worker,
 }

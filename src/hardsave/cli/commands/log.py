@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint, Timeline
-from hardsave.cli import data, graph, moments, unsaved, words
+from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.facts import Facts, Known
-from hardsave.cli.history import Log, Wanted, gather
+from hardsave.cli.log_query import Log, Wanted, gather
+from hardsave.cli.render import graph, json_data, times, wording
+from hardsave.cli.render.summary import Summaries, Summary
 from hardsave.cli.session import Session
+from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -31,7 +33,7 @@ LIMIT = 30
     """,
     takes=ON_A_TIMELINE,
 )
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=LIMIT, show_default=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), help="How many.  [default: 30]")
 @click.option("--all", "everything", is_flag=True, help="All timelines.")
 @click.option("--name", help="Only checkpoints of this name.")
 @click.option("--kind", help="Only this kind: automatic, manual, feature, session.")
@@ -41,12 +43,12 @@ LIMIT = 30
 @click.option("--follow", "-f", is_flag=True, help="Show what happens from now on, as it does.")
 def log(
     session: Session,
-    limit: int,
+    limit: int | None,
     everything: bool,
     since: str | None,
     until: str | None,
     follow: bool,
-    **narrow: str | None,
+    **filters: str | None,
 ) -> None:
     """Show what was saved, newest first, with its branches.
 
@@ -54,20 +56,32 @@ def log(
     automatically. Counts are against the checkpoint before: messages, then files added (+),
     changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
-    session.only_looks = True
+    session.reads_only = True
+    if everything:
+        session.refuse_timeline(beside="--all")
     if follow:
+        _refuse_beside_follow(n=limit, since=since, until=until, **filters)
         _follow(session, None if everything else session.timeline_given)
         return
-    first, last = (moments.moment(t, session.now) if t else None for t in (since, until))
-    wanted = Wanted(limit, since=first, until=last, **narrow)
+    limit = limit or LIMIT
+    first, last = (times.moment(t, session.now) if t else None for t in (since, until))
+    wanted = Wanted(limit, since=first, until=last, **filters)
     line = None if everything else session.line
     found = gather(session.vault.timelines() if line is None else [line], wanted)
     seen = found if line is None else found.with_head(line)
     session.out.result(
         lambda: _data(session, found), lambda: _lines(session, seen, line), paged=True
     )
-    unsaved.say(session)
+    missed_saves.say(session)
     _hint(session, found, line, limit)
+
+
+def _refuse_beside_follow(**given: object) -> None:
+    """What is saved from now on is shown as it comes, all of it."""
+    for name, value in given.items():
+        if value is not None:
+            option = f"{'-' if len(name) == 1 else '--'}{name}"
+            raise Misuse(f"{option} means nothing beside --follow; leave one of them out")
 
 
 def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> None:
@@ -82,10 +96,10 @@ def _nothing(session: Session, line: Timeline | None) -> str:
     if session.saved_above:
         return session.saved_above
     where = "" if line is None else f" on timeline {line.name!r}"
-    known = list(session.vault.timelines() if line is None else [line])
-    if any(map(len, known)):
+    summaries = list(session.vault.timelines() if line is None else [line])
+    if any(map(len, summaries)):
         return f"there is nothing like that{where}"
-    if found := session.deleted(None if line is None or not _any(session) else line.name):
+    if found := session.deleted_hint(None if line is None or not _any(session) else line.name):
         return found
     if next(session.vault.timelines(), None) is not None:
         return f"nothing was saved{where} yet; 'hardsave timelines' lists what there is"
@@ -98,22 +112,22 @@ def _any(session: Session) -> bool:
 
 
 def _data(session: Session, found: Log) -> list[dict[str, Any]]:
-    known = Known(session.vault, found.checkpoints)
+    summaries = Summaries(session.vault, found.checkpoints)
     return [
         {
-            **data.checkpoint(each),
+            **json_data.checkpoint(each),
             "head_of": found.heads.get(each.id, []),
-            **_counts(known.facts(each)),
+            **_counts(summaries.of(each)),
         }
         for each in found.checkpoints
     ]
 
 
-def _counts(facts: Facts) -> dict[str, Any]:
-    files = facts.files
+def _counts(summary: Summary) -> dict[str, Any]:
+    files = summary.files
     return {
-        "messages": facts.messages,
-        "new_messages": facts.new_messages,
+        "messages": summary.messages,
+        "new_messages": summary.new_messages,
         "files": None
         if files is None
         else {
@@ -129,21 +143,23 @@ def _counts(facts: Facts) -> dict[str, Any]:
 def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Text]":
     from rich.text import Text
 
-    from hardsave.cli import draw, rows
+    from hardsave.cli.render import draw, rows
 
-    known = Known(session.vault, found.checkpoints)
-    shown = {each.id for each in found.checkpoints} if found.is_narrow else None
-    nodes = [_node(known, each, found, line, shown) for each in found.checkpoints]
-    graphics = graph.draw(nodes, apart=not found.is_narrow)
+    summaries = Summaries(session.vault, found.checkpoints)
+    shown = {each.id for each in found.checkpoints} if found.is_filtered else None
+    nodes = [_node(summaries, each, found, line, shown) for each in found.checkpoints]
+    graphics = graph.draw(nodes, apart=not found.is_filtered)
     above = rows.told_above(line)
     narrow = session.out.console.width < rows.NARROW
     cells = [
-        rows.cells(known.facts(each), each, found.heads, session.now, above, narrow=narrow)
+        rows.cells(summaries.of(each), each, found.heads, session.now, above, narrow=narrow)
         for each in found.checkpoints
     ]
     if above is not None and cells:
-        way = "" if session.is_chosen(above) else "  (for :N, add --timeline and this name)"
-        yield draw.line(("timeline  ", "quiet"), (words.shown(above), "name"), (way, "quiet"))
+        way = (
+            "" if session.is_default_timeline(above) else "  (for :N, add --timeline and this name)"
+        )
+        yield draw.line(("timeline  ", "quiet"), (wording.shown(above), "name"), (way, "quiet"))
     for row, text in zip(graphics, draw.columns(cells), strict=True):
         for join in row.joins:
             yield Text(join, style="quiet")
@@ -154,12 +170,16 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
 
 
 def _node(
-    known: Known, one: Checkpoint, found: Log, line: Timeline | None, shown: Collection[str] | None
+    summaries: Summaries,
+    one: Checkpoint,
+    found: Log,
+    line: Timeline | None,
+    shown: Collection[str] | None,
 ) -> graph.Node:
     """With what it was saved on top of; only if that is `shown`, where some are left out."""
-    from hardsave.cli import rows
+    from hardsave.cli.render import rows
 
-    parent = known.parent(one)
+    parent = summaries.parent(one)
     mark = rows.mark(one, found.heads.get(one.id, []), None if line is None else line.name)
     is_there = parent is not None and (shown is None or parent.id in shown)
     return graph.Node(one.id, parent.id if parent is not None and is_there else None, mark)
@@ -184,20 +204,20 @@ def _event_data(event: "Event[Checkpoint]") -> dict[str, Any]:
         "kind": event.kind,
         "timeline": event.timeline,
         "created_at": event.created_at.isoformat(),
-        "checkpoint": None if one is None else data.checkpoint(one),
-        "data": data.logged(event.data),
+        "checkpoint": None if one is None else json_data.checkpoint(one),
+        "data": json_data.logged(event.data),
         "task": event.task,
     }
 
 
 def _event_line(event: "Event[Checkpoint]") -> "Text":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     one = event.checkpoint
     what = (event.kind, "name") if one is None else draw.ref(one)
     about = event.task or event.timeline or ""
-    about = words.shown(about if one is None else one.name or one.description)
-    return draw.line((moments.local(event.created_at), "quiet"), "  ", what, "  ", about)
+    about = wording.shown(about if one is None else one.name or one.description)
+    return draw.line((times.local(event.created_at), "quiet"), "  ", what, "  ", about)
 
 
 COMMANDS = {"log": log}

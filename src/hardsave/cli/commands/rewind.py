@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
-from hardsave.cli import data, moments, plans, words
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.facts import Known
-from hardsave.cli.plans import Way
+from hardsave.cli.render import json_data, rewind_plan, times, wording
+from hardsave.cli.render.rewind_plan import RewindOptions
+from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
     from hardsave.vault.restoring import FileChanges
+
+_NAMED = 20  # paths that a message names
 
 
 @command(
@@ -76,42 +78,42 @@ def rewind(
     Removes nothing: what is there is saved first, and 'hardsave undo' brings it back. Without REF
     it opens a list to choose from. With --path only these files come back, and the head stays.
     """
-    way = _way(**given)
+    options = _options(**given)
     if ref is None and status is None and before is None:
-        chosen = _picked(session, way)
+        chosen = _picked(session, options)
         if chosen is None:
             return _nothing_done(session)
-        ref, way = chosen
+        ref, options = chosen
     target = _target(session, ref, status, before)
     line = _line(session, target)
-    way = _seen_from_there(session, _after_a_move(session, way, line, target), line, target)
-    plan = line.rewind(target.id, **way.asked(), dry_run=True)
-    if not way.does_something(plan):
-        return _only_conversation(session, plan, way, dry_run=dry_run)
+    options = _seen_from_there(session, _after_a_move(session, options, line, target), line, target)
+    plan = line.rewind(target.id, **options.asked(), dry_run=True)
+    if not options.does_something(plan):
+        return _only_conversation(session, plan, options, dry_run=dry_run)
     if dry_run:
-        _answer(session, plan, way, dry_run=True)
+        _answer(session, plan, options, dry_run=True)
         return None
     if plan.files:
         session.out.say(
             *_still_writing(session, plan.files),
             *_without_git(plan),
-            *_newer_files(session, plan, way),
+            *_newer_files(session, plan, options),
         )
-    if not yes and not _is_agreed(session, plan, way):
+    if not yes and not _is_agreed(session, plan, options):
         return _nothing_done(session)
     with _told_where_it_stands(session, plan), session.out.busy("rewinding"):
-        done = line.rewind(target.id, **way.asked())
-    back = _conversation(session, done, way)
-    _answer(session, done, way, dry_run=False, back=back)
+        done = line.rewind(target.id, **options.asked())
+    back = _conversation(session, done, options)
+    _answer(session, done, options, dry_run=False, back=back)
     say_undo(session, line.name)
     told = _tell_way_back(session, back)
-    return _tell_what_failed(session, plan, done) or told
+    return tell_what_failed(session, plan.files, done.files) or told
 
 
 @contextmanager
 def _told_where_it_stands(session: Session, plan: Rewind) -> Iterator[None]:
-    """What is there is saved first. Whoever is interrupted after that and types the same again
-    would go somewhere else: `@` means what was saved."""
+    """What is there is saved first. After an interruption the same command would go somewhere else:
+    `@` now means what was saved."""
     try:
         yield
     except BaseException:
@@ -126,59 +128,62 @@ def _told_where_it_stands(session: Session, plan: Rewind) -> Iterator[None]:
         raise
 
 
-def _only_conversation(session: Session, plan: Rewind, way: Way, *, dry_run: bool) -> Exit | None:
+def _only_conversation(
+    session: Session, plan: Rewind, options: RewindOptions, *, dry_run: bool
+) -> Exit | None:
     """An agent that was killed may have said more than it saved: all else is there already, and
-    its conversation still has to be cut. Nobody is asked: what is there is not touched."""
-    back = None if dry_run else _conversation(session, plan, way)
-    _answer(session, plan, way, dry_run=back is None, back=back)
+    its conversation still has to be cut. There is no question: what is there is not touched."""
+    back = None if dry_run else _conversation(session, plan, options)
+    _answer(session, plan, options, dry_run=back is None, back=back)
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    return _tell_way_back(session, back)
+    told = _tell_way_back(session, back)
+    return told if dry_run else tell_what_failed(session, plan.files, plan.files) or told
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
     """Agents, and what those of `hardsave run` have left behind, do not notice a rewind."""
-    from hardsave.daemon import company, handover, survivors
+    from hardsave.daemon import processes, protocol, running_agents
 
-    waiting = survivors.ancestors()
-    found = company.at_work(Path(files.workspace), waiting)
+    waiting = processes.ancestors()
+    found = running_agents.at_work(Path(files.workspace), waiting)
     if (path := session.store_path) is not None:
-        beside = f"{path.absolute()}{handover.BESIDE}"
-        found += survivors.find(handover.VARIABLE, beside, is_beginning=True)
-    left = survivors.outermost(each for each in found if each.pid not in waiting)
+        prefix = f"{path.absolute()}{protocol.SOCKET_INFIX}"
+        found += processes.with_variable(protocol.SOCKET_VARIABLE, prefix, is_prefix=True)
+    left = processes.outermost(each for each in found if each.pid not in waiting)
     if left:
         named = ", ".join(map(str, left[:5]))
-        yield f"still running, and may write meanwhile: {words.shown(named)}"
+        yield f"still running, and may write meanwhile: {wording.shown(named)}"
 
 
 def _without_git(plan: Rewind) -> Iterator[str]:
-    """Whoever has removed a whole project has removed its repository, too."""
+    """An agent that has removed a whole project has removed its repository, too."""
     if plan.files is None or plan.target.git is None or plan.target.git.commit is None:
         return
     root = config.project_root(Path(plan.files.workspace))
     if not (root / ".git").exists():
-        yield f"there was a repository then ({words.git(plan.target.git)}), and there is none now:"
+        then = wording.git(plan.target.git)
+        yield f"there was a repository then ({then}), and there is none now:"
         yield "no checkpoint holds .git; clone it to another place, and move its .git here"
 
 
-def _newer_files(session: Session, plan: Rewind, way: Way) -> Iterator[str]:
-    """The process beside an agent saves files also while a tool is at work. Whoever has saved by
-    hand knows when."""
-    if way.what != "all" or way.paths is not None or plan.target.kind != "automatic":
+def _newer_files(session: Session, plan: Rewind, options: RewindOptions) -> Iterator[str]:
+    """The daemon saves files also while a tool is at work; a user saves at a moment of choice."""
+    if options.what != "all" or options.paths is not None or plan.target.kind != "automatic":
         return
-    carried = Known(session.vault).carried(plan.target)
-    if carried is not None:
-        where = words.shown(f"{carried.timeline}:{carried.seq}")
+    older_state = Summaries(session.vault).older_state(plan.target)
+    if older_state is not None:
+        where = wording.shown(f"{older_state.timeline}:{older_state.seq}")
         yield f"what was said goes back to {where}; the files are newer, perhaps half done"
 
 
-def _conversation(session: Session, done: Rewind, way: Way) -> "Resumption | None":
+def _conversation(session: Session, done: Rewind, options: RewindOptions) -> "Resumption | None":
     """An agent's own conversation goes back with the state, if it is one that we know.
 
     Not into another directory: agents look for their conversations by where they are started.
     """
-    if way.what == "files" or way.paths is not None or way.into is not None:
+    if options.what == "files" or options.paths is not None or options.into is not None:
         return None
     from hardsave.agents import conversation
 
@@ -194,21 +199,28 @@ def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
     if back is None:
         return None
     if back.command is None:
-        session.out.say(f"the conversation was left as it is: {words.shown(back.why)}")
+        session.out.say(f"the conversation was left as it is: {wording.shown(back.why)}")
         return Exit.FAILED
     if back.why:
         session.out.say(back.why)
-    session.out.to_type("go on with", session.settings.place.there(back.directory, back.command))
+    session.out.to_type(
+        "go on with", session.settings.invocation.from_directory(back.directory, back.command)
+    )
     return None
 
 
-def _tell_what_failed(session: Session, plan: Rewind, done: Rewind) -> Exit | None:
-    failed = plans.failed(plan.files, done.files)
+def tell_what_failed(
+    session: Session, plan: "FileChanges | None", done: "FileChanges | None"
+) -> Exit | None:
+    """Say which paths are not as they were asked to be: then the command has failed."""
+    failed = rewind_plan.failed(plan, done)
     if not failed:
         return None
+    named = ", ".join(wording.shown(each.path) for each in failed[:_NAMED])
+    more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
     session.out.say(
-        f"{words.count(len(failed), 'path')} could not be brought back; see to the reasons, then "
-        "repeat"
+        f"{wording.count(len(failed), 'path')} could not be brought back: {named}{more}; see to "
+        "the reasons, then repeat"
     )
     return Exit.FAILED
 
@@ -223,37 +235,41 @@ def _nothing_done(session: Session) -> Exit:
     return Exit.FAILED
 
 
-def _way(
+def _options(
     *, state: bool, files: bool, mine: bool, everyone: bool, paths: tuple[str, ...], **more: Any
-) -> Way:
-    what = cast(plans.What, one_of(state=state, files=files) or "all")
-    scope = cast(plans.Scope | None, one_of(mine=mine, everyone=everyone))
-    return Way(what=what, scope=scope, paths=paths or None, **more)
+) -> RewindOptions:
+    what = cast(rewind_plan.What, one_of(state=state, files=files) or "all")
+    scope = cast(rewind_plan.Scope | None, one_of(mine=mine, everyone=everyone))
+    return RewindOptions(what=what, scope=scope, paths=paths or None, **more)
 
 
-def _after_a_move(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
+def _after_a_move(
+    session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
+) -> RewindOptions:
     """Files of a project that was moved come back where it is now."""
-    if way.into is not None or way.what == "state" or target.files is None:
-        return way
+    if options.into is not None or options.what == "state" or target.files is None:
+        return options
     then = target.files.workspace
     now = session.moved(then)
-    own = next((each.workspace for each in session.standing if each.name == line.name), now)
-    return way._replace(into=now) if then != now == own else way
+    own = next((each.workspace for each in session.timeline_states if each.name == line.name), now)
+    return options._replace(into=now) if then != now == own else options
 
 
-def _seen_from_there(session: Session, way: Way, line: Timeline, target: Checkpoint) -> Way:
+def _seen_from_there(
+    session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
+) -> RewindOptions:
     """The same with paths that are relative to the workspace which they are in.
 
     That is where this timeline saves its files, wherever the command was typed, or the directory
     that they shall go into.
     """
-    if way.paths is None:
-        return way
-    own = next((each.workspace for each in session.standing if each.name == line.name), None)
+    if options.paths is None:
+        return options
+    own = next((each.workspace for each in session.timeline_states if each.name == line.name), None)
     if own is None:
         own = str(session.directory) if target.files is None else target.files.workspace
-    roots = [own] if way.into is None else [os.path.realpath(way.into), own]
-    return way._replace(paths=tuple(_inside(roots, path) for path in way.paths))
+    roots = [own] if options.into is None else [os.path.realpath(options.into), own]
+    return options._replace(paths=tuple(_inside(roots, path) for path in options.paths))
 
 
 def _inside(roots: Sequence[str], path: str) -> str:
@@ -272,14 +288,14 @@ def _inside(roots: Sequence[str], path: str) -> str:
 # Where to
 
 
-def _picked(session: Session, way: Way) -> tuple[str, Way] | None:
-    """What somebody chose from a list; None if nothing."""
+def _picked(session: Session, options: RewindOptions) -> tuple[str, RewindOptions] | None:
+    """What the user chose from a list; None if nothing."""
     if not session.out.can_ask or session.out.messages.is_dumb_terminal:
         raise Misuse("say where to: a REF such as @~1, or --status, or --before")
-    from hardsave.cli.choosing import choose  # with all that a screen needs
+    from hardsave.cli.picker.options import choose  # with all that a screen needs
 
-    chosen = choose(session, way.what)
-    return None if chosen is None else (chosen.id, way._replace(what=chosen.what))
+    chosen = choose(session, options.what)
+    return None if chosen is None else (chosen.id, options._replace(what=chosen.what))
 
 
 def _target(
@@ -289,8 +305,8 @@ def _target(
     if ref is not None:
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
-        return session.find(ref)
-    moment = None if before is None else moments.moment(before, session.now)
+        return session.look_up(ref)  # --timeline says which timeline goes there
+    moment = None if before is None else times.moment(before, session.now)
     found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
     return found.target
 
@@ -311,31 +327,33 @@ def _line(session: Session, target: Checkpoint) -> Timeline:
 # The question and the answer
 
 
-def _is_agreed(session: Session, plan: Rewind, way: Way) -> bool:
+def _is_agreed(session: Session, plan: Rewind, options: RewindOptions) -> bool:
     out = session.out
     if out.can_ask:
-        out.say(*plans.plan_lines(plan, way, session.now))
+        out.say(*rewind_plan.plan_lines(plan, options, session.now))
     answers = {"y": "yes", "d": "diff", "n": "no"} if plan.files else {"y": "yes", "n": "no"}
     while True:
         answer = out.ask("rewind?", answers, what="rewind")
         if answer != "d":
             return answer == "y"
-        out.say(*plans.patches(plan))
+        out.say(*rewind_plan.patches(plan))
 
 
 def _answer(
     session: Session,
     done: Rewind,
-    way: Way,
+    options: RewindOptions,
     *,
     dry_run: bool,
     back: "Resumption | None" = None,
 ) -> None:
     also = {} if back is None else {"conversation": back._asdict()}
     session.out.result(
-        lambda: {**data.rewind(done, dry_run=dry_run), **also},
+        lambda: {**json_data.rewind(done, dry_run=dry_run), **also},
         lambda: (
-            plans.plan_lines(done, way, session.now) if dry_run else plans.done_lines(done, way)
+            rewind_plan.plan_lines(done, options, session.now)
+            if dry_run
+            else rewind_plan.done_lines(done, options)
         ),
     )
 

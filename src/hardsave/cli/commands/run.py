@@ -11,12 +11,11 @@ from pathlib import Path
 import click
 
 from hardsave import config
-from hardsave.cli import arguments, words
+from hardsave.cli import arguments
 from hardsave.cli.command import command
+from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
-
-RESIDENT = "hardsave.daemon.run_main"
 
 
 @command(
@@ -32,7 +31,7 @@ RESIDENT = "hardsave.daemon.run_main"
 def run(session: Session, cmd: tuple[str, ...]) -> None:
     """Run any agent, with its workspace watched and saved.
 
-    The files are saved after every burst of changes, whoever makes them; of Claude Code and
+    The files are saved after every burst of changes, by any process; of Claude Code and
     Codex the conversation is saved, too. The agent runs as without us: its terminal, its signals
     and its exit code are its own. Each run has a timeline of its own, called after the command,
     unless one is named; so does a run inside of another.
@@ -42,18 +41,16 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
-    from hardsave.daemon import handover, launch, listening, nesting, reception
-    from hardsave.daemon.resident import Task
+    from hardsave.daemon import election, launch, protocol, running_agents, server
 
     session.may_save_here()
     timeline = _named(session) or named_after(cmd[0], session.now, mark())
     url, directory = session.url, session.directory
     session.close()
     config.make_folder(path.parent)
-    beside = Path(f"{path.absolute()}{handover.BESIDE}")
-    reception.clear(beside)
-    task = Task(
-        program=RESIDENT,
+    prefix = Path(f"{path.absolute()}{protocol.SOCKET_INFIX}")
+    server.remove_stale_sockets(prefix)
+    task = launch.Task(
         store=url,
         timeline=timeline,
         workspace=str(directory),
@@ -61,17 +58,21 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         command=list(cmd),
         ready=-1,
         log=f"{path}-run.log",
-        socket=listening.new_path(str(beside)),
+        socket=election.new_socket_path(str(prefix)),
     )
-    resident = launch.start(task)
-    where = words.shown(str(directory))
+    daemon = launch.start(task)
+    where = wording.shown(str(directory))
     what = f"saving {where} on timeline {timeline!r}; see 'hardsave log'"
-    with suppress(OSError):  # a message that nobody can read keeps no agent from its work
-        session.out.say(what, *_company(beside, directory), *_advice(cmd[0], directory))
-    told = {"HARDSAVE_TIMELINE": timeline, "HARDSAVE_STORE": url, handover.VARIABLE: task.socket}
-    told[nesting.VARIABLE] = nesting.Run(os.getpid(), timeline).told()
+    with suppress(OSError):  # a closed terminal keeps no agent from its work
+        session.out.say(what, *_other_runs(prefix, directory), *_advice(cmd[0], directory))
+    told = {
+        "HARDSAVE_TIMELINE": timeline,
+        "HARDSAVE_STORE": url,
+        protocol.SOCKET_VARIABLE: task.socket,
+        running_agents.RUN_VARIABLE: running_agents.Run(os.getpid(), timeline).dump(),
+    }
     environment = launch.without_coercion({**os.environ, **told})
-    launch.become(cmd, environment, resident)
+    launch.become(cmd, environment, daemon)
 
 
 # What follows the agent's name is the agent's, and so is each '--'. Ours come before.
@@ -95,34 +96,35 @@ def _check_program(name: str) -> None:
 
 def _leave_theirs(session: Session) -> None:
     """In another project than that of a run around us, its store is not ours, though it was told:
-    nobody would look for this project's saves there."""
-    from hardsave.daemon import nesting
+    the user would not look for this project's saves there."""
+    from hardsave.daemon import running_agents
 
-    if session.settings.store or nesting.around(os.environ) is None:
+    if session.settings.store or running_agents.run_around(os.environ) is None:
         return
-    if nesting.is_of_another(os.environ, Path.cwd()):
+    if running_agents.is_of_another(os.environ, Path.cwd()):
         os.environ.pop(config.STORE_VARIABLE)
 
 
 def _named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
-    from hardsave.daemon import nesting
+    from hardsave.daemon import running_agents
 
     typed, given = session.settings.timeline, session.settings.timeline_of_run
-    around = nesting.around(os.environ)
+    around = running_agents.run_around(os.environ)
     return typed or (None if around is not None and given == around.timeline else given)
 
 
-def _company(beside: Path, directory: Path) -> Iterator[str]:
-    """Others who are saved here at the same time. What changes is seen, and not who did it."""
-    from hardsave.daemon import handover, survivors
+def _other_runs(prefix: Path, directory: Path) -> Iterator[str]:
+    """Agents that are saved here at the same time. What changes is seen, and not which agent
+    changed it."""
+    from hardsave.daemon import processes, protocol
 
-    found = survivors.find(handover.VARIABLE, str(beside), is_beginning=True)
-    waiting = survivors.ancestors()
+    found = processes.with_variable(protocol.SOCKET_VARIABLE, str(prefix), is_prefix=True)
+    waiting = processes.ancestors()
     here = [each for each in found if each.pid not in waiting and each.works_in(directory)]
     if here:
-        yield f"{words.shown(str(here[0]))} works here too, under another 'hardsave run':"
-        yield "both timelines get what either changes, and nobody can tell whose it is;"
+        yield f"{wording.shown(str(here[0]))} works here too, under another 'hardsave run':"
+        yield "both timelines get what either changes, and cannot tell the two apart;"
         yield "'hardsave fork @ DIR' gives an agent a directory of its own"
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import data, unsaved, words
+from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.render import json_data, wording
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ def save(
     the store, outside of the workspace, and goes on the timeline 'main'.
     """
     above = session.project_above
-    session.makes_timelines = True
+    session.may_make_timeline = True
     session.may_save_here()
     head = session.line.head
     workspace = session.vault.workspace(session.directory, include=include)
-    with session.out.busy("saving"), unsaved.told(session) as missed:
+    with session.out.busy("saving"), missed_saves.recorded(session) as missed:
         saved = session.line.save_files(
             workspace,
             name=name,
@@ -54,19 +55,19 @@ def save(
             description=message,
             metadata=missed,
         )
-    session.out.result(lambda: data.checkpoint(saved), lambda: _lines(session, saved))
+    session.out.result(lambda: json_data.checkpoint(saved), lambda: _lines(session, saved))
     if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
         session.out.say("this directory is a project of its own from now on")
         session.out.to_type("to save all of the one above", f"hardsave -C {above} save")
 
 
 def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":
-    from hardsave.cli import draw
-    from hardsave.cli.facts import Known
+    from hardsave.cli.render import draw
+    from hardsave.cli.render.summary import Summaries
 
-    facts = Known(session.vault).facts(saved)
-    named = (f" {words.shown(saved.name)}", "name") if saved.name else ""
-    files = draw.tally(facts.files) or "no file has changed"
+    summary = Summaries(session.vault).of(saved)
+    named = (f" {wording.shown(saved.name)}", "name") if saved.name else ""
+    files = draw.tally(summary.files) or "no file has changed"
     yield draw.line("saved ", draw.ref(saved), named, "  ", files)
     yield from draw.not_captured(saved.not_captured, limit=5)
 

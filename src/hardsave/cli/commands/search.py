@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import data, moments, words
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def search(session: Session, text: str, limit: int, after: str | None) -> None:
 
 def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
     return {
-        "checkpoint": data.checkpoint(hit.checkpoint),
+        "checkpoint": json_data.checkpoint(hit.checkpoint),
         "timeline": hit.timeline,
         "field": hit.field,
         "path": hit.path,
@@ -68,12 +68,12 @@ def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
 def _lines(session: Session, found: "Page[Hit[Checkpoint]]") -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     for hit in found:
         where = hit.path or hit.field
-        age = moments.ago(hit.checkpoint.created_at, session.now)
-        yield draw.line(draw.ref(hit.checkpoint), (f"  {age}  {words.shown(where)}", "quiet"))
+        age = times.ago(hit.checkpoint.created_at, session.now)
+        yield draw.line(draw.ref(hit.checkpoint), (f"  {age}  {wording.shown(where)}", "quiet"))
         yield draw.Hanging(Text("    "), _snippet(hit))
 
 
@@ -83,10 +83,10 @@ def _snippet(hit: "Hit[Checkpoint]") -> "Text":
     text = Text()
     at = 0
     for start, end in hit.marks:
-        text.append(words.line(f"|{hit.snippet[at:start]}|")[1:-1])
-        text.append(words.line(hit.snippet[start:end]), style="found")
+        text.append(wording.line(f"|{hit.snippet[at:start]}|")[1:-1])
+        text.append(wording.line(hit.snippet[start:end]), style="found")
         at = end
-    return text.append(words.line(f"|{hit.snippet[at:]}|")[1:-1])
+    return text.append(wording.line(f"|{hit.snippet[at:]}|")[1:-1])
 
 
 COMMANDS = {"search": search}

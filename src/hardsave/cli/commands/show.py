@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import content, data, moments, words
-from hardsave.cli.arguments import REF
+from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.facts import Known
+from hardsave.cli.render import checkpoint_page, json_data, times, wording
+from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
@@ -41,9 +41,7 @@ SHOWN = 10
     "--messages",
     "count",
     type=click.IntRange(0),
-    default=SHOWN,
-    show_default=True,
-    help="How many of the last messages.",
+    help="How many of the last messages.  [default: 10]",
 )
 @click.option("--full", is_flag=True, help="All messages, with tool calls, and all paths.")
 @click.option("--state", "whole_state", is_flag=True, help="The state as JSON, and nothing else.")
@@ -55,18 +53,19 @@ SHOWN = 10
     help="The content of one file, and nothing else.",
 )
 def show(
-    session: Session, ref: str, count: int, full: bool, whole_state: bool, path: str | None
+    session: Session, ref: str, count: int | None, full: bool, whole_state: bool, path: str | None
 ) -> None:
     """Show one checkpoint: its messages, its files, its state."""
-    session.only_looks = True
+    session.reads_only = True
+    one_of(messages=count is not None, full=full, state=whole_state, file=path is not None)
     one = session.find(ref)
     if path is not None:
         _write_file(session, one, path)
     elif whole_state:
-        state = data.json_ready(plain(one.state))
+        state = json_data.json_ready(plain(one.state))
         session.out.result(lambda: state, lambda: [json.dumps(state, indent=2)], paged=True)
     else:
-        limit = None if full else count
+        limit = None if full else SHOWN if count is None else count
         session.out.result(
             lambda: _data(session, one, limit),
             lambda: _lines(session, one, limit, full=full),
@@ -96,16 +95,16 @@ def _content(session: Session, files: Files, path: str) -> bytes:
 
 
 def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any]:
-    known = Known(session.vault)
-    parent = known.parent(one)
-    total, items = content.last_messages(one, limit)
+    summaries = Summaries(session.vault)
+    parent = summaries.parent(one)
+    total, items = checkpoint_page.last_messages(one, limit)
     before = None if parent is None else parent.files
     return {
-        **data.checkpoint(one),
+        **json_data.checkpoint(one),
         "message_count": total,
-        "messages": data.json_ready(items),
-        "state_of": known.speaker(one).id,
-        "files": data.files(difference(before, one.files)),
+        "messages": json_data.json_ready(items),
+        "state_of": summaries.state_origin(one).id,
+        "files": json_data.files(difference(before, one.files)),
     }
 
 
@@ -117,38 +116,40 @@ def _lines(
 ) -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
-    known = Known(session.vault)
-    parent = known.parent(one)
+    summaries = Summaries(session.vault)
+    parent = summaries.parent(one)
     title = draw.line(draw.ref(one), "  ", (one.id, "quiet"))
-    yield title.append(f"  {words.shown(one.name)}" if one.name else "", style="name")
-    yield from draw.fields(_fields(session, one, parent, known.carried(one)))
-    yield from content.messages_of(one, limit, full=full)
+    yield title.append(f"  {wording.shown(one.name)}" if one.name else "", style="name")
+    yield from draw.fields(_fields(session, one, parent, summaries.older_state(one)))
+    yield from checkpoint_page.messages_of(one, limit, full=full)
     if one.files is not None:
         yield Text()
-        yield from content.files_of(one, None if parent is None else parent.files, full=full)
+        yield from checkpoint_page.files_of(
+            one, None if parent is None else parent.files, full=full
+        )
 
 
 def _fields(
-    session: Session, one: Checkpoint, parent: Checkpoint | None, carried: Checkpoint | None
+    session: Session, one: Checkpoint, parent: Checkpoint | None, older_state: Checkpoint | None
 ) -> "dict[str, Text | str | None]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     files, git = one.files, one.git
-    metadata = data.json_ready(one.metadata)
+    metadata = json_data.json_ready(one.metadata)
     return {
-        "saved": f"{moments.ago(one.created_at, session.now)} ({moments.local(one.created_at)})",
+        "saved": f"{times.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),
         "messages": None
-        if carried is None
-        else draw.line("as in ", draw.ref(carried), "; the files are newer"),
+        if older_state is None
+        else draw.line("as in ", draw.ref(older_state), "; the files are newer"),
         "kind": one.kind,
         "status": one.status,
         "about": one.description,
         "metadata": json.dumps(metadata) if metadata else None,
         "workspace": None if files is None else files.workspace,
-        "git": None if git is None else words.git(git),
+        "git": None if git is None else wording.git(git),
         "task": None if one.task is None else f"{one.task}, attempt {one.attempt}",
     }
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
-from hardsave.cli import changes, data, moments, unsaved, words
+from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.render import changed_files, json_data, times, wording
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -30,17 +31,17 @@ def status(session: Session, full: bool) -> None:
     """Show what has changed here since the last checkpoint.
 
     Compares the files of this workspace with those of the timeline's head; if it has none, with
-    the newest checkpoint that has some, on whatever timeline it was saved. Makes no
+    the newest checkpoint that has some, on any timeline. Makes no
     checkpoint.
     """
-    session.only_looks = True
+    session.reads_only = True
     head = session.line.head
     with session.out.busy("looking"):
         found = session.workspace.status(session.base)
     session.out.result(
         lambda: _data(session, found, head), lambda: _lines(session, found, head, full=full)
     )
-    unsaved.say(session)
+    missed_saves.say(session)
     _hint(session, found)
 
 
@@ -48,21 +49,21 @@ def _data(session: Session, found: "WorkspaceStatus", head: Checkpoint | None) -
     return {
         "workspace": str(session.directory),
         "timeline": session.line.name,
-        "head": None if head is None else data.checkpoint(head),
-        "last": None if found.last is None else data.checkpoint(found.last),
-        "files": data.files(found.files),
-        "not_captured": data.left_out(found.not_captured),
-        "git": data.git(found.git),
-        "missed": unsaved.listed(unsaved.standing(session)),
+        "head": None if head is None else json_data.checkpoint(head),
+        "last": None if found.last is None else json_data.checkpoint(found.last),
+        "files": json_data.files(found.files),
+        "not_captured": json_data.left_out(found.not_captured),
+        "git": json_data.git(found.git),
+        "missed": missed_saves.listed(missed_saves.notes_here(session)),
     }
 
 
 def _hint(session: Session, found: "WorkspaceStatus") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
-        session.out.say(session.saved_above or session.deleted() or nothing)
+        session.out.say(session.saved_above or session.deleted_hint() or nothing)
     elif found.files:
-        own = session.naming
+        own = session.timeline_option
         back = "@" if found.last == session.line.head else f"{found.last.timeline}:{found.last.seq}"
         session.out.hint("save it with", "save", *own)
         session.out.hint("take it back with", "rewind", back, "--files", *own)
@@ -71,7 +72,7 @@ def _hint(session: Session, found: "WorkspaceStatus") -> None:
 def _lines(
     session: Session, found: "WorkspaceStatus", head: Checkpoint | None, *, full: bool
 ) -> "Iterator[Text]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     last = found.last
     yield from draw.fields(
@@ -83,26 +84,26 @@ def _lines(
             "git": None if found.git is None else found.git.branch or "detached HEAD",
         }
     )
-    listed = changes.signed(found.files)
+    listed = changed_files.signed(found.files)
     if last is None:
-        yield draw.line(f"{words.count(len(listed), 'file')} to save")
+        yield draw.line(f"{wording.count(len(listed), 'file')} to save")
     elif not listed:
         yield draw.line(("nothing has changed since ", "quiet"), draw.ref(last))
     else:
         yield draw.line(
-            (f"{words.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
+            (f"{wording.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
         )
         yield from draw.paths(listed, limit=None if full else draw.LISTED)
+    if last is not None:
+        yield from draw.lost(last.not_captured)  # which its files do not show any more
     yield from draw.not_captured(found.not_captured, limit=None if full else 5)
 
 
 def _said(session: Session, one: Checkpoint) -> "Text":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
-    name = (f"  {words.shown(one.name)}", "name") if one.name else ""
-    return draw.line(
-        draw.ref(one), name, (f"  {moments.ago(one.created_at, session.now)}", "quiet")
-    )
+    name = (f"  {wording.shown(one.name)}", "name") if one.name else ""
+    return draw.line(draw.ref(one), name, (f"  {times.ago(one.created_at, session.now)}", "quiet"))
 
 
 COMMANDS = {"status": status}

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import data, moments, words
 from hardsave.cli.arguments import PROGRAM, TASK
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
+from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 from hardsave.config import project_root
 from hardsave.errors import Misuse
@@ -42,15 +42,15 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
     shown, stats = found[:limit], tasks.stats()
 
     def lines() -> Any:
-        from hardsave.cli import work
+        from hardsave.cli.render import task_lines
 
-        return work.listed(shown, session.now, work.given_up(tasks, shown))
+        return task_lines.listed(shown, session.now, task_lines.given_up(tasks, shown))
 
-    session.out.result(lambda: [data.task(each) for each in shown], lines, paged=True)
+    session.out.result(lambda: [json_data.task(each) for each in shown], lines, paged=True)
     if not session.out.as_json:
-        from hardsave.cli import work
+        from hardsave.cli.render import task_lines
 
-        session.out.say(work.counted(stats))
+        session.out.say(task_lines.counted(stats))
         if len(found) > limit:
             session.out.hint("more", *_next_page(shown[-1].id, state, limit))
 
@@ -85,14 +85,16 @@ def add(
 
     By its id, or by its key. One that has failed and has attempts left is put back to work.
     """
-    session.creates = True
-    moment = None if not_before is None else moments.coming(not_before, session.now)
+    session.may_create_store = True
+    moment = None if not_before is None else times.coming(not_before, session.now)
     task = session.vault.tasks.add(
         id, text, not_before=moment, metadata=_metadata(metadata), **given
     )
     said = "added" if task.is_new else "is there already:"
-    kept = f"; its text stays: {words.line(task.text, 60)}" if text not in ("", task.text) else ""
-    _answer(session, task, f"{said} {words.shown(task.id)}, {task.state}{kept}", is_new=task.is_new)
+    kept = f"; its text stays: {wording.line(task.text, 60)}" if text not in ("", task.text) else ""
+    _answer(
+        session, task, f"{said} {wording.shown(task.id)}, {task.state}{kept}", is_new=task.is_new
+    )
 
 
 def _metadata(given: str | None) -> dict[str, Any] | None:
@@ -103,7 +105,7 @@ def _metadata(given: str | None) -> dict[str, Any] | None:
     except ValueError as error:
         raise Misuse(f"--metadata is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise Misuse(f"--metadata is a JSON object, not {words.line(given, 60)!r}")
+        raise Misuse(f"--metadata is a JSON object, not {wording.line(given, 60)!r}")
     return found
 
 
@@ -123,13 +125,13 @@ def show(session: Session, id: str, history: bool) -> None:
     past = tasks.history(id) if history else []
 
     def lines() -> Any:
-        from hardsave.cli import work
+        from hardsave.cli.render import task_lines
 
-        yield from work.described(task, session.now)
-        yield from work.happened(past)
+        yield from task_lines.described(task, session.now)
+        yield from task_lines.happened(past)
 
-    also = {"history": [data.happening(each) for each in past]} if history else {}
-    session.out.result(lambda: {**data.task(task), **also}, lines, paged=True)
+    also = {"history": [json_data.happening(each) for each in past]} if history else {}
+    session.out.result(lambda: {**json_data.task(task), **also}, lines, paged=True)
 
 
 @command(
@@ -157,7 +159,7 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
             task = tasks.retry(id, force=force)
         _answer(session, task, _pending(task, session))
         return None
-    from hardsave.cli.programs import check, run  # with subprocess
+    from hardsave.cli.child_process import check, run  # with subprocess
 
     check(program[0])  # before it is an attempt
     with tasks.attempt(id, force=force) as attempt:
@@ -167,8 +169,8 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
         else:
             attempt.fail(f"{program[0]} ended with exit code {code}")
     task = tasks.get(id)
-    why = f": {words.line(task.error or '')}" if code else ""
-    _answer(session, task, f"{words.shown(id)} is {task.state}{why}")
+    why = f": {wording.line(task.error or '')}" if code else ""
+    _answer(session, task, f"{wording.shown(id)} is {task.state}{why}")
     return Exit.DONE if code == 0 else Exit.FAILED
 
 
@@ -208,7 +210,7 @@ def cancel(session: Session, id: str) -> None:
     An attempt under way cannot write any more. 'hardsave tasks retry' puts it back to work.
     """
     task = session.vault.tasks.cancel(id)
-    _answer(session, task, f"{words.shown(id)} is cancelled")
+    _answer(session, task, f"{wording.shown(id)} is cancelled")
 
 
 @command(
@@ -224,11 +226,11 @@ def cancel(session: Session, id: str) -> None:
 def answer(session: Session, id: str, answer: str) -> None:
     """Answer what a task has asked; it goes on with that.
 
-    ANSWER is JSON, or else a text. A step that nobody knows the end of is answered with retry,
+    ANSWER is JSON, or else a text. A step whose end is unknown is answered with retry,
     skip or fail.
     """
     task = session.vault.tasks.answer(id, _value(answer))
-    _answer(session, task, f"{words.shown(id)} is {task.state}")
+    _answer(session, task, f"{wording.shown(id)} is {task.state}")
 
 
 @command(
@@ -248,8 +250,8 @@ def recover(session: Session, dry_run: bool, take_over: bool) -> None:
     """
     found = session.vault.tasks.recover(take_over=take_over, dry_run=dry_run)
     session.out.result(
-        lambda: data.recovery(found, dry_run=dry_run),
-        lambda: words.passage(str(found)).splitlines(),
+        lambda: json_data.recovery(found, dry_run=dry_run),
+        lambda: wording.passage(str(found)).splitlines(),
     )
 
 
@@ -274,12 +276,12 @@ def settings(session: Session, profile: str | None) -> None:
 
 
 def _pending(task: "Task", session: Session) -> str:
-    """What has to happen before somebody begins it."""
-    from hardsave.cli import work
+    """What has to happen before a runner begins it."""
+    from hardsave.cli.render import task_lines
 
-    over = work.given_up(session.vault.tasks, [task])
-    waits = work.waits(task, session.now, over) or "the next runner begins it"
-    return f"{words.shown(task.id)} is pending; {waits}"
+    over = task_lines.given_up(session.vault.tasks, [task])
+    waits = task_lines.waits(task, session.now, over) or "the next runner begins it"
+    return f"{wording.shown(task.id)} is pending; {waits}"
 
 
 def _value(given: str) -> Any:
@@ -290,7 +292,7 @@ def _value(given: str) -> Any:
 
 
 def _answer(session: Session, task: "Task", said: str, **also: Any) -> None:
-    session.out.result(lambda: {**data.task(task), **also}, lambda: [said])
+    session.out.result(lambda: {**json_data.task(task), **also}, lambda: [said])
 
 
 COMMANDS = {

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from hardsave import Timeline
-from hardsave.cli import data, moments, words
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.commands.rewind import say_undo
+from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def list_(session: Session) -> None:
     session.out.result(lambda: [_data(each) for each in found], lambda: _lines(session, found))
     if not found:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
-        session.out.say(session.deleted() or session.saved_above or nothing)
+        session.out.say(session.deleted_hint() or session.saved_above or nothing)
 
 
 def _data(line: Timeline) -> dict[str, Any]:
@@ -33,27 +33,27 @@ def _data(line: Timeline) -> dict[str, Any]:
     return {
         "name": line.name,
         "checkpoints": len(line),
-        "head": None if head is None else data.checkpoint(head),
+        "head": None if head is None else json_data.checkpoint(head),
     }
 
 
 def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     rows = []
     for line in found:
         head = line.head
         rows.append(
             (
-                Text(words.shown(line.name), style="name"),
-                Text(words.count(len(line), "checkpoint")),
-                Text("" if head is None else words.shown(head.status)),
-                Text("" if head is None else moments.ago(head.created_at, session.now), "quiet"),
+                Text(wording.shown(line.name), style="name"),
+                Text(wording.count(len(line), "checkpoint")),
+                Text("" if head is None else wording.shown(head.status)),
+                Text("" if head is None else times.ago(head.created_at, session.now), "quiet"),
                 Text("")
                 if head is None or head.files is None
-                else Text(words.shown(head.files.workspace)),
+                else Text(wording.shown(head.files.workspace)),
             )
         )
     return draw.columns(rows)
@@ -95,7 +95,7 @@ def clear(session: Session) -> None:
 def _removed(session: Session, name: str, count: int, what: str) -> None:
     session.out.result(
         lambda: {"timeline": name, "checkpoints": count},
-        lambda: [f"{what} {words.shown(name)}: {words.count(count, 'checkpoint')}"],
+        lambda: [f"{what} {wording.shown(name)}: {wording.count(count, 'checkpoint')}"],
     )
     if count:
         say_undo(session, name)

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from hardsave import config
-from hardsave.cli import data, words
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
+from hardsave.cli.render import json_data, wording
 from hardsave.cli.session import Session
 from hardsave.config import trust as trusting
 from hardsave.config.trust import ProjectFile
@@ -35,7 +35,7 @@ def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
     root = config.project_root(Path.cwd())
     file = trusting.look(root)
     if file is None:
-        _answer(session, None, f"there is no {config.PROJECT_FILE} in {words.shown(str(root))}")
+        _answer(session, None, f"there is no {config.PROJECT_FILE} in {wording.shown(str(root))}")
         return None
     if undo:
         was = trusting.distrust(file, os.environ, sys.platform)
@@ -45,7 +45,7 @@ def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
         _answer(session, file, "nothing in it needs to be trusted: it only switches things off")
         return None
     for said in file.risky.values():
-        session.out.say(words.shown(f"{said.where}: {said.value}"))
+        session.out.say(wording.shown(f"{said.where}: {said.value}"))
     if trusting.is_trusted(file, os.environ, sys.platform):
         _answer(session, file, "it is trusted already, as it is now")
         return None
@@ -63,7 +63,7 @@ def _answer(session: Session, file: ProjectFile | None, said: str) -> None:
         lambda: {
             "file": None if file is None else str(file.path),
             "trusted": file is not None and trusting.is_trusted(file, os.environ, sys.platform),
-            "settings": {name: data.json_ready(each.value) for name, each in risky.items()},
+            "settings": {name: json_data.json_ready(each.value) for name, each in risky.items()},
         },
         lambda: [said],
     )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint, Operation
-from hardsave.cli import data, moments, words
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.errors import Exit
+from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 LISTED = 30
 ANY = click.option(
-    "--any-timeline", is_flag=True, help="The latest of the whole store, on whatever timeline."
+    "--any-timeline", is_flag=True, help="The latest of the whole store, on any timeline."
 )
 
 
@@ -36,17 +37,19 @@ ANY = click.option(
 @ANY
 @click.option("--list", "listing", is_flag=True, help="Only list what can be taken back.")
 @click.option("-n", "--limit", type=click.IntRange(1), help="How many to list.  [default: 30]")
-def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> None:
+def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> Exit | None:
     """Take back the latest rewind, fork, deletion or import.
 
     Files come back too, and what they are now is saved first. What was saved since stays
     reachable. The list is of the whole store, or of the timeline that is named; saves are no
     operations.
     """
-    session.undoes = True
+    session.may_name_deleted = True
+    if any_timeline:
+        session.refuse_timeline(beside="--any-timeline")
     if listing:
         _list(session, limit or LISTED)
-        return
+        return None
     if limit is not None:
         raise Misuse("-n says how many to list; add --list")
     _refuse_where_nothing_was_saved(session)
@@ -56,6 +59,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     session.out.hint("do it again with", "redo", *_where(done))
     if done.about.get("of") in ("rewind", "redo") and done.timeline is not None:
         _tell_conversation(session, session.vault.timeline(done.timeline).head)
+    return _failed(session, done)
 
 
 @command(
@@ -67,21 +71,26 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     takes=ON_A_TIMELINE,
 )
 @ANY
-def redo(session: Session, any_timeline: bool) -> None:
+def redo(session: Session, any_timeline: bool) -> Exit | None:
     """Do again what the latest undo took back."""
-    session.undoes = True
+    session.may_name_deleted = True
+    if any_timeline:
+        session.refuse_timeline(beside="--any-timeline")
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("doing it again"):
         done = session.vault.redo() if any_timeline else session.line.redo()
     _answer(session, done, "did again what was taken back")
     session.out.hint("take it back with", "undo", *_where(done))
+    return _failed(session, done)
 
 
 def _list(session: Session, limit: int) -> None:
     """What was done and can be taken back, newest first."""
     found = list(islice(session.vault.operations(session.timeline_given), limit))
     session.out.result(
-        lambda: [data.operation(each) for each in found], lambda: _lines(session, found), paged=True
+        lambda: [json_data.operation(each) for each in found],
+        lambda: _lines(session, found),
+        paged=True,
     )
     if not found:
         session.out.say("nothing was done yet that could be taken back")
@@ -91,6 +100,14 @@ def _refuse_where_nothing_was_saved(session: Session) -> None:
     """Below a directory that was: what can be taken back is there."""
     if session.saved_above:
         raise NotFound(session.saved_above)
+
+
+def _failed(session: Session, done: Operation) -> Exit | None:
+    if done.files is None or done.files.is_complete:
+        return None
+    from hardsave.cli.commands.rewind import tell_what_failed
+
+    return tell_what_failed(session, done.files, done.files)
 
 
 def _where(done: Operation) -> list[str]:
@@ -103,7 +120,7 @@ def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
 
     found = None if head is None else conversation.whole(head.state, os.environ)
     if found is not None and found.command is not None:
-        there = session.settings.place.there(found.directory, found.command)
+        there = session.settings.invocation.from_directory(found.directory, found.command)
         session.out.to_type("the whole conversation goes on with", there)
 
 
@@ -111,18 +128,18 @@ def _answer(session: Session, done: Operation, said: str) -> None:
     head = session.vault.timeline(done.timeline).head if done.timeline else None
     session.out.result(
         lambda: {
-            **data.operation(done),
-            "head": None if head is None else data.checkpoint(head),
-            "files": None if done.files is None else data.file_changes(done.files),
+            **json_data.operation(done),
+            "head": None if head is None else json_data.checkpoint(head),
+            "files": None if done.files is None else json_data.file_changes(done.files),
         },
         lambda: _done(done, head, said),
     )
 
 
 def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
-    where = (f" on {words.shown(done.timeline)}", "name") if done.timeline else ""
+    where = (f" on {wording.shown(done.timeline)}", "name") if done.timeline else ""
     now = draw.line("; its head is ", draw.ref(head)) if head is not None else ""
     yield draw.line(said, where, now)
     if done.files is not None and (done.files or done.files.kept):
@@ -133,13 +150,13 @@ def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
 def _lines(session: Session, found: list[Operation]) -> "list[Text]":
     from rich.text import Text
 
-    from hardsave.cli import draw
+    from hardsave.cli.render import draw
 
     rows = [
         (
-            Text(moments.ago(each.created_at, session.now), style="quiet"),
+            Text(times.ago(each.created_at, session.now), style="quiet"),
             Text(each.kind, style="name"),
-            Text(words.shown(each.timeline or "")),
+            Text(wording.shown(each.timeline or "")),
             Text("undone" if each.is_undone else "", style="warning"),
             Text(_about(session, each), style="quiet"),
         )
@@ -151,10 +168,10 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
 def _about(session: Session, one: Operation) -> str:
     """What the log says of it; checkpoints as people type them."""
     said = {
-        key: _ref(session, value) if isinstance(value, bytes) else str(data.json_ready(value))
+        key: _ref(session, value) if isinstance(value, bytes) else str(json_data.json_ready(value))
         for key, value in one.about.items()
     }
-    return ", ".join(f"{key} {words.line(text, 60)}" for key, text in said.items())
+    return ", ".join(f"{key} {wording.line(text, 60)}" for key, text in said.items())
 
 
 def _ref(session: Session, id: bytes) -> str:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import data, words
-from hardsave.cli.agents import AGENTS, loaded
+from hardsave.cli.agent_loader import AGENTS, loaded
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
-from hardsave.cli.output import stdout_is_stderr
+from hardsave.cli.render import json_data, wording
+from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 
@@ -91,7 +91,7 @@ def _run(
 ) -> Exit | None:
     from hardsave.runtime.workflow import StepFailed, WorkflowExecutor
 
-    session.creates = ref is None
+    session.may_create_store = ref is None
     executor = WorkflowExecutor(loaded(agents), vault=session.vault)
     start = None if ref is None else _start(session, ref)
     failed: str | None = None
@@ -112,7 +112,7 @@ def _run(
             run, failed = error.run, str(error)
     session.out.result(lambda: _data(run, failed), lambda: _lines(run))
     if failed is not None:
-        session.out.say(f"{words.line(failed, 500)}; --from {run.id} goes on")
+        session.out.say(f"{wording.line(failed, 500)}; --from {run.id} goes on")
         return Exit.FAILED
     return None
 
@@ -139,9 +139,9 @@ def _plan(plan: "Workflow") -> dict[str, Any]:
 
 
 def _plan_lines(plan: "Workflow") -> list[str]:
-    count = words.count(len(plan.steps), "step")
-    lines = [f"  {words.shown(step.name)}: {words.shown(step.agent)}" for step in plan.steps]
-    return [f"{words.shown(plan.name)}, {count}", *lines]
+    count = wording.count(len(plan.steps), "step")
+    lines = [f"  {wording.shown(step.name)}: {wording.shown(step.agent)}" for step in plan.steps]
+    return [f"{wording.shown(plan.name)}, {count}", *lines]
 
 
 def _data(run: "Run", failed: str | None) -> dict[str, Any]:
@@ -151,16 +151,16 @@ def _data(run: "Run", failed: str | None) -> dict[str, Any]:
         "ok": run.ok,
         "checkpoint": run.checkpoint_id,
         "failed": failed,
-        "steps": {name: data.json_ready(step.to_dict()) for name, step in run.steps.items()},
+        "steps": {name: json_data.json_ready(step.to_dict()) for name, step in run.steps.items()},
     }
 
 
 def _lines(run: "Run") -> list[str]:
     steps = [
-        f"  {words.shown(name)}: {step.status}  {words.line(str(step.answer), 100)}"
+        f"  {wording.shown(name)}: {step.status}  {wording.line(str(step.answer), 100)}"
         for name, step in run.steps.items()
     ]
-    return [f"{run.id} of {words.shown(run.workflow)}", *steps]
+    return [f"{run.id} of {wording.shown(run.workflow)}", *steps]
 
 
 COMMANDS = {"run": run, "check": check}

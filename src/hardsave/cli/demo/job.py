@@ -52,7 +52,7 @@ def worker(store: str, url: str) -> None:
         @agent.tool_plain(metadata=loop.if_unknown("retry"))
         def write(path: str, content: str) -> str:
             """Write a file; to do so twice does no harm."""
-            time.sleep(0.3)  # whoever kills us has time to
+            time.sleep(0.3)  # time for the demo to kill this process
             (work / path).write_text(content)
             return f"wrote {path}"
 
@@ -61,7 +61,7 @@ def worker(store: str, url: str) -> None:
 
 
 def _tell(saved: hardsave.Checkpoint) -> None:
-    """What is printed is saved already: whoever kills us at this line finds it."""
+    """What is printed is saved already: a kill at this line loses nothing."""
     if saved.description == "write returned":
         print(f"    turn {saved.read('turn')}: wrote a file", flush=True)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.runtime.jobs import crew as crews
 from hardsave.runtime.jobs import spec as specs
@@ -63,7 +64,7 @@ class Jobs:
         agent: str = specs.DEFAULT_AGENT,
         text: str | None = None,
         workspace: "str | os.PathLike[str] | None" = None,
-        max_turns: int = specs.DEFAULT_TURNS,
+        max_turns: int = JOB_TURNS,
         model: str | None = None,
         retries: int = 0,
         callback: str | None = None,
@@ -122,7 +123,7 @@ class Jobs:
             metadata={specs.KEY: specs.to_plain(spec, id)},
         )
         if not task.is_new or task.id != str(id):
-            raise Conflict(f"somebody else has just queued job {str(id)!r}; look at it again")
+            raise Conflict(f"another process has just queued job {str(id)!r}; look at it again")
 
     def _check_kept(self, spec: Spec, id: JobId) -> None:
         """Without a secret a prompt is still one; an address, a path or a name leads nowhere."""

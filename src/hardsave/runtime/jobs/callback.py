@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from hardsave.defaults import CALLBACK_SECONDS
 from hardsave.errors import HardsaveError
 from hardsave.runtime.jobs.standing import Job
-
-TIMEOUT_SECONDS = 30.0
 
 Resolve = Callable[[str, int], list[str]]
 
@@ -57,7 +56,7 @@ def send(
     body: Mapping[str, Any],
     *,
     allow_private: bool = False,
-    timeout_seconds: float = TIMEOUT_SECONDS,
+    timeout_seconds: float = CALLBACK_SECONDS,
     resolve: Resolve | None = None,
     once: str | None = None,
 ) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from hardsave.defaults import CALLBACK_TRIES
 from hardsave.errors import HardsaveError, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
@@ -28,7 +29,6 @@ from hardsave.tasks.stats import TaskEvent
 from hardsave.tasks.task import Task
 from hardsave.vault.vault import Vault
 
-TRIES = 10
 RETRY = Retry(first_seconds=10.0, max_seconds=3600.0, never=(callback.CallbackRefused,))
 LOOK_SECONDS = 1.0
 
@@ -97,7 +97,7 @@ class Notices:
             notice_id(id, end),
             f"tell {urlsplit(url).hostname} that job {id} is over",
             key=f"{specs.KEY}:{id}:{end.isoformat()}",
-            max_attempts=TRIES,
+            max_attempts=CALLBACK_TRIES,
             priority=_URGENT,
             metadata={specs.KEY: {"notice_of": id, "url": url, "message": said}},
         ).is_new

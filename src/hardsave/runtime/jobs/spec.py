@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
 KEY = "job"
 DEFAULT_AGENT = "default"
-DEFAULT_TURNS = 50
 MOST_TURNS = 1_000_000
 
 OnSuccess = Literal["archive", "purge"]
@@ -67,8 +67,8 @@ class Spec:
     prompt: str
     agent: str = DEFAULT_AGENT
     workspace: str | None = None
-    max_turns: int = DEFAULT_TURNS
-    turns_given: int = DEFAULT_TURNS
+    max_turns: int = JOB_TURNS
+    turns_given: int = JOB_TURNS
     """What it had at first: so many more it gets when it is resumed with none left."""
     model: str | None = None
     retries: int = 0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from hardsave.defaults import JOB_DAYS
 from hardsave.runtime.jobs import crew as crews
 from hardsave.runtime.jobs import spec as specs
 from hardsave.runtime.jobs.crew import Hand
@@ -13,7 +14,7 @@ from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
 
-TTL = timedelta(days=7)
+TTL = timedelta(days=JOB_DAYS)
 STALE = timedelta(hours=1)
 NEAR_LIMIT = 0.9
 
@@ -28,7 +29,7 @@ _STATES: Mapping[str, State] = {
     "rolled_back": "rolled_back",
 }
 _BUSY: Mapping[State, str] = {
-    "active": "somebody is at work on it",
+    "active": "a worker is at work on it",
     "waiting": "it waits for an answer: approve or deny it",
     "succeeded": "it has succeeded",
 }

@@ -23,6 +23,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
+from hardsave.defaults import GRACE_SECONDS, LEASE_SECONDS
 from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
@@ -37,7 +38,7 @@ from hardsave.runtime.jobs.standing import Job
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
 from hardsave.tasks.attempt import Attempt
-from hardsave.tasks.executor import GRACE_SECONDS, Runner, side_shift
+from hardsave.tasks.executor import Runner, side_shift
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
@@ -110,7 +111,7 @@ class Worker:
         concurrency: int = 1,
         until_idle: bool = False,
         retry: Retry = BACKOFF,
-        lease_seconds: float = 30.0,
+        lease_seconds: float = LEASE_SECONDS,
         take_over: bool = False,
         grace_seconds: float = GRACE_SECONDS,
         told: Callable[[Job], object] | None = None,

@@ -259,5 +259,5 @@ async def _to_its_end(save: Callable[[], Checkpoint]) -> Checkpoint:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([saving])
         if not saving.cancelled() and (error := saving.exception()) is not None:
-            log(__name__).warning("a save that nobody waited for has failed: %s", error)
+            log(__name__).warning("a save has failed after its caller was cancelled: %s", error)
         raise

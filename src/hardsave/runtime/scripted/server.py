@@ -93,7 +93,7 @@ class ScriptedModel:
         with self._mutex:
             quiet = self._mutex.wait_for(lambda: self._talks <= self._stalled, _PATIENCE_SECONDS)
         if not quiet:
-            raise TimeoutError("somebody is still being answered")
+            raise TimeoutError("a request is still being answered")
         return self.requests
 
     # For the threads that answer

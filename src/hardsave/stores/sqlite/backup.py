@@ -12,12 +12,12 @@ from typing import Any
 
 import apsw
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import cramped, packs, schema
 from hardsave.stores.sqlite.connection import (
-    BUSY_SECONDS,
     CHECKSUM_VFS,
     in_our_words,
     is_failing,

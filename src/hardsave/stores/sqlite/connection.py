@@ -15,10 +15,10 @@ from typing import Literal
 
 import apsw
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, HardsaveError, Misuse, Unavailable
 from hardsave.stores.base import Durability
 
-BUSY_SECONDS = 30.0
 CHECKSUM_VFS = "cksmvfs"
 CHECKSUM_BYTES = 8
 PAGE_BYTES = 4096

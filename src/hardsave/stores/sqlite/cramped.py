@@ -17,9 +17,10 @@ from typing import Any
 
 import apsw
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.sqlite import schema
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, PAGE_BYTES, in_our_words
+from hardsave.stores.sqlite.connection import PAGE_BYTES, in_our_words
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.wal import with_checksum
 from hardsave.tuples import NamedTuple

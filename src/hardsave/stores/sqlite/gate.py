@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from threading import get_ident
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Misuse
-from hardsave.stores.sqlite.connection import BUSY_SECONDS
 
 
 class Gate:

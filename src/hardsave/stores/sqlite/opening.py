@@ -11,12 +11,12 @@ from typing import Any
 
 import apsw
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.stores.base import Durability
 from hardsave.stores.sqlite import backup, rewriting, schema
 from hardsave.stores.sqlite.connection import (
-    BUSY_SECONDS,
     OPEN_AGAIN,
     PAGE_BYTES,
     check_pages_are_checked,

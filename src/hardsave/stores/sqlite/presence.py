@@ -26,10 +26,11 @@ class Presence:
         self._take(fcntl.LOCK_SH)
 
     def seize(self, what_for: str = "mended") -> None:
-        """Be the only one, or raise `Unavailable` that names one who is there. Guests leave."""
-        from hardsave.stores.sqlite import seats  # few have to be alone
+        """Be the only one, or raise `Unavailable` that names one who is there. Evictable daemons
+        end first."""
+        from hardsave.stores.sqlite import daemon_lock  # few have to be alone
 
-        seats.dismiss(self._store)
+        daemon_lock.evict(self._store)
         self._take(fcntl.LOCK_EX, what_for)
 
     def is_alone(self) -> bool:

@@ -7,10 +7,11 @@ only if they match their hashes. The old files are set aside; nothing is deleted
 
 import os
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, NotFound, Unavailable
 from hardsave.stores.base import Report
 from hardsave.stores.sqlite import backup, drafts, takeover
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, in_our_words, real_path
+from hardsave.stores.sqlite.connection import in_our_words, real_path
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.mending import Mender

@@ -75,6 +75,6 @@ def _acquire(lock: FileLock, path: str) -> None:
         lock.acquire(PATIENCE_SECONDS)
     except Unavailable as error:
         raise Unavailable(
-            f"{path} has been written anew for {PATIENCE_SECONDS:.0f} s, as by a purge, which lets "
-            "nobody write meanwhile; repeat this when it has ended"
+            f"another process has been writing {path} anew for {PATIENCE_SECONDS:.0f} s, as a "
+            "purge does, and no other can write meanwhile; repeat this when it has ended"
         ) from error

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager
 
 import apsw
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.stores.sqlite import drafts
-from hardsave.stores.sqlite.connection import BUSY_SECONDS
 
 STEP_PAGES = 512  # moved while others wait
 PATIENCE_SECONDS = 10.0

@@ -12,13 +12,14 @@ from typing import Any
 
 import apsw
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import backup, drafts, ledger, packs, rewriting
-from hardsave.stores.sqlite.connection import BUSY_SECONDS, translated, wal_bytes_of
+from hardsave.stores.sqlite.connection import translated, wal_bytes_of
 from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.footing import Changed, Footing, IndexGone, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket

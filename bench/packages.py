@@ -1,0 +1,58 @@
+"""How often a save with files and a rewind change package: a figure to look at, not a gate.
+
+    python -m bench.packages
+
+Counts the calls whose function lies in another folder below `hardsave` than that of the call
+before, for the second of each, when all modules are loaded.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import hardsave
+
+HOME = Path(hardsave.__file__).parent
+
+
+def changes(do: Callable[[], object]) -> int:
+    """How often it goes from one package to another."""
+    seen: list[str] = []
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(HOME):
+            package = path.relative_to(HOME).parts[0]
+            if seen[-1:] != [package]:
+                seen.append(package)
+
+    sys.setprofile(called)
+    try:
+        do()
+    finally:
+        sys.setprofile(None)
+    return len(seen)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder, "work")
+        work.mkdir()
+        with hardsave.open(f"sqlite:///{folder}/store.db") as vault:
+            line = vault.timeline("main")
+            figures: dict[str, int] = {}
+            for turn in range(4):
+                for number in range(5):
+                    (work / f"{number}.txt").write_text(f"{turn} {number}")
+                saved = changes(lambda turn=turn: line.save({"turn": turn}, workspace=work))
+                figures["a save with files"] = saved
+            for back in (1, 1):
+                figures["a rewind"] = changes(lambda back=back: line.rewind(f"@~{back}"))
+    for what, count in figures.items():
+        print(f"{what:20} {count:5} changes of package")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`hardsave store …`: the store as a whole."""

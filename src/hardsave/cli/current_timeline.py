@@ -1,0 +1,115 @@
+"""Which timeline and which directory a command is about, by default. Pure: decided over plain data.
+
+    --timeline T, or HARDSAVE_TIMELINE       that one
+    else                                     the one that last saved in this workspace
+    two of these are unfinished              a command that only reads is about that one;
+                                             any other is refused with a list: `Misuse`
+    none                                     `main`
+
+A store may hold timelines that never saved files: where none has files of this workspace,
+these are the ones to choose from.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
+
+MAIN = "main"
+SHOWN = 4  # names in a message; 'hardsave timelines' has them all
+
+# A status is any text. These say that the agent is done; with any other it may go on.
+FINISHED = frozenset(
+    {
+        "aborted",
+        "cancelled",
+        "canceled",
+        "complete",
+        "completed",
+        "done",
+        "ended",
+        "failed",
+        "finished",
+        "saved",
+        "stopped",
+        "succeeded",
+        "success",
+    }
+)
+
+
+class TimelineState(NamedTuple):
+    """What the choice between timelines needs to know of one."""
+
+    name: str
+    status: str  # of its head
+    saved: int  # the number of the commit of its newest checkpoint
+    workspace: str | None = None  # that its newest checkpoint has files of
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.status.casefold() not in FINISHED
+
+
+def timeline(
+    given: str | None, states: Iterable[TimelineState], workspace: Path, *, reads_only: bool = False
+) -> str:
+    """The name of the timeline that a command is about. One that `reads_only` can harm none."""
+    if given:
+        return given
+    here = _concerned(list(states), workspace)
+    if not reads_only and len(unfinished(here, workspace)) > 1:
+        raise Misuse(f"{listed(unfinished(here, workspace))}; say which with --timeline")
+    return max(here, key=lambda each: each.saved).name if here else MAIN
+
+
+def named(typed: str, names: Sequence[str]) -> str | None:
+    """The name that was typed, or the one that begins so; None if no name does."""
+    if typed in names:
+        return typed
+    found = [name for name in names if name.startswith(typed)]
+    if len(found) > 1:
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        shown = ", ".join(map(repr, found[:SHOWN]))
+        raise Misuse(f"{len(found)} timelines begin with {typed!r}: {shown}{more}; type more of it")
+    return found[0] if found else None
+
+
+def unfinished(states: Iterable[TimelineState], workspace: Path) -> list[str]:
+    """The names of those that may be meant, the last that saved first."""
+    here = _concerned(list(states), workspace)
+    ordered = sorted(here, key=lambda each: -each.saved)
+    return [each.name for each in ordered if each.is_unfinished]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some of them, for a message."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    shown = ", ".join(map(repr, names[:SHOWN]))
+    return f"{len(names)} timelines are unfinished here: {shown}{more}"
+
+
+def _concerned(states: Sequence[TimelineState], workspace: Path) -> list[TimelineState]:
+    here = [each for each in states if each.workspace == str(workspace)]
+    return here or [each for each in states if each.workspace is None]
+
+
+def workspace(directory: Path, root: Path, known: Iterable[str]) -> Path:
+    """The nearest directory upwards that has been saved; else the project's root."""
+    saved = {*known}
+    for folder in (directory, *directory.parents):
+        if str(folder) in saved:
+            return folder
+        if folder == root:
+            break
+    return root
+
+
+def free_name(base: str, taken: Iterable[str]) -> str:
+    """`main-2`, or the next number that is free."""
+    names = {*taken}
+    number = 2
+    while f"{base}-{number}" in names:
+        number += 1
+    return f"{base}-{number}"

@@ -1,0 +1,1 @@
+"""What `hardsave doctor` looks at, and what it makes of that."""

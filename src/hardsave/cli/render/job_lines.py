@@ -1,0 +1,115 @@
+"""Jobs as the command line shows them: data, and what a list or a page says."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from hardsave.cli import errors
+from hardsave.cli.render import json_data, messages, times, wording
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.text import Text
+
+    from hardsave.runtime.jobs import Job
+
+STYLES = {"succeeded": "added", "failed": "removed", "waiting": "changed", "active": "head"}
+
+
+def as_data(job: "Job") -> dict[str, Any]:
+    spec = job.spec
+    return {
+        "id": job.id,
+        "lineage": job.lineage,
+        "state": job.state,
+        "turns": job.turns,
+        "max_turns": job.max_turns,
+        "percent": job.percent,
+        "messages": job.messages,
+        "model": job.model,
+        "agent": spec.agent,
+        "text": job.text,
+        "workspace": spec.workspace,
+        "updated_at": None if job.updated_at is None else job.updated_at.isoformat(),
+        "expires_at": None if job.expires_at is None else job.expires_at.isoformat(),
+        "can_resume": job.can_resume,
+        "why_not": job.why_not,
+        "is_unserved": job.is_unserved,
+        "checkpoint": job.checkpoint,
+        "failure": job.error,
+        "question": job.question,
+        "output": json_data.json_ready(job.output),
+        "resumed_from": None if spec.resumed is None else spec.resumed.from_job,
+        "about": json_data.json_ready(spec.about),
+    }
+
+
+def counted(items: Iterable[Any]) -> tuple[Counter[str], Counter[str]]:
+    """How many messages of whom, and how often each tool was called. Pure."""
+    roles: Counter[str] = Counter()
+    tools: Counter[str] = Counter()
+    for item in items:
+        read = messages.read(item)
+        roles[read.role or "message"] += 1
+        tools.update(call.tool for call in read.calls)
+    return roles, tools
+
+
+def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
+    """A list: one line each."""
+    from rich.text import Text
+
+    from hardsave.cli.render import draw
+
+    return draw.columns(
+        [
+            (
+                Text(wording.shown(job.id), style="name"),
+                Text(job.state, style=STYLES.get(job.state, "")),
+                Text(f"turn {job.turns}/{job.max_turns}"),
+                Text(wording.count(job.messages, "message")),
+                Text(wording.shown(job.model or "")),
+                _prospect(job),
+                Text("" if job.updated_at is None else times.ago(job.updated_at, now), "quiet"),
+                Text(wording.shown(job.spec.workspace or "")),
+                Text(wording.line(job.text, 60), style="quiet"),
+            )
+            for job in jobs
+        ]
+    )
+
+
+def _prospect(job: "Job") -> "Text":
+    """What may become of it from here."""
+    from rich.text import Text
+
+    if job.is_unserved:
+        return Text("no worker for it", style="removed")
+    return Text("resumable" if job.can_resume else "", style="added")
+
+
+def page(job: "Job", now: "datetime") -> "Iterator[Text]":
+    """All that is known of one, but for its messages."""
+    from hardsave.cli.render import draw
+
+    yield draw.line((wording.shown(job.id), "name"), "  ", (job.state, STYLES.get(job.state, "")))
+    spec = job.spec
+    kept = None if job.expires_at is None or not job.can_resume else times.local(job.expires_at)
+    yield from draw.fields(
+        {
+            "asked": wording.line(spec.prompt, 200),
+            "progress": f"{job.percent} %, turn {job.turns} of {job.max_turns}",
+            "agent": spec.agent,
+            "model": job.model,
+            "workspace": spec.workspace,
+            "attempts": str(job.attempts),
+            "resumed": None if spec.resumed is None else f"from {spec.resumed.from_job}",
+            "saved": None if job.updated_at is None else times.ago(job.updated_at, now),
+            "kept": None if kept is None else f"until {kept}",
+            "error": None if job.error is None else wording.line(job.error, 300),
+            "question": None if job.question is None else wording.line(job.question, 300),
+            "output": wording.line(str(job.output), 300) if job.output is not None else None,
+            "resume": "yes" if job.can_resume else f"no: {errors.in_our_words(job.why_not or '')}",
+        }
+    )

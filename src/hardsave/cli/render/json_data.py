@@ -1,0 +1,196 @@
+"""What the library hands out, as plain data ready for JSON. Pure."""
+
+import base64
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from hardsave.objects.records import ID_BYTES
+from hardsave.timeline.refs import to_text
+
+if TYPE_CHECKING:
+    from hardsave import Checkpoint, Operation, Rewind, Task
+    from hardsave.tasks.recovery import RecoveryReport
+    from hardsave.tasks.stats import TaskEvent
+    from hardsave.timeline.diff import FileDiff
+    from hardsave.vault.files import GitState, LeftOut
+    from hardsave.vault.repository import GitChanges
+    from hardsave.vault.restoring import FileChanges
+
+
+def checkpoint(one: "Checkpoint") -> dict[str, Any]:
+    files = one.files
+    return {
+        "id": one.id,
+        "ref": f"{one.timeline}:{one.seq}",
+        "timeline": one.timeline,
+        "seq": one.seq,
+        "parent": one.parent,
+        "created_at": one.created_at.isoformat(),
+        "name": one.name,
+        "kind": one.kind,
+        "status": one.status,
+        "description": one.description,
+        "metadata": json_ready(one.metadata),
+        "snapshot": None if files is None else files.id,
+        "workspace": None if files is None else files.workspace,
+        "git": git(one.git),
+        "not_captured": left_out(one.not_captured),
+        "task": one.task,
+        "attempt": one.attempt,
+    }
+
+
+def git(state: "GitState | None") -> dict[str, Any] | None:
+    return None if state is None else state.as_dict()
+
+
+def left_out(paths: "Sequence[LeftOut]") -> list[dict[str, str]]:
+    return [each.as_dict() for each in paths]
+
+
+def files(found: "FileDiff") -> dict[str, list[str]]:
+    return {key: list(paths) for key, paths in found.as_dict().items()}
+
+
+def operation(one: "Operation") -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "timeline": one.timeline,
+        "created_at": one.created_at.isoformat(),
+        "number": one.number,
+        "is_undone": one.is_undone,
+        "about": logged(one.about),
+    }
+
+
+def rewind(done: "Rewind", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "timeline": done.timeline,
+        "target": checkpoint(done.target),
+        "before": None if done.before is None else checkpoint(done.before),
+        "moved": done.moved,
+        "dry_run": dry_run,
+        "files": None if done.files is None else file_changes(done.files),
+        "tasks": [each.as_dict() for each in done.tasks],
+    }
+
+
+def task(one: "Task") -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "text": one.text,
+        "state": one.state,
+        "attempts": one.attempts,
+        "max_attempts": one.max_attempts,
+        "generation": one.generation,
+        "priority": one.priority,
+        "progress": one.progress.as_dict(),
+        "created_at": one.created_at.isoformat(),
+        "started_at": _moment(one.started_at),
+        "ended_at": _moment(one.ended_at),
+        "not_before": _moment(one.not_before),
+        "after": list(one.after),
+        "waits_for": one.waits_for,
+        "question": one.question,
+        "error_message": one.error,  # `error` is what a command says when it fails
+        "result": json_ready(one.result),
+        "metadata": json_ready(one.metadata),
+    }
+
+
+def happening(one: "TaskEvent") -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "kind": one.kind,
+        "at": one.at.isoformat(),
+        "generation": one.generation,
+        "about": json_ready(one.about),
+    }
+
+
+def recovery(found: "RecoveryReport", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dry_run": dry_run,
+        "was_clean": found.was_clean,
+        "dead": [
+            {"session": each.session, "since": each.since.isoformat(), "why": each.why}
+            for each in found.dead
+        ],
+        "interrupted": [task(each) for each in found.interrupted],
+        "outlived": [
+            {"task": task(each.task), "pids": list(each.survivors.pids)} for each in found.outlived
+        ],
+        "last_session": found.last_session,
+        "last_start": _moment(found.last_start),
+        "last_stop": _moment(found.last_stop),
+        "iterations": found.iterations,
+        "incomplete_count": found.incomplete_count,
+        "failed_count": found.failed_count,
+        "incomplete": [task(each) for each in found.incomplete],
+        "failed": [task(each) for each in found.failed],
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def file_changes(found: "FileChanges") -> dict[str, Any]:
+    return {
+        "workspace": found.workspace,
+        "created": list(found.created),
+        "changed": list(found.changed),
+        "removed": list(found.removed),
+        "kept": [each.as_dict() for each in found.kept],
+        "missing": [each.as_dict() for each in found.missing],
+        "is_complete": found.is_complete,
+        "bytes": found.bytes,
+        "git": None if found.git is None else _git_changes(found.git),
+    }
+
+
+def _git_changes(found: "GitChanges") -> dict[str, Any]:
+    return {
+        "before": git(found.before),
+        "after": git(found.after),
+        "left_behind": [{"id": each.id, "subject": each.subject} for each in found.left_behind],
+        "is_all": found.is_all,
+    }
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _id(value: bytes) -> str:
+    """What the log keeps as bytes is an id, if it has the length of one."""
+    return to_text(value) if len(value) == ID_BYTES else _base64(value)
+
+
+def logged(value: Any) -> Any:
+    """What the log says of an operation, with its ids as people type them."""
+    return json_ready(value, spelt=_id)
+
+
+def json_ready(value: Any, *, spelt: Callable[[bytes], str] = _base64) -> Any:
+    """Any state as JSON has it. One way only: bytes become base64, keys become texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        return spelt(value)
+    if isinstance(value, Mapping):
+        return {_key(key): json_ready(item, spelt=spelt) for key, item in value.items()}
+    if isinstance(value, Set):
+        return sorted((json_ready(item, spelt=spelt) for item in value), key=repr)
+    if isinstance(value, Sequence):
+        return [json_ready(item, spelt=spelt) for item in value]
+    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else str(json_ready(key))

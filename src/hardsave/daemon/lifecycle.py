@@ -1,0 +1,175 @@
+"""When the daemon ends: with its agents and their sessions, when it is idle, and at every doubt.
+
+A hook that finds no daemon does the work itself, so to end, or to be killed, costs no data: see
+`why_end`.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from hardsave.daemon.processes import ProcessHandle
+from hardsave.defaults import DAEMON_IDLE_SECONDS
+from hardsave.stores.processes import Process, started
+from hardsave.tuples import NamedTuple
+
+CHECK_SECONDS = 5.0  # between two looks whether store, workspace and code are those that they were
+
+
+class Facts(NamedTuple):
+    """What decides whether the daemon stays."""
+
+    agents: int  # that have asked for something, and live
+    sessions: int  # of theirs that have not ended
+    idle_seconds: float
+    is_in_place: bool = True  # the store, the workspace and the lock are those that they were
+    is_current: bool = True  # the code that is installed is the code that runs
+    is_wanted: bool = True
+    has_failed: bool = False
+
+
+def why_unfit(facts: Facts) -> str:
+    """Why not even one more hook is answered; empty if it is."""
+    if facts.has_failed:
+        return "it could not save, so each hook does it by itself"
+    if not facts.is_in_place:
+        return "the store or the workspace is not the one that it was"
+    if not facts.is_current:
+        return "hardsave has been installed anew"
+    if not facts.is_wanted:
+        return "it was switched off"
+    return ""
+
+
+def why_end(facts: Facts) -> str:
+    """Why the daemon ends now; empty if it stays."""
+    if unfit := why_unfit(facts):
+        return unfit
+    if not facts.agents:
+        return "its agents have ended"
+    if not facts.sessions:
+        return "the sessions of its agents have ended"
+    if facts.idle_seconds >= DAEMON_IDLE_SECONDS:
+        return f"no hook has asked for anything for {DAEMON_IDLE_SECONDS / 60:.0f} minutes"
+    return ""
+
+
+class Sessions:
+    """The agents that live, each with its sessions that have not ended."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._sessions: dict[tuple[int, int], set[str]] = {}
+
+    def add(self, agent: Process, session: str) -> None:
+        """A session of an agent, perhaps seen before."""
+        key = (agent.pid, agent.began)
+        with self._lock:
+            is_new = key not in self._sessions
+            self._sessions.setdefault(key, set()).add(session)
+        if is_new:
+            threading.Thread(target=self._wait, args=key, daemon=True).start()
+
+    def end(self, session: str) -> None:
+        """A session has ended, whichever agent's it was."""
+        with self._lock:
+            for sessions in self._sessions.values():
+                sessions.discard(session)
+        self._changed()
+
+    def counts(self) -> tuple[int, int]:
+        """Agents, and sessions."""
+        with self._lock:
+            return len(self._sessions), len(set().union(*self._sessions.values()))
+
+    def _wait(self, pid: int, began: int) -> None:
+        process = ProcessHandle(pid)
+        if started(pid) == began:  # or its number is another's by now
+            process.wait()
+        with self._lock:
+            del self._sessions[pid, began]
+        self._changed()
+
+
+class SameFiles:
+    """What paths led to when this was made."""
+
+    def __init__(self, paths: Sequence[str], *, by_time: bool = False) -> None:
+        self._by_time = by_time  # to notice, too, what was written anew in its place
+        self._known = {path: self._identity(path) for path in paths}
+
+    def are_the_same(self) -> bool:
+        return all(
+            known is not None and self._identity(path) == known
+            for path, known in self._known.items()
+        )
+
+    def _identity(self, path: str) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return None
+        return (found.st_dev, found.st_ino, found.st_mtime_ns if self._by_time else 0)
+
+
+class Lifecycle:
+    """Keeps the daemon until there is a reason to end."""
+
+    def __init__(
+        self,
+        *,
+        is_in_place: Callable[[], bool],
+        is_current: Callable[[], bool],
+        is_wanted: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._is_in_place = is_in_place
+        self._is_current = is_current
+        self._is_wanted = is_wanted
+        self._clock = clock
+        self._nudges: SimpleQueue[None] = SimpleQueue()
+        self._asked_at = clock()
+        self._has_failed = False
+        self.calls = 0
+        self.sessions = Sessions(self.nudge)
+
+    def nudge(self) -> None:
+        """Look now whether it is time to end. For any thread."""
+        self._nudges.put(None)
+
+    def asked(self, agent: Process, session: str) -> None:
+        """A session of an agent wants something."""
+        self._asked_at = self._clock()
+        self.calls += 1
+        self.sessions.add(agent, session)
+
+    def failed(self) -> None:
+        """No hook is answered any more."""
+        self._has_failed = True
+        self.nudge()
+
+    def why_unfit(self) -> str:
+        return why_unfit(self._facts())
+
+    def stay(self) -> str:
+        """Until it is time to end; and why it is."""
+        while not (why := why_end(self._facts())):
+            with suppress(Empty):
+                self._nudges.get(timeout=CHECK_SECONDS)
+        return why
+
+    def _facts(self) -> Facts:
+        agents, sessions = self.sessions.counts()
+        return Facts(
+            agents,
+            sessions,
+            self._clock() - self._asked_at,
+            is_in_place=self._is_in_place(),
+            is_current=self._is_current(),
+            is_wanted=self._is_wanted(),
+            has_failed=self._has_failed,
+        )

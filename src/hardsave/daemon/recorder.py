@@ -1,0 +1,322 @@
+"""Saves a workspace on a timeline by itself: after each burst of changes, and at the end.
+
+The daemon of a `hardsave run` does this beside answering hooks. A store that was damaged, removed
+or replaced is noticed here, and opened anew by `daemon.main`: so the rest of a long run is saved.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import hardsave
+from hardsave.daemon import spool
+from hardsave.daemon.lifecycle import SameFiles
+from hardsave.daemon.processes import Running
+from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, Unavailable
+from hardsave.stores.processes import started
+from hardsave.stores.sqlite.footing import Gone
+from hardsave.tuples import NamedTuple
+
+QUIET_SECONDS = 0.15  # without a change: a burst has settled
+BURST_SECONDS = 2.0  # a burst that does not end is saved all the same
+_LISTEN_SECONDS = 0.5  # between two looks at what was said
+_ATTEMPTS = 20
+_NAMED = 20  # of the processes that are left
+_LOOK_SECONDS = 0.1
+_LONGEST_COMMAND = 8000  # characters that a checkpoint tells, which has room for 64 KiB in all
+_log = logging.getLogger(__name__)
+
+
+class Said(NamedTuple):
+    """A conversation as it is by now, for one checkpoint."""
+
+    state: Any  # what a timeline saves; None if there is no conversation
+    about: Mapping[str, Any]  # for the checkpoint to tell
+
+
+class Conversation(Protocol):
+    """What an agent says, as far as it is written down. Knows nothing of checkpoints but the head
+    that it is added to."""
+
+    def is_due(self) -> bool:
+        """Whether something was said that is not saved yet, and nothing more for a moment. Asked
+        often."""
+
+    def now(self, head: hardsave.Checkpoint | None) -> Said:
+        """What was said up to now."""
+
+
+class _NoConversation:
+    """Of an agent that writes none, or whose hooks save it."""
+
+    def is_due(self) -> bool:
+        return False
+
+    def now(self, head: hardsave.Checkpoint | None) -> Said:
+        return Said(None, {})
+
+
+NO_CONVERSATION: Conversation = _NoConversation()
+
+
+class MissedSaves:
+    """What one `hardsave run` could not save: noted where the notes of hooks are.
+
+    The note is there from the first save on and removed at the end, so that a daemon that was
+    killed leaves it behind. It names the agent: while that goes on without its daemon, no other
+    save ends the note. What cannot even be noted is logged.
+    """
+
+    def __init__(self, place: Path, timeline: str = "", agent: int | None = None) -> None:
+        self._place = place
+        self._timeline = timeline
+        self._agent = [] if agent is None else [agent, started(agent)]
+        self._name = f"{time.time_ns()}-run"
+        self._tries = 0
+        self._told: list[spool.Note] = []
+
+    def about(self) -> Mapping[str, Any]:
+        """What the next checkpoint tells: what was missed here, by hooks too."""
+        with _logged():
+            self._told = spool.to_tell(self._place, self._timeline)
+        return spool.listed(self._told)
+
+    def saved(self, checkpoint: str) -> None:
+        """A checkpoint has told it. From here on the next one is under way."""
+        told, self._told = self._told, []
+        self._tries = 0
+        for note in told:
+            with _logged():
+                spool.end(note)
+        self._begun()
+
+    def failed(self, why: str) -> None:
+        self._tries += 1
+        with _logged():
+            spool.fail(self._begun(), why)
+
+    def ended(self) -> None:
+        """Nothing more is to come. What failed last stays noted."""
+        if self._tries == 0:
+            with _logged():
+                spool.end(self._begun())
+
+    def _begun(self) -> spool.Note:
+        about = {
+            "hook": spool.RUN,
+            "at": time.time(),
+            "timeline": self._timeline,
+            "agent_process": self._agent,
+        }
+        tries = {"count": self._tries} if self._tries else {}
+        return spool.begin(self._place, self._name, {**about, **tries})
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Notes that cannot be written or read are no reason to stop saving."""
+    try:
+        yield
+    except OSError as error:
+        _log.warning("what was saved cannot be noted: %s", error)
+
+
+class NoMissedSaves(MissedSaves):
+    """Of a user who has no home to keep notes in."""
+
+    def __init__(self) -> None:
+        pass
+
+    def about(self) -> Mapping[str, Any]:
+        return {}
+
+    def saved(self, checkpoint: str) -> None:
+        pass
+
+    def failed(self, why: str) -> None:
+        pass
+
+    def ended(self) -> None:
+        pass
+
+
+def missed_saves(
+    environment: Mapping[str, str], project: Path, timeline: str, agent: int
+) -> MissedSaves:
+    """For the daemon of a run, whose agent works in a project."""
+    try:
+        return MissedSaves(spool.folder(environment, project), timeline, agent)
+    except Unavailable:
+        return NoMissedSaves()
+
+
+class Recorder:
+    """Saves a workspace on a timeline until it is told to end."""
+
+    def __init__(
+        self,
+        line: hardsave.Timeline,
+        workspace: hardsave.Workspace,
+        command: Sequence[str],
+        missed: MissedSaves,
+        conversation: Conversation = NO_CONVERSATION,
+        *,
+        files: Sequence[str] = (),
+    ) -> None:
+        """`files` are those that the store consists of as long as it is the same."""
+        self._files = files
+        self.move(line, workspace)
+        self._conversation = conversation
+        self._missed = missed
+        self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
+        self._left: Sequence[Running] = ()
+        self._is_ending = False  # no event: two signals could wait for each other in it
+        self._wake: Callable[[], None] | None = None
+        self.saves = 0
+        self.failed_saves = 0
+
+    def move(self, line: hardsave.Timeline, workspace: hardsave.Workspace) -> None:
+        """Go on with the same ones of a store that was opened anew."""
+        self._line, self._workspace = line, workspace
+        self._same = SameFiles(self._files)
+        self._has_lost_store = False
+
+    def stay(self, is_ready: Callable[[], None] = lambda: None) -> bool:
+        """Save now, after each burst of changes, and at the end. If not even the first save can
+        be made, there is nothing to stay for: its error is raised.
+
+        Whether it stayed to the end: if not, the store was lost and has to be opened anew.
+        """
+        self._save_files("running")
+        with self._workspace.watch() as eyes:
+            self._wake = eyes.wake
+            self._save_changes("running")  # from here on nothing is missed
+            is_ready()
+            while not self._is_ending and not self._has_lost_store:
+                if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
+                    self._save_changes("running")
+                if self._is_more_said():
+                    self._save("running")
+        if self._is_ending:
+            self._save("ended")
+        if self._has_lost_store:
+            return False
+        self._missed.ended()
+        return True
+
+    def is_told_to_end(self, *, within_seconds: float) -> bool:
+        """Waits so long, if it is not."""
+        end = time.monotonic() + within_seconds
+        while not self._is_ending and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+        return self._is_ending
+
+    @property
+    def _patience(self) -> float | None:
+        """How long to wait for files, until the transcript is looked at."""
+        return None if self._conversation is NO_CONVERSATION else _LISTEN_SECONDS
+
+    def end(self, left: Sequence[Running] = ()) -> None:
+        """To be called from any thread, or a signal's handler. `left` goes on without us."""
+        self._left = left
+        self._is_ending = True
+        if self._wake is not None:
+            with suppress(Misuse):  # it waits no more, and may be at its last save
+                self._wake()
+
+    def _save_changes(self, status: str) -> None:
+        """Only what differs from what this timeline has is worth a checkpoint: others save the
+        same workspace on theirs, and a rewind moves its head with the files."""
+        try:
+            if self._is_news():
+                self._save(status)
+        except HardsaveError as error:
+            self._failed(error)
+
+    def _is_news(self) -> bool:
+        head = self._line.head
+        if head is None or head.files is None:
+            return True
+        return bool(self._workspace.status(head.id).files)
+
+    def _is_more_said(self) -> bool:
+        """Not at the end: the last save has it all."""
+        try:
+            return not self._is_ending and self._conversation.is_due()
+        except Exception:  # noqa: BLE001 # ours; files are saved all the same
+            _log.exception("nothing more of the conversation is saved")
+            self._conversation = NO_CONVERSATION
+            return False
+
+    def _save(self, status: str) -> None:
+        try:
+            self._save_files(status)
+        except HardsaveError as error:
+            self._failed(error)
+
+    def _save_files(self, status: str) -> None:
+        """What is kept in mind to be said again would come back after a purge: so it is not."""
+        saved = self._put(
+            status=status,
+            description=told(self._left) if status == "ended" else "",
+            metadata={**self._about, **_listed(self._left), **self._missed.about()},
+        )
+        self._about = {}
+        self.saves += 1
+        self._missed.saved(saved.id)
+
+    def _put(self, **how: Any) -> hardsave.Checkpoint:
+        """Files and conversation together; files alone if there is none that could be saved."""
+        try:
+            for _ in range(_ATTEMPTS):
+                head = self._line.head
+                said = self._conversation.now(head)
+                about = {**how, "metadata": {**how["metadata"], **said.about}}
+                if said.state is None:
+                    how = about
+                    break
+                with suppress(
+                    Conflict
+                ):  # another writer has moved the head: it may have more, or less
+                    return self._line.save(
+                        said.state, workspace=self._workspace, expect=head, **about
+                    )
+        except Exception:  # noqa: BLE001 # if it is about the files, they say so by themselves
+            _log.warning("the conversation could not be saved", exc_info=True)
+        return self._line.save_files(self._workspace, **how)
+
+    def _failed(self, error: HardsaveError) -> None:
+        """The next burst is another chance. The agent knows nothing of it."""
+        self.failed_saves += 1
+        is_other = isinstance(error, (Corrupt, Gone)) or not self._same.are_the_same()
+        self._has_lost_store = is_other
+        _log.exception("the workspace could not be saved")
+        self._missed.failed(str(error))
+
+
+def noted(command: Sequence[str]) -> list[str]:
+    """A command as a checkpoint tells it: one with a prompt of many pages is cut."""
+    words: list[str] = []
+    left = _LONGEST_COMMAND
+    for word in command:
+        if len(word) >= left:
+            rest = sum(map(len, command)) - sum(map(len, words)) - left
+            return [*words, f"{word[:left]}… and {rest} characters more"]
+        words.append(word)
+        left -= len(word) + 1  # an empty one takes room, too
+    return words
+
+
+def told(left: Sequence[Running]) -> str:
+    """What people read in a log; nothing if no process is left."""
+    if not left:
+        return ""
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return f"still running: {', '.join(map(str, left[:3]))}{more}"
+
+
+def _listed(left: Sequence[Running]) -> dict[str, Any]:
+    return {"left_running": [each._asdict() for each in left[:_NAMED]]} if left else {}

@@ -1,0 +1,69 @@
+"""Every default and limit that a user may look for: change one here, and it is changed.
+
+Imports nothing, so that a hook can read it at once. What is only about how a module works inside,
+such as the size of its batches, stands in that module.
+"""
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+
+# Where things lie
+
+STORE_FILE = "store.db"  # in the folder of a project, among the user's data
+PROJECT_FILE = "hardsave.yaml"  # settings of a project, at its root
+USER_FILE = "config.yaml"  # settings of a user
+MAX_CONFIG_BYTES = 32 * _KIB  # of such a file; PyYAML takes a third of a second for so many
+
+# The store
+
+BUSY_SECONDS = 30.0  # that a process waits for another one's lock on the store
+
+# States and names
+
+MAX_VALUE_BYTES = 256 * _MIB  # of a single text or bytes value
+MAX_METADATA_BYTES = 64 * _KIB  # of a checkpoint
+MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user
+MAX_DESCRIPTION = 64 * _KIB  # characters
+MAX_TASK_NAME = 500  # characters: of the id of a task, and of a session
+
+# Files
+
+IGNORE_FILES = (b".gitignore", b".hardsaveignore")  # the later one decides over the earlier one
+MAX_FILE_BYTES = 4 * _GIB  # a larger file is not captured
+MAX_TOTAL_BYTES = 16 * _GIB  # of a workspace; what goes beyond is not captured
+MAX_DIFF_BYTES = 4 * _MIB  # a larger file is compared, but no lines of it are shown
+CAPTURE_SECONDS = 600.0  # that a save waits for another process that captures the same workspace
+
+# What is kept, unless settings or a policy say otherwise
+
+RETENTION_DAYS = 30  # what has no name and is older goes
+RETENTION_BYTES = 10 * _GIB  # of a user's part of the store: past it what is older than a day goes
+UNDO_DAYS = 30  # for so long operations can be undone
+
+# Tasks
+
+LEASE_SECONDS = 30.0  # without a heartbeat for so long, a process counts as dead
+LEASE_HEARTBEATS = 3  # in the time of a lease: two may fail
+MAX_LEASE_SECONDS = 3600  # the longest lease that can be taken
+MAX_ATTEMPTS = 3  # of a task
+KEEP_COMPLETED = 100  # completed tasks stay when old ones are forgotten
+CLEANUP_EVERY = 10  # iterations after which old ones are forgotten; 0: never
+GRACE_SECONDS = 10.0  # that a runner which is told to stop waits for its attempts
+POLL_SECONDS = 0.05  # between two looks at the store, by a runner or by `vault.follow()`
+RETRY_ATTEMPTS = 3  # of a step
+RETRY_FIRST_SECONDS = 1.0  # before the second attempt; each further wait is twice as long,
+RETRY_MAX_SECONDS = 300.0  # up to this
+
+# Jobs
+
+JOB_TURNS = 50
+JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
+CALLBACK_TRIES = 10
+CALLBACK_SECONDS = 30.0  # for one try
+
+# Hooks, and the daemon that answers them
+
+HOOK_BUDGET_SECONDS = 10.0  # that an agent waits for one call of a hook, at most
+HOOK_SECONDS = 15  # that an agent is told to wait for a hook, which returns before
+HOOK_SAVE_SECONDS = 300  # after which the save of a hook that works alone is given up
+DAEMON_IDLE_SECONDS = 1800.0  # without a request, after which a daemon ends that hooks have started
+LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left running are saved
