@@ -129,6 +129,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "compat",
         "config",
         "daemon",
+        "defaults",
         "errors",
         "logs",
         "objects",
