@@ -240,7 +240,7 @@ class Recorder:
         head = self._line.head
         if head is None or head.files is None:
             return True
-        return any(self._workspace.status(head.id).files)
+        return bool(self._workspace.status(head.id).files)
 
     def _is_more_said(self) -> bool:
         """Not at the end: the last save has it all."""
