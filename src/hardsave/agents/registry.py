@@ -48,6 +48,8 @@ def register(spec: AgentSpec) -> None:
 
 def check(spec: AgentSpec) -> None:
     """`Misuse` if a spec breaks what others rely on."""
+    if missing := [name for name in AgentSpec.__annotations__ if not hasattr(spec, name)]:
+        raise Misuse(f"{type(spec).__name__} says nothing of {', '.join(missing)}; see AgentSpec")
     if not re.fullmatch(_NAME, spec.name):
         raise Misuse(f"an agent CLI is named in small letters, digits and '-', not {spec.name!r}")
     if spec.name in _OURS:

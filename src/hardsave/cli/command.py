@@ -65,7 +65,7 @@ _COMMON = {
         metavar="T",
         type=TIMELINE,
         callback=not_empty,
-        help="The timeline, by its name or a beginning of it. Else the one that last saved here.",
+        help="The timeline, by its name or a unique beginning. Else the one that last saved here.",
     ),
     "-C": click.option(
         "-C",
@@ -149,9 +149,10 @@ class Command(_Ours):
 
 
 def command(
-    name: str, *, examples: str, takes: Sequence[str] = HERE
+    name: str, *, examples: str, takes: Sequence[str] = HERE, timeline_help: str = ""
 ) -> Callable[[Body], click.Command]:
-    """Make a command of a function that gets a session."""
+    """Make a command of a function that gets a session. `timeline_help` says what --timeline means
+    to it, and what is the default, where that differs from most commands."""
 
     def decorate(body: Body) -> click.Command:
         def run(**given: Any) -> Exit | None:
@@ -162,6 +163,9 @@ def command(
         make = click.command(name, cls=Command, examples=examples, takes=takes)
         made = make(common_options(takes)(run))
         made.params = [*made.params[len(takes) :], *made.params[: len(takes)]]
+        for each in made.params:
+            if timeline_help and isinstance(each, click.Option) and each.name == "timeline":
+                each.help = timeline_help
         return made
 
     return decorate

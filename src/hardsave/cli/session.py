@@ -145,6 +145,10 @@ class Session:
                 return quoted(str(config.project_root(folder)))
         return ""
 
+    def hint_undo(self, timeline: str) -> None:
+        """Print what to type to take an operation on a timeline back."""
+        self.out.hint("take it back with", "undo", "--timeline", timeline)
+
     # Which timeline, which directory, which checkpoint
 
     @cached_property

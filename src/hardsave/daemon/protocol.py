@@ -38,7 +38,7 @@ TAKEN, SAVED, NOTED, NO = b"taken", b"saved", b"noted", b"no"
 LARGEST_INPUT = 64 * 1024 * 1024
 _LONGEST_PATH = 100  # of a socket's path, in bytes: 104 on some systems, 108 on Linux
 _OURS, _HOMES = "HARDSAVE_", ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME")
-_PROJECT = "_PROJECT_DIR"  # how the variables end by which agents tell hooks their project
+_PROJECT = "_PROJECT_DIR"  # as `agents.spec.PROJECT_SUFFIX`, which takes too long to load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all of this

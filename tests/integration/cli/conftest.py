@@ -33,7 +33,7 @@ class Project(NamedTuple):
         )
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """A command whose output nobody looks at."""
+        """A command whose output goes into a pipe."""
         return subprocess.run(
             [*HARDSAVE, *arguments],
             cwd=self.path,

@@ -225,7 +225,7 @@ def test_a_fault_of_ours_writes_nothing_to_the_terminal_but_text(project: Projec
     assert b"\x1b" not in done.stderr
 
 
-def test_a_diff_that_nobody_looks_at_is_a_patch_byte_for_byte(project: Project) -> None:
+def test_a_diff_into_a_pipe_is_a_patch_byte_for_byte(project: Project) -> None:
     before = b"a\r\nb\r\n\x1b[1m\x0c\xe2\x80\xae\xe9\n"
     after = before.replace(b"b\r\n", b"B\r\n").replace(b"\xe9", b"\xe9\xe9")
     file = project.path / "parser.py"

@@ -1,4 +1,4 @@
-"""Commands on a real pseudo-terminal, as somebody who sits there sees them."""
+"""Commands on a real pseudo-terminal, as a user there sees them."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def test_tab_chooses_only_the_state(project: Project) -> None:
     assert '"ref": "session-1:3"' in project.run("show", "@", "--json").stdout
 
 
-def test_whoever_answers_no_or_nothing_changes_nothing(project: Project) -> None:
+def test_an_answer_of_no_or_nothing_changes_nothing(project: Project) -> None:
     for answer in ("n\n", "\n", "\x04"):
         with project.screen("rewind", "@~2") as seen:
             seen.wait_for("rewind?")
@@ -99,7 +99,7 @@ def test_the_picker_follows_the_size_of_its_window(project: Project) -> None:
         assert seen.ended() == 1
 
 
-def test_the_picker_fits_its_window_whatever_stdout_and_the_environment_are(
+def test_the_picker_fits_its_window_with_any_stdout_and_environment(
     project: Project,
 ) -> None:
     inside = f"{shlex.join(HARDSAVE)} rewind | cat"

@@ -140,7 +140,7 @@ def test_a_subagent_that_was_at_work_has_not_told_its_result_yet(room: Path) -> 
 
 
 def test_a_tool_that_was_at_work_when_its_user_said_more_has_no_result_yet(room: Path) -> None:
-    """Its files are from the midst of it, whatever came of it later."""
+    """Its files are from the midst of it, not from its end."""
     path = written(room, HELLO, CALL, RESULT)
     about = {"hook": "UserPromptSubmit", "session": "s-1"}
     found = conversation.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")

@@ -159,7 +159,7 @@ def attached(id: str, parent: str, **more: Any) -> str:
 def test_what_the_model_was_given_with_the_last_result_comes_along(
     written: int, next: str, kept: int
 ) -> None:
-    """Others' hooks say something there, and so does whoever types while a tool runs."""
+    """Others' hooks say something there, and so does a user who types while a tool runs."""
     whole = [linked("1", None), linked("2", "1", use("a"), "assistant")]
     whole.append(linked("3", "2", [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]))
     whole += [attached("4", "3"), compact({"type": "mode"}), attached("5", "4"), attached("6", "5")]
@@ -206,7 +206,7 @@ RESULT = linked("7", "6", [{"type": "tool_result", "tool_use_id": "b", "content"
 
 @pytest.mark.parametrize("is_seen", [False, True])
 def test_a_call_that_its_user_has_left_behind_gets_no_result(is_seen: bool) -> None:
-    """Nor does anybody say that it has none."""
+    """Nor does a line say that it has none."""
     lines = [*KILLED, linked("5", "2"), linked("6", "5", "done", "assistant")]
     found = cut(claude_lines, lines, [], "s-1", Moment(is_seen=is_seen))
     assert found == (lines, [], 0)
@@ -270,7 +270,7 @@ def test_a_note_that_names_no_line_is_claude_codes_own_word_for_the_last_one() -
 
 
 @pytest.mark.parametrize("noted", ["2", "3", "4"])
-def test_what_claude_code_has_noted_is_enough_where_nobody_went_back(noted: str) -> None:
+def test_what_claude_code_has_noted_is_enough_where_its_user_has_not_gone_back(noted: str) -> None:
     whole = [linked("1", None), linked("2", "1", "well", "assistant"), linked("3", "2")]
     (title,) = closing([*whole, linked("4", "3", "well", "assistant"), note(noted)], [], ENDING)
     assert json.loads(title)["type"] == "custom-title"

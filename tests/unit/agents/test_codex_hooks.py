@@ -38,7 +38,7 @@ def test_where_nothing_is_said_hooks_run(places: Places) -> None:
 
 
 @pytest.mark.parametrize("text", [f"a = {'[' * 100_000}", f"a = {'9' * 10_000}"])
-def test_what_nobody_can_read_in_a_clone_is_no_fault_of_ours(places: Places, text: str) -> None:
+def test_what_cannot_be_read_in_a_clone_is_no_fault_of_ours(places: Places, text: str) -> None:
     places.own.write_text(text)
     assert places.why() == ""
     (places.user / "config.toml").write_text(OFF)

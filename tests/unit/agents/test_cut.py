@@ -61,7 +61,7 @@ def test_a_result_that_was_written_too_late_for_any_hook_is_taken_along() -> Non
     assert settled(lines, later, None) == Cut([*lines, later[0]], [], 1)
 
 
-def test_a_call_that_nobody_waits_for_any_more_is_open_too() -> None:
+def test_a_call_that_is_not_waited_for_any_more_is_open_too() -> None:
     found = settled([called("a", "b"), answered("a")], [said("user", "well?")], None)
     assert len(found.lines) == 2
     assert [call.id for call in found.waiting] == ["b"]

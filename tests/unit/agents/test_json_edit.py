@@ -25,7 +25,7 @@ def laid_out(value: Any, indent: Any, *, tight: bool, newline: str) -> str:
 
 
 @given(OBJECTS, OBJECTS, LAYOUTS, st.booleans(), st.sampled_from(["\n", "\r\n"]))
-def test_it_has_the_new_value_whatever_the_old_one_was(
+def test_it_has_the_new_value_with_any_old_one(
     old: dict[str, Any], new: dict[str, Any], indent: Any, tight: bool, newline: str
 ) -> None:
     text = laid_out(old, indent, tight=tight, newline=newline)

@@ -10,6 +10,7 @@ import pytest
 
 import hardsave
 from hardsave.agents import registry
+from hardsave.agents.spec import AgentSpec
 from hardsave.errors import Misuse
 from tests.integration.agents.parrot import Parrot
 
@@ -53,6 +54,18 @@ def test_a_spec_that_others_could_not_rely_on_is_refused(change: dict[str, str],
     with pytest.raises(Misuse, match=why):
         registry.register(type("Odd", (Parrot,), change)())
     assert registry.typed("parrot") is None
+
+
+def test_a_spec_that_leaves_something_out_is_refused_by_what_it_lacks() -> None:
+    class Half(AgentSpec):
+        name = "half"
+        resume_command = Parrot.resume_command
+        transcripts = Parrot.transcripts
+        original = Parrot.original
+        copy_path = Parrot.copy_path
+
+    with pytest.raises(Misuse, match="Half says nothing of title, program, folder_variable"):
+        registry.register(Half())
 
 
 @pytest.mark.parametrize(("folder", "is_found"), [("site-packages", True), ("src", False)])

@@ -39,7 +39,7 @@ def test_ours_come_behind_and_go_without_a_trace(before: dict[str, Any]) -> None
     for event, groups in before.get("hooks", {}).items():
         assert json.loads(after)["hooks"][event][: len(groups)] == groups
     if before.get("hooks") == {"Stop": []} or before.get("hooks") == {}:
-        return  # what was empty before is left out afterwards: nobody can tell who made it
+        return  # what was empty before is left out afterwards: nothing tells who made it
     assert without_hooks(after) == text
 
 
@@ -52,7 +52,7 @@ def test_installing_twice_installs_once_and_takes_the_new_command(old: str) -> N
     assert with_hooks(again, COMMAND, HOOKS) == again
 
 
-def test_nobodys_hook_gets_another_place_when_ours_are_renewed() -> None:
+def test_no_hook_gets_another_place_when_ours_are_renewed() -> None:
     first = json.loads(
         with_hooks(json.dumps({"hooks": {"Stop": [THEIRS]}}), "hardsave-hook", HOOKS)
     )
@@ -64,7 +64,7 @@ def test_nobodys_hook_gets_another_place_when_ours_are_renewed() -> None:
     assert after[3:] == [{"matcher": "*", "hooks": THEIRS["hooks"]}]
 
 
-def test_a_group_that_somebody_put_ours_into_keeps_theirs() -> None:
+def test_a_group_that_was_given_ours_by_hand_keeps_its_own() -> None:
     (ours,) = json.loads(with_hooks("{}", COMMAND, HOOKS))["hooks"]["Stop"]
     mixed = {"matcher": "*", "hooks": [*THEIRS["hooks"], *ours["hooks"]]}
     after = without_hooks(json.dumps({"hooks": {"Stop": [mixed]}}))

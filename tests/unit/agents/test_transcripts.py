@@ -64,7 +64,7 @@ def test_no_file_is_an_empty_transcript(tmp_path: Path) -> None:
     assert not read(tmp_path / "none", mark(b"one\n")).goes_on
 
 
-def test_lines_give_the_same_bytes_again_whatever_these_are() -> None:
+def test_lines_give_any_bytes_again_as_they_were() -> None:
     data = b'{"a": "\xe2\x80\xa8"}\r\n\xff\xfe\n\n{"b": 1}\n'
     assert len(to_lines(data)) == 4
     assert to_bytes(to_lines(data)) == data

@@ -1,4 +1,4 @@
-"""Agents that somebody names: what lies beside them is found, also when they are called."""
+"""Agents named on the command line: what lies beside them is found, also when they are called."""
 
 import sys
 from pathlib import Path

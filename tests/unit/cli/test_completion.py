@@ -86,7 +86,7 @@ def test_refs_are_offered_where_several_timelines_are_unfinished(
     assert "session-1:1" not in offered("show")
 
 
-def test_numbers_of_another_timeline_are_offered_to_whoever_begins_with_its_name(
+def test_numbers_of_another_timeline_are_completed_once_its_name_is_begun(
     session_1: Path, offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with hardsave.open() as vault:

@@ -51,7 +51,9 @@ def test_an_undo_says_how_to_go_on_with_the_whole_conversation(run: Run, transcr
     assert "the whole conversation" not in run("undo").err
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not tell where a process works"
+)
 def test_an_agent_that_is_still_at_work_is_named(
     run: Run, transcript: Path, project: Path, tmp_path: Path
 ) -> None:

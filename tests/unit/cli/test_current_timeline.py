@@ -6,7 +6,7 @@ from hardsave.cli import current_timeline
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.errors import Misuse
 
-HERE = Path("/home/somebody/project")
+HERE = Path("/home/user/project")
 
 
 def standing(

@@ -1,4 +1,4 @@
-"""What is printed to be typed does what it says, wherever whoever copies it stands."""
+"""Printed commands work from any directory."""
 
 import json
 import os

@@ -101,7 +101,7 @@ def test_where_claude_code_is_not_found_nothing_is_made(
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_settings_that_somebody_changed_meanwhile_are_not_overwritten(settings: Path) -> None:
+def test_settings_that_were_changed_meanwhile_are_not_overwritten(settings: Path) -> None:
     settings.write_text("{}")
     change = install.plan(CLAUDE_CODE, settings, undo=False)
     settings.write_text('{"a": 1}')
@@ -172,7 +172,7 @@ def test_what_was_trusted_is_not_asked_for_again(run: Run, hooks: Path) -> None:
     assert "trusted" not in run("init").err
 
 
-def test_hooks_are_installed_and_removed_also_where_nobody_can_read_what_is_trusted(
+def test_hooks_are_installed_and_removed_also_where_trust_cannot_be_read(
     run: Run, hooks: Path
 ) -> None:
     hooks.with_name("config.toml").write_text("no TOML")
@@ -405,7 +405,7 @@ def test_what_is_not_ours_keeps_every_byte(run: Run, settings: Path) -> None:
     assert settings.read_bytes() == text.encode()
 
 
-def test_a_hook_of_ours_that_somebody_has_edited_is_looked_at(run: Run, settings: Path) -> None:
+def test_a_hook_of_ours_that_was_edited_is_looked_at(run: Run, settings: Path) -> None:
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": "no-such/hardsave-hook 'it"}]}]}
     settings.write_text(json.dumps({"hooks": hooks}))
     found = {each["what"]: each for each in run("doctor", "--json").data}

@@ -67,8 +67,8 @@ def test_inspecting_counts_messages_and_tools(run: Run, office: Path) -> None:
     assert "1 note" in brief
     assert "noted hello" not in brief
     assert "noted hello" in full
-    assert run("jobs", "show", "nobody").code == Exit.NOT_FOUND
-    assert "hardsave jobs list --all" in run("jobs", "show", "nobody").err
+    assert run("jobs", "show", "unknown").code == Exit.NOT_FOUND
+    assert "hardsave jobs list --all" in run("jobs", "show", "unknown").err
 
 
 def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
     )
     ended = {job["id"]: job for job in run(*WORK, "--json").data}
     assert ended["fix~2"]["output"] == "all done"
-    assert "new" not in ended  # nobody has given its agent
+    assert "new" not in ended  # no worker has its agent
     new = run("jobs", "show", "new", "--json").data
     assert (new["state"], new["is_unserved"]) == ("queued", True)
     assert "has agent 'default', and none runs now" in run("jobs", "show", "new").out
@@ -94,7 +94,7 @@ def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
         ("new", Exit.CONFLICT),
         ("done", Exit.CONFLICT),
         ("asks", Exit.CONFLICT),
-        ("nobody", Exit.NOT_FOUND),
+        ("unknown", Exit.NOT_FOUND),
     ],
 )
 def test_what_cannot_be_resumed_is_refused(run: Run, office: Path, job: str, code: Exit) -> None:

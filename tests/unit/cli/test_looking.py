@@ -184,7 +184,7 @@ def test_a_file_is_named_as_it_is_seen_from_here_or_from_the_root(
     assert main(["show", "two", "--file", "../../outside"]) == 3
 
 
-def test_show_of_a_state_is_json_whatever_it_holds(run: Run, project: Path) -> None:
+def test_show_of_a_state_is_json_for_any_content(run: Run, project: Path) -> None:
     state = {"bytes": b"\x00", "set": {2, 1}, "nan": float("nan"), 7: (1, None)}
     with hardsave.open() as vault:
         vault.timeline("main").save(state)
@@ -366,7 +366,7 @@ def test_without_a_timeline_a_number_alone_means_nothing(session_1: Path) -> Non
 def test_the_head_is_shown_also_if_it_is_older_than_all_the_others(
     run: Run, session_1: Path
 ) -> None:
-    """After a rewind far back, whoever looks wants to know where it is."""
+    """After a rewind far back, the log shows where it is."""
     for number in range(5):
         (session_1 / "a.txt").write_text(f"{number}\n")
         run("save", f"n{number}")
@@ -391,7 +391,7 @@ def test_what_was_begun_further_back_than_is_shown_is_on_no_branch_of_the_others
     assert [row[:3] for row in rows] == ["@  ", "│ ●", "│ ●"]
 
 
-def test_what_is_saved_once_somebody_is_told_to_look_is_seen() -> None:
+def test_what_is_saved_once_the_follower_says_so_is_seen() -> None:
     with hardsave.open("memory://") as vault:
         line = vault.timeline("main")
         line.save(1)

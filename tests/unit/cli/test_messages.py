@@ -59,7 +59,7 @@ SHAPES: dict[str, tuple[Any, Message]] = {
         {"role": "user", "content": [{"type": "image", "source": {}}]},
         Message("user", "[image]"),
     ),
-    "whatever": ({"a": b"\x00"}, Message("", '{"a": "AA=="}')),
+    "anything else": ({"a": b"\x00"}, Message("", '{"a": "AA=="}')),
     "a number": (7, Message("", "7")),
 }
 

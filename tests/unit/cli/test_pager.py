@@ -30,7 +30,7 @@ def test_ctrl_c_ends_a_pager_that_wants_to_be_ended(
 
 
 @pytest.mark.parametrize("wrong", ["no-such-pager", "less '", "/"])
-def test_what_cannot_be_run_keeps_nobody_from_the_answer(
+def test_a_pager_that_cannot_be_run_does_not_hide_the_answer(
     monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     monkeypatch.setenv("PAGER", wrong)

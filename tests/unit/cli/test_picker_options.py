@@ -1,4 +1,4 @@
-"""What the picker shows of a checkpoint before anybody chooses it."""
+"""What the picker shows of a checkpoint before it is chosen."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ def test_a_signal_that_comes_while_a_program_is_started_does_not_leave_it_behind
     made: bool,
 ) -> None:
     """SIGINT is told the program by its terminal, which it has none of here. That the task is
-    given to nobody else while the program works is what matters."""
+    given to no other process while the program works is what matters."""
     ours = getattr(ChildLock, moment)
 
     def interrupted(*args: Any) -> Any:

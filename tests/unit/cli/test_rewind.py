@@ -262,7 +262,7 @@ def test_what_a_plan_keeps_is_no_failure() -> None:
 
 
 @pytest.mark.parametrize("ref", ["@", "@~1"])
-def test_whoever_interrupts_a_rewind_is_told_what_the_head_is_by_now(
+def test_an_interrupted_rewind_says_what_the_head_is_by_now(
     run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch, ref: str
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:

@@ -130,7 +130,7 @@ def options_of(name: str) -> set[str]:
 
 
 def called(name: str, *more: str) -> list[str]:
-    """A command as somebody types it; options before the other program of a bisection."""
+    """A command as it is typed; options before the other program of a bisection."""
     return [*name.split(), *more, *ARGUMENTS.get(name, [])]
 
 
@@ -241,7 +241,7 @@ def test_every_command_answers_with_json_in_a_project(name: str, run: Run, sessi
 
 
 @pytest.mark.parametrize("name", ANSWERING)
-def test_every_command_speaks_to_people_without_colour_where_nobody_looks(
+def test_every_command_speaks_to_people_without_colour_outside_of_a_terminal(
     name: str, run: Run, session_1: Path
 ) -> None:
     ran = run(*agreed(name, run))
@@ -284,7 +284,7 @@ def test_what_others_have_written_does_not_turn_the_text_around(
 
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_what_asks_first_refuses_where_nobody_can_answer(
+def test_what_asks_first_refuses_where_there_is_no_terminal(
     name: str, form: list[str], run: Run, session_1: Path
 ) -> None:
     before = run("log", "--all", "--json").data
@@ -363,3 +363,30 @@ def test_options_may_stand_before_the_command_too(
 ) -> None:
     answer: list[Any] = run("-C", str(session_1), "--json", "--timeline", "session-1", "log").data
     assert len(answer) == 3
+
+
+REPOSITORY = Path(__file__).parents[3]
+NAMED = re.compile(
+    r"(?<=['`])hardsave (?:-C \S+ |--store \S+ )*(?P<top>[a-z]+)(?: (?P<below>[a-z]+)\b)?"
+)
+
+
+def texts() -> list[Path]:
+    pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")]
+    pages += (REPOSITORY / "docs" / "howto").glob("*.md")
+    code = [*(REPOSITORY / "src").rglob("*.py"), *(REPOSITORY / "examples").rglob("*.py")]
+    return [page for page in pages if page.name != "CHANGELOG.md"] + code
+
+
+def is_there(top: str, below: str | None) -> bool:
+    entry = COMMANDS.get(top)
+    return entry is not None and (
+        not isinstance(entry, Branch) or below is None or below in entry.commands
+    )
+
+
+def test_every_command_that_a_text_names_is_there() -> None:
+    named = [(path, each) for path in texts() for each in NAMED.finditer(path.read_text())]
+    assert len(named) > 100
+    wrong = [f"{path}: {each[0]}" for path, each in named if not is_there(each[1], each[2])]
+    assert wrong == []

@@ -23,7 +23,7 @@ def theirs(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{project.parent}/shared.db")
     with hardsave.open() as vault:
         homes = {"ours": vault.workspace(project), "theirs": vault.workspace(other)}
-        for name in (*homes, "nobody's"):
+        for name in (*homes, "of-none"):
             for turn in range(3):
                 about = f"turn {turn} of {name}: {TEXT}"
                 vault.timeline(name).save({"messages": [about]}, workspace=homes.get(name))
@@ -32,14 +32,14 @@ def theirs(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def counts() -> list[int]:
     with hardsave.open() as vault:
-        return [len(vault.timeline(name)) for name in ("ours", "theirs", "nobody's")]
+        return [len(vault.timeline(name)) for name in ("ours", "theirs", "of-none")]
 
 
 def test_retain_lets_nothing_go_that_is_another_project_s(run: Run, theirs: Path) -> None:
     ran = run("store", "retain", "--keep", "1", "--dry-run")
     assert "2 timelines of other projects or of none left alone" in ran.err
     done = run("store", "retain", "--keep", "1", "--yes", "--json").data
-    assert (done["dropped"], done["left_alone"]) == (2, ["nobody's", "theirs"])
+    assert (done["dropped"], done["left_alone"]) == (2, ["of-none", "theirs"])
     assert counts() == [1, 3, 3]
 
 
@@ -57,7 +57,7 @@ def test_retain_sees_deleted_timelines_of_its_own_project_too(run: Run, theirs: 
     [
         (("--all",), [1, 1, 1]),
         (("--timeline", "theirs"), [3, 1, 3]),  # who names it means it
-        (("--timeline", "nobody's"), [3, 3, 1]),
+        (("--timeline", "of-none"), [3, 3, 1]),
     ],
 )
 def test_retain_goes_further_if_it_is_told_so(
@@ -114,7 +114,7 @@ def test_log_undo_and_status_are_about_this_project(run: Run, theirs: Path) -> N
     assert run("undo", "--any-timeline", "--json").data["timeline"] in ("ours", "theirs")
 
 
-def test_gc_and_compact_take_nothing_that_is_anybody_s(run: Run, theirs: Path) -> None:
+def test_gc_and_compact_take_nothing_that_a_timeline_needs(run: Run, theirs: Path) -> None:
     assert run("store", "gc").code == run("store", "compact").code == 0
     assert run("store", "verify", "--json").data["ok"]
     assert counts() == [3, 3, 3]
@@ -122,7 +122,7 @@ def test_gc_and_compact_take_nothing_that_is_anybody_s(run: Run, theirs: Path) -
 
 def test_purge_and_search_are_about_the_whole_store(run: Run, theirs: Path) -> None:
     hits = run("search", "turn", "-n", "50", "--json").data["hits"]
-    assert {hit["timeline"] for hit in hits} == {"ours", "theirs", "nobody's"}
+    assert {hit["timeline"] for hit in hits} == {"ours", "theirs", "of-none"}
     run("store", "purge", "--text", TEXT, "--yes")
     assert run("search", "hunter2", "--json").data["hits"] == []
     assert counts() == [3, 3, 3]

@@ -4,7 +4,6 @@ import click
 
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.commands.rewind import say_undo
 from hardsave.cli.render import json_data, wording
 from hardsave.cli.session import Session
 
@@ -29,7 +28,7 @@ def delete(session: Session, ref: str) -> None:
         lambda: {"deleted": json_data.checkpoint(gone)},
         lambda: [f"deleted {wording.shown(gone.timeline)}:{gone.seq}"],
     )
-    say_undo(session, gone.timeline)
+    session.hint_undo(gone.timeline)
 
 
 COMMANDS = {"delete": delete}

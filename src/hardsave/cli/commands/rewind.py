@@ -105,7 +105,7 @@ def rewind(
         done = line.rewind(target.id, **options.asked())
     back = _conversation(session, done, options)
     _answer(session, done, options, dry_run=False, back=back)
-    say_undo(session, line.name)
+    session.hint_undo(line.name)
     told = _tell_way_back(session, back)
     return tell_what_failed(session, plan.files, done.files) or told
 
@@ -223,11 +223,6 @@ def tell_what_failed(
         "the reasons, then repeat"
     )
     return Exit.FAILED
-
-
-def say_undo(session: Session, timeline: str) -> None:
-    """Say what to type to take an operation on a timeline back."""
-    session.out.hint("take it back with", "undo", "--timeline", timeline)
 
 
 def _nothing_done(session: Session) -> Exit:

@@ -26,6 +26,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
         hardsave run --timeline refactor -- aider --model o3
     """,
     takes=("--store", "--timeline", "-C"),
+    timeline_help="The timeline, by its whole name, which may be new. Else a new one.",
 )
 @click.argument("cmd", nargs=-1, type=arguments.PROGRAM, required=True)
 def run(session: Session, cmd: tuple[str, ...]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         hardsave search 'refactor*' --timeline session-1 -n 5
     """,
     takes=ON_A_TIMELINE,
+    timeline_help="Only this timeline, by its name or a unique beginning.",
 )
 @click.argument("text")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from hardsave import Timeline
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.commands.rewind import say_undo
 from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 
@@ -65,6 +64,7 @@ def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
         hardsave timelines delete --timeline session-1
     """,
     takes=ON_A_TIMELINE,
+    timeline_help="Which timeline, by its name or a unique beginning.",
 )
 def delete(session: Session) -> None:
     """Delete a timeline; undo brings it back.
@@ -82,6 +82,7 @@ def delete(session: Session) -> None:
         hardsave timelines clear --timeline session-1
     """,
     takes=ON_A_TIMELINE,
+    timeline_help="Which timeline, by its name or a unique beginning.",
 )
 def clear(session: Session) -> None:
     """Delete all checkpoints of a timeline, which stays; undo brings them back.
@@ -98,7 +99,7 @@ def _removed(session: Session, name: str, count: int, what: str) -> None:
         lambda: [f"{what} {wording.shown(name)}: {wording.count(count, 'checkpoint')}"],
     )
     if count:
-        say_undo(session, name)
+        session.hint_undo(name)
 
 
 COMMANDS = {"list": list_, "delete": delete, "clear": clear}

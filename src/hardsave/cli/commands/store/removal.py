@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         hardsave store retain --keep 100 --timeline session-1
     """,
     takes=ON_A_TIMELINE,
+    timeline_help="Only this timeline, by its name or a unique beginning.",
 )
 @click.option("--max-age", metavar="SPAN", help="Older ones go: 12h, 30d, 8w.  [default: 30d]")
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Of each timeline the newest N.")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="T",
     type=TIMELINE,
     callback=not_empty,
-    help="Only this timeline; repeatable.",
+    help="Only this timeline, by its name or a unique beginning; repeatable.",
 )
 def export_(session: Session, file: str, timelines: tuple[str, ...]) -> None:
     """Write timelines, with their history, into one file.
