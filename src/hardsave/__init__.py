@@ -24,30 +24,55 @@ if TYPE_CHECKING:
         Unavailable,
         Unstorable,
     )
+    from hardsave.objects.diff import StatePath
     from hardsave.objects.redaction import Redaction, Rule
     from hardsave.objects.types import register
+    from hardsave.objects.view import StateList, StateMap
+    from hardsave.page import Page
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
+    from hardsave.tasks.child_lock import ChildLock, Survivors
+    from hardsave.tasks.executor import Runner
+    from hardsave.tasks.ledger import Tasks
+    from hardsave.tasks.recovery import DeadSession, OutlivedTask, RecoveryReport
     from hardsave.tasks.retry import Retry
-    from hardsave.tasks.task import Task
+    from hardsave.tasks.stats import TaskEvent, TaskStats
+    from hardsave.tasks.task import Progress, Task
+    from hardsave.timeline.diff import Diff, FileDiff
     from hardsave.timeline.policy import Policy, Thin
-    from hardsave.vault.checkpoint import Checkpoint, Page
-    from hardsave.vault.files import Files
+    from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
+    from hardsave.timeline.summary import TimelineSummary
+    from hardsave.vault.bisect import Bisected, BisectTry
+    from hardsave.vault.checkpoint import Checkpoint
+    from hardsave.vault.choosing import Kept
+    from hardsave.vault.events import SaveFailed
+    from hardsave.vault.files import File, Files, GitState, LeftOut
+    from hardsave.vault.follow import Event, Following
+    from hardsave.vault.guard import Guard
     from hardsave.vault.line import Timeline
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
+    from hardsave.vault.purge import Purged
+    from hardsave.vault.repository import GitChanges
+    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.retain import Retained
     from hardsave.vault.rewind import Rewind
+    from hardsave.vault.rollback import RolledBack
     from hardsave.vault.saving import ANY_HEAD
+    from hardsave.vault.search import Hit
     from hardsave.vault.store import Retention, VaultStore
+    from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
+    from hardsave.vault.upkeep import Upkept
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
-    from hardsave.vault.workspace import Workspace
+    from hardsave.vault.workspace import Fork, Watching, Workspace, WorkspaceStatus
+    from hardsave.workspace.gitcommits import GitCommit
 
     __version__: str
 
-# Where each name is at home. It is loaded by whoever asks first: a hook that hands its work to a
-# daemon needs none of them, and asyncio takes a while even for those who need much.
+# Where each name is at home. It is loaded when it is first asked for: a hook that hands its work to
+# the daemon needs none of them, and asyncio takes a while to load for every program.
 _HOMES = {
     "hardsave.errors": (
         "Conflict",
@@ -61,24 +86,49 @@ _HOMES = {
         "Unavailable",
         "Unstorable",
     ),
+    "hardsave.objects.diff": ("StatePath",),
     "hardsave.objects.redaction": ("Redaction", "Rule"),
     "hardsave.objects.types": ("register",),
+    "hardsave.objects.view": ("StateList", "StateMap"),
+    "hardsave.page": ("Page",),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
+    "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
+    "hardsave.tasks.executor": ("Runner",),
+    "hardsave.tasks.ledger": ("Tasks",),
+    "hardsave.tasks.recovery": ("DeadSession", "OutlivedTask", "RecoveryReport"),
     "hardsave.tasks.retry": ("Retry",),
-    "hardsave.tasks.task": ("Task",),
+    "hardsave.tasks.stats": ("TaskEvent", "TaskStats"),
+    "hardsave.tasks.task": ("Progress", "Task"),
+    "hardsave.timeline.diff": ("Diff", "FileDiff"),
     "hardsave.timeline.policy": ("Policy", "Thin"),
-    "hardsave.vault.checkpoint": ("Checkpoint", "Page"),
-    "hardsave.vault.files": ("Files",),
+    "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
+    "hardsave.timeline.summary": ("TimelineSummary",),
+    "hardsave.vault.bisect": ("BisectTry", "Bisected"),
+    "hardsave.vault.checkpoint": ("Checkpoint",),
+    "hardsave.vault.choosing": ("Kept",),
+    "hardsave.vault.events": ("SaveFailed",),
+    "hardsave.vault.files": ("File", "Files", "GitState", "LeftOut"),
+    "hardsave.vault.follow": ("Event", "Following"),
+    "hardsave.vault.guard": ("Guard",),
     "hardsave.vault.line": ("Timeline",),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
+    "hardsave.vault.purge": ("Purged",),
+    "hardsave.vault.repository": ("GitChanges",),
+    "hardsave.vault.restoring": ("FileChanges",),
+    "hardsave.vault.retain": ("Retained",),
     "hardsave.vault.rewind": ("Rewind",),
+    "hardsave.vault.rollback": ("RolledBack",),
     "hardsave.vault.saving": ("ANY_HEAD",),
+    "hardsave.vault.search": ("Hit",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
+    "hardsave.vault.transfer": ("Exported", "Imported"),
     "hardsave.vault.undo": ("Operation",),
+    "hardsave.vault.upkeep": ("Upkept",),
     "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
-    "hardsave.vault.workspace": ("Workspace",),
+    "hardsave.vault.workspace": ("Fork", "Watching", "Workspace", "WorkspaceStatus"),
+    "hardsave.workspace.gitcommits": ("GitCommit",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open` is Python's own
@@ -86,36 +136,78 @@ _CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open
 __all__ = [
     "ANY_HEAD",
     "Attempt",
+    "BisectTry",
+    "Bisected",
     "Checkpoint",
+    "ChildLock",
     "Collected",
     "Conflict",
     "Corrupt",
+    "DeadSession",
+    "Diff",
+    "Event",
+    "Exported",
+    "File",
+    "FileChanges",
+    "FileDiff",
     "Files",
+    "Following",
+    "Fork",
+    "GitChanges",
+    "GitCommit",
+    "GitState",
+    "Guard",
     "HardsaveError",
+    "Hit",
+    "Imported",
+    "Kept",
     "LeaseLost",
+    "LeftOut",
     "Misuse",
     "NotFound",
     "Operation",
+    "OutlivedTask",
     "Page",
     "Policy",
+    "Progress",
+    "Purged",
+    "RecoveryReport",
     "Redaction",
     "Report",
+    "Retained",
     "Retention",
+    "RetentionChoice",
+    "RetentionPlan",
+    "RetentionRow",
     "Retry",
     "Rewind",
+    "RolledBack",
     "Rule",
+    "Runner",
+    "SaveFailed",
+    "StateList",
+    "StateMap",
+    "StatePath",
     "Stats",
     "StepUnknown",
     "StepsChanged",
+    "Survivors",
     "Task",
+    "TaskEvent",
+    "TaskStats",
+    "Tasks",
     "Thin",
     "Timeline",
+    "TimelineSummary",
     "Unavailable",
     "Unstorable",
+    "Upkept",
     "Vault",
     "VaultStore",
     "Verification",
+    "Watching",
     "Workspace",
+    "WorkspaceStatus",
     "aio",
     "open",
     "register",
@@ -123,7 +215,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to whom every name would be one that is there
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
 
     def __getattr__(name: str) -> object:
         """What was not asked for before. The next time it is here."""

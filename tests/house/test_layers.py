@@ -22,7 +22,7 @@ ROWS = (
     ("timeline", "workspace", "tasks"),
     ("stores", "config"),
     ("objects",),
-    ("defaults", "errors", "logs", "tuples"),
+    ("defaults", "errors", "logs", "page", "record", "tuples"),
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 

@@ -296,6 +296,8 @@ async def main() -> int:
         async with vault.tasks.attempt("t") as attempt:
             reveal_type(await attempt.step("plain", len, "ab"))
             reveal_type(await attempt.step("awaited", line.count))
+        target, moved = await line.rewind("@")
+        (await line.rewind("@")).moved = False
         aio.opne("memory://")
         return checkpoint.seq + (head.seq if head else 0)
 
@@ -313,8 +315,19 @@ def test_a_sample_program_is_type_checked(tmp_path: Path) -> None:
     errors = [line for line in result.stdout.splitlines() if ": error:" in line]
     assert result.stdout.count('Revealed type is "int"') == 3, result.stdout + result.stderr
     assert result.stdout.count('Revealed type is "str"') == 1, result.stdout
-    unknown = ["nonsense", "opne", "opne"]
-    assert [name in error for name, error in zip(unknown, errors, strict=True)] == [True] * 3
+    wrong = ["nonsense", '"Rewind" object is not iterable', "read-only", "opne", "opne"]
+    assert [name in error for name, error in zip(wrong, errors, strict=True)] == [True] * 5, errors
+
+
+def test_an_event_that_is_awaited_names_its_task() -> None:
+    async def session() -> list[tuple[str, str | None]]:
+        async with aio.open("memory://") as vault:
+            await vault.tasks.add("build")
+            async for event in vault.follow(after=0):
+                return [(event.kind, event.task)]
+        return []
+
+    assert asyncio.run(session()) == [("task_added", "build")]
 
 
 def test_coroutines_are_told_of_upkeep(tmp_path: Path) -> None:

@@ -7,40 +7,83 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from tests.docs.surface import reachable
 
 NAMES = [
     "ANY_HEAD",
     "Attempt",
+    "BisectTry",
+    "Bisected",
     "Checkpoint",
+    "ChildLock",
     "Collected",
     "Conflict",
     "Corrupt",
+    "DeadSession",
+    "Diff",
+    "Event",
+    "Exported",
+    "File",
+    "FileChanges",
+    "FileDiff",
     "Files",
+    "Following",
+    "Fork",
+    "GitChanges",
+    "GitCommit",
+    "GitState",
+    "Guard",
     "HardsaveError",
+    "Hit",
+    "Imported",
+    "Kept",
     "LeaseLost",
+    "LeftOut",
     "Misuse",
     "NotFound",
     "Operation",
+    "OutlivedTask",
     "Page",
     "Policy",
+    "Progress",
+    "Purged",
+    "RecoveryReport",
     "Redaction",
     "Report",
+    "Retained",
     "Retention",
+    "RetentionChoice",
+    "RetentionPlan",
+    "RetentionRow",
     "Retry",
     "Rewind",
+    "RolledBack",
     "Rule",
+    "Runner",
+    "SaveFailed",
+    "StateList",
+    "StateMap",
+    "StatePath",
     "Stats",
     "StepUnknown",
     "StepsChanged",
+    "Survivors",
     "Task",
+    "TaskEvent",
+    "TaskStats",
+    "Tasks",
     "Thin",
     "Timeline",
+    "TimelineSummary",
     "Unavailable",
     "Unstorable",
+    "Upkept",
     "Vault",
     "VaultStore",
     "Verification",
+    "Watching",
     "Workspace",
+    "WorkspaceStatus",
     "aio",
     "open",
     "register",
@@ -63,6 +106,20 @@ def test_the_exported_names_are_these() -> None:
         assert getattr(hardsave, name) is not None
 
 
+def test_what_public_methods_return_is_exported() -> None:
+    """And the fields of that, and what their methods return: all that a program can hold."""
+    rooms = {"hardsave": hardsave, "hardsave.aio": hardsave.aio}
+    exported = {id(getattr(room, name)) for room in rooms.values() for name in room.__all__}
+    found = reachable(rooms)
+    assert len(found) > 80
+    assert [way for each, way in found.items() if id(each) not in exported] == []
+
+
+def test_what_public_methods_return_cannot_be_unpacked_by_position() -> None:
+    found = reachable({"hardsave": hardsave, "hardsave.aio": hardsave.aio})
+    assert {each.__name__ for each in found if issubclass(each, tuple)} == {"StatePath"}  # a path
+
+
 def test_no_other_name_looks_like_an_export() -> None:
     public = {name for name in vars(hardsave) if not name.startswith("_")}
     rooms = {
@@ -72,9 +129,12 @@ def test_no_other_name_looks_like_an_export() -> None:
         "compat",
         "config",
         "daemon",
+        "defaults",
         "errors",
         "logs",
         "objects",
+        "page",
+        "record",
         "stores",
         "testing",
         "tuples",
@@ -129,7 +189,7 @@ def test_a_save_into_a_file_loads_nothing_that_it_could_do_without(tmp_path: Pat
     assert "hardsave.stores.sqlite.compression" not in found
 
 
-def test_aio_is_loaded_by_whoever_asks() -> None:
+def test_aio_is_loaded_when_it_is_asked_for() -> None:
     assert {"asyncio", "hardsave.aio"} <= loaded_by("import hardsave; hardsave.aio")
 
 

@@ -21,21 +21,25 @@ the next look at the head tells.
 
 from typing import TYPE_CHECKING
 
-from hardsave.aio.checkpoint import Checkpoint, Page
+from hardsave.aio.checkpoint import Checkpoint
 from hardsave.aio.guard import Guard
 from hardsave.aio.line import Timeline
-from hardsave.aio.opening import open
+from hardsave.aio.opening import Opening, open
 from hardsave.aio.pool import THREADS
 from hardsave.aio.vault import Vault
-from hardsave.aio.workspace import Workspace
+from hardsave.aio.workspace import Fork, Workspace
+from hardsave.page import Page
 
 if TYPE_CHECKING:
     from hardsave.aio.store import Retention, VaultStore
+    from hardsave.tasks.awaited import Runner, Tasks
     from hardsave.tasks.awaited_attempt import Attempt
 
 _HOME_OF = {
     "Attempt": "hardsave.tasks.awaited_attempt",
     "Retention": "hardsave.aio.store",
+    "Runner": "hardsave.tasks.awaited",
+    "Tasks": "hardsave.tasks.awaited",
     "VaultStore": "hardsave.aio.store",
 }
 
@@ -43,9 +47,13 @@ __all__ = [
     "THREADS",
     "Attempt",
     "Checkpoint",
+    "Fork",
     "Guard",
+    "Opening",
     "Page",
     "Retention",
+    "Runner",
+    "Tasks",
     "Timeline",
     "Vault",
     "VaultStore",
@@ -54,7 +62,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to whom every name would be one that is there
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
 
     def __getattr__(name: str) -> object:
         """Names that many programs never use, loaded when they are first asked for."""

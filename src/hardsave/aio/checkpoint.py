@@ -1,8 +1,8 @@
-"""Awaited checkpoints, pages of them, and whatever else is found and has one."""
+"""Awaited checkpoints, and what is found and has one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, cast
 
 from hardsave.aio.pool import Pool
 from hardsave.vault import checkpoint as sync_checkpoint
@@ -10,9 +10,7 @@ from hardsave.vault.saving import Expected
 
 if TYPE_CHECKING:
     from hardsave.vault.follow import Event
-    from hardsave.vault.search import Hits
-
-T = TypeVar("T")
+    from hardsave.vault.search import Hit
 
 
 class Checkpoint:
@@ -94,24 +92,6 @@ class Checkpoint:
         return repr(self._sync)
 
 
-class Page(Sequence[Checkpoint]):
-    """See `hardsave.Page`."""
-
-    def __init__(self, sync: sync_checkpoint.Page, pool: Pool) -> None:
-        self._items = [Checkpoint(item, pool) for item in sync]
-        self.next = sync.next
-
-    @overload
-    def __getitem__(self, at: int) -> Checkpoint: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Checkpoint]: ...
-    def __getitem__(self, at: int | slice) -> Checkpoint | list[Checkpoint]:
-        return self._items[at]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-
 def blocking(expect: Checkpoint | Expected) -> Expected:
     return expect.sync if isinstance(expect, Checkpoint) else expect
 
@@ -124,14 +104,10 @@ def plain(ref: Ref) -> sync_checkpoint.Ref:
     return ref.sync if isinstance(ref, Checkpoint) else ref
 
 
-def awaited_hits(found: "Hits[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hits[Checkpoint]":
-    from hardsave.vault.search import Hit, Hits
-
-    return Hits([Hit(Checkpoint(hit.checkpoint, pool), *hit[1:]) for hit in found], found.next)
+def awaited_hit(hit: "Hit[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hit[Checkpoint]":
+    return cast("Hit[Checkpoint]", hit.replace(checkpoint=Checkpoint(hit.checkpoint, pool)))
 
 
 def awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: Pool) -> "Event[Checkpoint]":
-    from hardsave.vault.follow import Event
-
     about = None if event.checkpoint is None else Checkpoint(event.checkpoint, pool)
-    return Event(*event[:4], checkpoint=about, data=event.data)
+    return cast("Event[Checkpoint]", event.replace(checkpoint=about))

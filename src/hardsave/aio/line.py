@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hardsave.aio.checkpoint import Checkpoint, Page, Ref, blocking, plain
+from hardsave.aio.checkpoint import Checkpoint, Ref, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
+from hardsave.page import Page
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
@@ -18,8 +19,8 @@ from hardsave.vault.saving import Expected, Receipt, receipt
 from hardsave.vault.undo import Operation
 
 if TYPE_CHECKING:
-    from hardsave.timeline.summary import Summary
-    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.timeline.summary import TimelineSummary
+    from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.choosing import Scope
 
 T = TypeVar("T")
@@ -149,7 +150,7 @@ class Timeline:
         until: datetime | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> Page:
+    ) -> Page[Checkpoint]:
         page = await self._pool.run(
             self._sync.checkpoints,
             name=name,
@@ -160,9 +161,9 @@ class Timeline:
             limit=limit,
             after=after,
         )
-        return Page(page, self._pool)
+        return Page([Checkpoint(each, self._pool) for each in page], page.next)
 
-    async def summary(self) -> "Summary":
+    async def summary(self) -> "TimelineSummary":
         return await self._pool.run(self._sync.summary)
 
     async def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
@@ -226,7 +227,7 @@ class Timeline:
         command: Sequence[str],
         *,
         timeout: float | None = None,  # noqa: ASYNC109 # of the command, as on the other side
-        told: "Callable[[Try], object] | None" = None,
+        told: "Callable[[BisectTry], object] | None" = None,
     ) -> "Bisected":
         return await self._pool.run(
             self._sync.bisect, plain(good), plain(bad), command, timeout=timeout, told=told

@@ -9,7 +9,7 @@ from hardsave.vault import store as sync_store
 
 if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
-    from hardsave.timeline.retention import Plan
+    from hardsave.timeline.retention import RetentionPlan
     from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.upkeep import Upkept
@@ -64,10 +64,10 @@ class Retention:
         self._sync = sync
         self._pool = pool
 
-    async def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
+    async def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "RetentionPlan":
         return await self._pool.run(self._sync.plan, policy, own=own)
 
-    async def apply(self, plan: "Plan") -> "Retained":
+    async def apply(self, plan: "RetentionPlan") -> "Retained":
         done = await self._pool.run(self._sync.apply, plan)
         await self._pool.tell("retained", done)
         return done

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_event, awaited_hits, plain
+from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_event, awaited_hit, plain
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.aio.workspace import Workspace
 from hardsave.defaults import POLL_SECONDS
+from hardsave.page import Page
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.awaited import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Event, Following
-    from hardsave.vault.search import Hits
+    from hardsave.vault.search import Hit
     from hardsave.vault.transfer import Exported, Imported
 
 T = TypeVar("T")
@@ -143,12 +144,11 @@ class Vault:
 
     async def search(
         self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
-    ) -> "Hits[Checkpoint]":
-        return await self._pool.run(
-            lambda: awaited_hits(
-                self._sync.search(text, timeline=timeline, limit=limit, after=after), self._pool
-            )
+    ) -> "Page[Hit[Checkpoint]]":
+        found = await self._pool.run(
+            self._sync.search, text, timeline=timeline, limit=limit, after=after
         )
+        return Page([awaited_hit(hit, self._pool) for hit in found], found.next)
 
     def follow(
         self,

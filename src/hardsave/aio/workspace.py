@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hardsave.aio.checkpoint import Checkpoint, Ref, plain
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
+from hardsave.record import Record
 from hardsave.vault.rewind import Rewind
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 
     from hardsave.vault import workspace as sync_workspace
     from hardsave.vault.choosing import Scope
-    from hardsave.vault.workspace import Status
-    from hardsave.workspace.watch import Watch
+    from hardsave.vault.workspace import Watching, WorkspaceStatus
 
 T = TypeVar("T")
 
@@ -68,10 +68,10 @@ class Workspace:
         await self._pool.tell("checkpoint_saved", checkpoint)
         return checkpoint
 
-    async def status(self, against: Ref | None = None) -> "Status":
+    async def status(self, against: Ref | None = None) -> "WorkspaceStatus":
         return await self._pool.run(self._sync.status, None if against is None else plain(against))
 
-    def watch(self) -> "AbstractContextManager[Watch]":
+    def watch(self) -> "AbstractContextManager[Watching]":
         return self._sync.watch()
 
     async def dirty_files(self) -> list[str]:
@@ -95,14 +95,21 @@ class Workspace:
 
     async def fork(
         self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
-    ) -> "tuple[Timeline, Workspace]":
+    ) -> "Fork":
         made = await self._pool.run(self._sync.fork, plain(ref), directory, name=name)
         line = Timeline(made.timeline, self._pool)
         await self._pool.tell("forked", line)
-        return line, Workspace(made.workspace, self._pool)
+        return Fork(line, Workspace(made.workspace, self._pool))
 
     def __fspath__(self) -> str:
         return self._sync.__fspath__()
 
     def __repr__(self) -> str:
         return repr(self._sync)
+
+
+class Fork(Record):
+    """See `hardsave.Fork`."""
+
+    timeline: Timeline
+    workspace: Workspace

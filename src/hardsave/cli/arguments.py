@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     _Text = click.ParamType  # which takes no parameter before click 8.4
 
-EVERYWHERE = ("as_json", "store", "timeline")
+COMMON = ("as_json", "store", "timeline")
 _FLAGS = {"as_json": "--json", "store": "--store", "timeline": "--timeline"}
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
 _MOST_COMPLETIONS = 200
@@ -31,7 +31,7 @@ _ACTS = frozenset("$`;&|<>(){}[]*?!#\"'\\\n")  # in a shell
 
 def typed(ctx: click.Context) -> dict[str, Any]:
     """The common options, typed before the name of a command or behind it: the nearest counts."""
-    found: dict[str, Any] = dict.fromkeys(EVERYWHERE)
+    found: dict[str, Any] = dict.fromkeys(COMMON)
     at: click.Context | None = ctx
     while at is not None:
         found = {key: value or at.params.get(key) for key, value in found.items()}

@@ -10,7 +10,7 @@ from types import FrameType
 
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.errors import NotFound
-from hardsave.tasks.tether import Tether
+from hardsave.tasks.child_lock import ChildLock
 
 
 def check(name: str) -> None:
@@ -19,21 +19,19 @@ def check(name: str) -> None:
         raise NotFound(f"{name!r} cannot be run: there is no such command here")
 
 
-def run(program: Sequence[str], more: Mapping[str, str], tether: Tether) -> int:
+def run(program: Sequence[str], more: Mapping[str, str], lock: ChildLock) -> int:
     """Its exit code; that of a shell, 128 and the signal's number, if one has ended it.
 
     What it prints goes to stderr: stdout is for our own answer. It may outlive this process;
     its tether then shows that it is still there.
     """
-    with stdout_is_stderr(), _signals() as pass_on, tether:
+    with stdout_is_stderr(), _signals() as pass_on, lock:
         try:
-            child = subprocess.Popen(
-                program, env={**os.environ, **more}, pass_fds=tether.descriptors
-            )
+            child = subprocess.Popen(program, env={**os.environ, **more}, pass_fds=lock.descriptors)
         except (FileNotFoundError, PermissionError) as error:
             raise NotFound(f"{program[0]!r} cannot be run: {error.strerror}") from error
         pass_on(child)
-        tether.tie(child.pid)
+        lock.started(child.pid)
         code = child.wait()
     return code if code >= 0 else 128 - code
 

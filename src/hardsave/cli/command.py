@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hardsave.cli.arguments import EVERYWHERE, TIMELINE, before, settings
+from hardsave.cli.arguments import COMMON, TIMELINE, before, settings
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import Invocation
 from hardsave.cli.tree import Branch, Entry
@@ -207,7 +207,21 @@ class LazyGroup(click.Group):
 
 
 class Group(_Ours, LazyGroup):
-    """Commands under one name. Alone, the name stands for the default, if there is one."""
+    """Commands under one name. Alone, the name stands for the default, if there is one; also with
+    options of that: `jobs --all` is `jobs list --all`."""
+
+    def __init__(self, *args: Any, default: str | None, **kwargs: Any) -> None:
+        super().__init__(*args, invoke_without_command=default is not None, **kwargs)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            if self.default is None:
+                raise
+            return super().parse_args(ctx, [self.default, *given])
 
 
 def group(name: str, branch: Branch) -> click.Group:
@@ -227,8 +241,8 @@ def group(name: str, branch: Branch) -> click.Group:
         name,
         cls=Group,
         entries=branch.commands,
+        default=branch.default,
         examples=branch.examples,
-        invoke_without_command=branch.default is not None,
     )
     made = make(common_options(HERE)(run))
     return made
@@ -238,7 +252,7 @@ def _run(body: Body, given: dict[str, Any]) -> Exit | None:
     from hardsave.cli.session import Session  # with the library; --help needs none of it
 
     _check_where_we_are()
-    own = {key: value for key, value in given.items() if key not in EVERYWHERE}
+    own = {key: value for key, value in given.items() if key not in COMMON}
     with Session(settings(click.get_current_context())) as session:
         return body(session, **own)
 

@@ -42,7 +42,7 @@ def find(session: Session) -> MissedSaves | None:
         found = session.workspace.status()
     except HardsaveError:  # which is not what was asked for
         return MissedSaves(notes, None, None)
-    return MissedSaves(notes, found.last, found.last is None or any(found.files))
+    return MissedSaves(notes, found.last, found.last is None or bool(found.files))
 
 
 def notes_here(session: Session) -> list[Note]:

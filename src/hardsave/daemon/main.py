@@ -37,7 +37,6 @@ from hardsave.errors import HardsaveError
 from hardsave.stores.processes import Process
 from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite.daemon_lock import DaemonLock
-from hardsave.workspace.watch import Watch
 
 _REOPEN_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
 _LONGEST_REOPEN_SECONDS = 60.0
@@ -100,7 +99,7 @@ class Daemon:
         if self._recording is not None and self._lifecycle.is_told_to_end:
             self._recording.end()
 
-    def _wait(self, eyes: Watch) -> None:
+    def _wait(self, eyes: hardsave.Watching) -> None:
         recording, lifecycle = self._recording, self._lifecycle
         while not (why := lifecycle.why_end()):
             if recording is None:

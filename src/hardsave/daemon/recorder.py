@@ -21,7 +21,6 @@ from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.stores.processes import started
 from hardsave.stores.sqlite.footing import Gone
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.watch import Watch
 
 QUIET_SECONDS = 0.15  # without a change: a burst has settled
 BURST_SECONDS = 2.0  # a burst that does not end is saved all the same
@@ -202,7 +201,7 @@ class Recorder:
         error is raised."""
         self._save_files("running")
 
-    def wait_and_save(self, eyes: Watch, is_ending: Callable[[], bool]) -> None:
+    def wait_and_save(self, eyes: hardsave.Watching, is_ending: Callable[[], bool]) -> None:
         """Wait for a burst of changes, or for something that was said, and save it."""
         if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
             self._calls.give_way(is_ending)
@@ -230,7 +229,7 @@ class Recorder:
                 self._save("running")
                 return
             files = self._workspace.status(head.id).files
-            if any(files):
+            if files:
                 self._has_worked = self._has_worked or is_burst
                 self._save("running", self._calls.about_burst(files, head_moment(head)))
         except HardsaveError as error:
@@ -242,7 +241,7 @@ class Recorder:
             head = self._line.head
             if head is not None and head.files is not None:
                 files = self._workspace.status(head.id).files
-                if any(files):
+                if files:
                     return self._calls.about_burst(files, head_moment(head))
         except HardsaveError:
             _log.warning("which calls have made a change cannot be told", exc_info=True)

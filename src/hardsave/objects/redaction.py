@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from hardsave.errors import Misuse
-from hardsave.tuples import NamedTuple
+from hardsave.record import Record
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
-class Rule(NamedTuple):
+class Rule(Record):
     """`pattern` finds a secret; its group `secret`, if one was found, is the part to replace.
 
     A text without any of the `keywords` (lower case) is not searched. Without keywords every
@@ -164,4 +164,4 @@ def _rule(pattern: Any) -> Rule:
         raise Misuse(f"the pattern of {pattern.name!r} finds a secret in an empty text")
     if not all(pattern.keywords):
         raise Misuse(f"a keyword of {pattern.name!r} is empty")
-    return pattern._replace(keywords=tuple(word.lower() for word in pattern.keywords))
+    return pattern.replace(keywords=tuple(word.lower() for word in pattern.keywords))

@@ -52,6 +52,7 @@ from hardsave.objects.records import (
     Tombstone,
     filled,
 )
+from hardsave.record import Record
 from hardsave.stores.ledger import NO_WORK, LedgerStore, Work
 from hardsave.tuples import NamedTuple
 
@@ -134,7 +135,7 @@ class Query(NamedTuple):
     hidden: bool = False  # hidden ones too
 
 
-class Stats(NamedTuple):
+class Stats(Record):
     """What a user has stored. `disk_bytes` is the size of the whole store with its backup;
     `own_bytes` is this user's share of it, in proportion to the size of the packs, less what the
     backup still holds of what its store has given back."""
@@ -150,7 +151,7 @@ class Stats(NamedTuple):
     own_bytes: int = 0
 
 
-class Report(NamedTuple):
+class Report(Record):
     """What `repair` found and did. Nothing wrong and nothing set aside: it was left as it is."""
 
     checkpoints: int
@@ -167,7 +168,7 @@ class Report(NamedTuple):
         return not self.faults
 
 
-class Collected(NamedTuple):
+class Collected(Record):
     """What a collection (`vault.store.gc()`) removed."""
 
     objects: int

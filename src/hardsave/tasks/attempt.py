@@ -27,12 +27,12 @@ from hardsave.tasks.calls import (
     check_policy,
     said,
 )
+from hardsave.tasks.child_lock import ChildLock, child_lock
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease, Listener
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
-from hardsave.tasks.tether import Tether, tether
 
 __all__ = ["Attempt", "Paused", "check_policy"]
 
@@ -185,16 +185,16 @@ class Attempt(Listener):
             self._move("asked", record, asked, entries=around, ends=True)
         return Paused(f"task {self.id!r} asks: {question}")
 
-    def tether(self) -> Tether:
+    def child_lock(self) -> ChildLock:
         """For a program that is started here and may outlive this process: while it lives, or
         anything that it has started, no other process gets the task.
 
-            with attempt.tether() as tether:
-                program = subprocess.Popen(command, pass_fds=tether.descriptors)
-                tether.tie(program.pid)
+            with attempt.child_lock() as lock:
+                program = subprocess.Popen(command, pass_fds=lock.descriptors)
+                lock.started(program.pid)
                 program.wait()
         """
-        return tether(self._desk.store, self._record, self._check_standing)
+        return child_lock(self._desk.store, self._record, self._check_standing)
 
     # Ending
 

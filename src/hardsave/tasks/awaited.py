@@ -25,7 +25,7 @@ from hardsave.tasks.executor import SWEEP_SECONDS
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.shift import Outcome, Shift, Terms, Wants
-from hardsave.tasks.stats import Happening, TaskStats
+from hardsave.tasks.stats import TaskEvent, TaskStats
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
 
@@ -34,7 +34,7 @@ Ended = Callable[[Attempt], Awaitable[object]]
 
 
 class Runner:
-    """See `hardsave.tasks.executor.Runner`. To be used with `async with`."""
+    """See `hardsave.Runner`. To be used with `async with`."""
 
     def __init__(self, sync: sync_executor.Runner, threads: Threads) -> None:
         self._sync = sync
@@ -184,7 +184,7 @@ async def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
 
 
 class Tasks:
-    """See `hardsave.tasks.ledger.Tasks`."""
+    """See `hardsave.Tasks`."""
 
     def __init__(self, sync: sync_ledger.Tasks, threads: Threads) -> None:
         self._sync = sync
@@ -222,10 +222,10 @@ class Tasks:
     ) -> list[Task]:
         return await self._threads.run(self._sync.find, state=state, limit=limit, after=after)
 
-    async def history(self, id: str) -> list[Happening]:
+    async def history(self, id: str) -> list[TaskEvent]:
         return await self._threads.run(self._sync.history, id)
 
-    async def happened(self, after: int = 0, *, limit: int = sync_ledger.PAGE) -> list[Happening]:
+    async def happened(self, after: int = 0, *, limit: int = sync_ledger.PAGE) -> list[TaskEvent]:
         return await self._threads.run(self._sync.happened, after, limit=limit)
 
     async def bookmark(self, reader: str, number: int | None = None) -> int:

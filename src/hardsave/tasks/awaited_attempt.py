@@ -15,10 +15,10 @@ from hardsave.errors import HardsaveError
 from hardsave.logs import log
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks.calls import Call
+from hardsave.tasks.child_lock import ChildLock
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
-from hardsave.tasks.tether import Tether
 
 _log = log(__name__)
 
@@ -166,8 +166,8 @@ class Attempt:
     async def ask(self, question: str, *, key: str | None = None) -> Any:
         return await self._threads.run(self._sync.ask, question, key=key)
 
-    def tether(self) -> Tether:
-        return self._sync.tether()
+    def child_lock(self) -> ChildLock:
+        return self._sync.child_lock()
 
     async def complete(self, result: Any = None) -> None:
         await self._threads.run_to_the_end(self._sync.complete, result)

@@ -27,7 +27,7 @@ from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import TaskSettings
-from hardsave.tasks.stats import Happening, TaskStats, counted, happening
+from hardsave.tasks.stats import TaskEvent, TaskStats, counted, happening
 from hardsave.tasks.steps import Body, Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
 
@@ -130,17 +130,17 @@ class Tasks(threads.Shared):
             return 0
         return after.place if isinstance(after, Task) else self._found(after).place
 
-    def history(self, id: str) -> list[Happening]:
+    def history(self, id: str) -> list[TaskEvent]:
         """All that happened to a task, in order: every attempt, with its error and traceback."""
         self._found(id)
-        found: list[Happening] = []
+        found: list[TaskEvent] = []
         after = 0
         while rows := self._desk.store.entries(self._desk.user, id, after, PAGE):
             found += [happening(row, self._desk.codec) for row in rows]
             after = rows[-1].number
         return found
 
-    def happened(self, after: int = 0, *, limit: int = PAGE) -> list[Happening]:
+    def happened(self, after: int = 0, *, limit: int = PAGE) -> list[TaskEvent]:
         """What happened to all tasks and to the ledger as a whole, in order, in whichever process:
         the first so many after that of number `after`."""
         rows = self._desk.store.happened(self._desk.user, after, limit)
@@ -424,7 +424,7 @@ class Tasks(threads.Shared):
     def _journal(self, task: TaskRecord) -> Journal:
         return claiming.journal_of(self._desk, task)
 
-    def _latest(self, kind: str) -> Happening | None:
+    def _latest(self, kind: str) -> TaskEvent | None:
         found = self._desk.store.latest_entry(self._desk.user, kind)
         return None if found is None else happening(found, self._desk.codec)
 

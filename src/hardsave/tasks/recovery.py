@@ -1,16 +1,16 @@
 """Who is dead, and what that left behind. The decision is pure; reading is done by others."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from hardsave.defaults import MAX_LEASE_SECONDS
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
+from hardsave.record import Record
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
+from hardsave.tasks.child_lock import Survivors
 from hardsave.tasks.task import Task
-from hardsave.tasks.tether import Survivors
 from hardsave.tuples import NamedTuple
 
 MAX_LEASE = MAX_LEASE_SECONDS * 1_000_000  # as stores count
@@ -78,8 +78,7 @@ def holder(task: TaskRecord, owners: Iterable[OwnerRecord]) -> str:
     return f"process {found.pid} (session {found.session!r})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dead:
+class DeadSession(Record):
     """A session that ended without saying so."""
 
     session: str
@@ -87,8 +86,7 @@ class Dead:
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outlived:
+class OutlivedTask(Record):
     """A task whose process has died, while a program that it had started works on."""
 
     task: Task
@@ -102,17 +100,16 @@ class Outlived:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryReport:
+class RecoveryReport(Record):
     """What was found at the start of a session. Its text is meant for people."""
 
     was_clean: bool
-    """No process had died, nothing was interrupted, and the last session was stopped cleanly."""
-    dead: Sequence[Dead]
+    """No process had died, nothing was interrupted, and the last session was ended properly."""
+    dead: Sequence[DeadSession]
     interrupted: Sequence[Task]
     """As they were when their process died."""
-    outlived: Sequence[Outlived]
-    """What is not put back yet: a program of a dead process is still at work on it."""
+    outlived: Sequence[OutlivedTask]
+    """What is not put back yet: a program is still at work on it."""
     last_session: str | None
     last_start: datetime | None
     last_stop: datetime | None

@@ -11,19 +11,19 @@ from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
+from hardsave.tasks.child_lock import ChildLocks, Survivors
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import held_here, taken_here
 from hardsave.tasks.recovery import (
     MOST_LISTED,
     MOST_SHOWN,
-    Dead,
+    DeadSession,
     Fate,
-    Outlived,
+    OutlivedTask,
     RecoveryReport,
 )
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task, maybe, moment, view
-from hardsave.tasks.tether import Survivors, Tethers
 from hardsave.tuples import NamedTuple
 
 _PAGE = 500
@@ -90,7 +90,7 @@ def _divided(
     desk: Desk, owner: OwnerRecord | None, why: str, tasks: Sequence[TaskRecord]
 ) -> Buried:
     """What nobody works on apart from what somebody still does."""
-    left = Tethers(desk.store).survivors(tasks)
+    left = ChildLocks(desk.store).survivors(tasks)
     free = [task for task in tasks if task.name not in left]
     outlived = [(task, left[task.name]) for task in tasks if task.name in left]
     return Buried(owner, why, free, outlived)
@@ -117,7 +117,7 @@ def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
         desk.commit(event, Work(moves=moves, entries=entries, bury=bury))
     except Conflict:
         return False
-    Tethers(desk.store).remove(found.tasks)
+    ChildLocks(desk.store).remove(found.tasks)
     return True
 
 
@@ -130,7 +130,7 @@ def report(
         desk.store.latest_entry(desk.user, kind) for kind in ("session_started", "session_stopped")
     )
     dead = [
-        Dead(session=each.owner.session, since=moment(each.owner.since), why=each.why)
+        DeadSession(session=each.owner.session, since=moment(each.owner.since), why=each.why)
         for each in found
         if each.owner is not None
     ]
@@ -141,7 +141,7 @@ def report(
         dead=dead,
         interrupted=[view(task, desk.codec) for each in found for task in each.tasks],
         outlived=[
-            Outlived(task=view(task, desk.codec), survivors=left)
+            OutlivedTask(task=view(task, desk.codec), survivors=left)
             for each in found
             for task, left in each.outlived
         ],
@@ -164,7 +164,7 @@ def _broke_off(desk: Desk, begun: EntryRecord | None, stopped: EntryRecord | Non
     return not desk.codec.decode(stopped.data).get("clean", True)
 
 
-def _buried_before(desk: Desk, begun: EntryRecord | None) -> list[Dead]:
+def _buried_before(desk: Desk, begun: EntryRecord | None) -> list[DeadSession]:
     """Who died last, if a session that runs, or somebody at a terminal, has put his tasks back."""
     latest = desk.store.latest_entry(desk.user, "recovered")
     if latest is None or (begun is not None and latest.number < begun.number):
@@ -173,7 +173,7 @@ def _buried_before(desk: Desk, begun: EntryRecord | None) -> list[Dead]:
     if about["session"] is None or about.get("since") is None:
         return []
     why = about["why"] + ("; its tasks were put back to work then" if about["tasks"] else "")
-    return [Dead(session=about["session"], since=moment(about["since"]), why=why)]
+    return [DeadSession(session=about["session"], since=moment(about["since"]), why=why)]
 
 
 def _listed(desk: Desk, state: str) -> list[Task]:

@@ -1,17 +1,16 @@
 """What the ledger holds, in numbers, and what happened to one task, in order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import EntryRecord
+from hardsave.record import Record
 from hardsave.tasks.task import moment
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskStats:
+class TaskStats(Record):
     """How many tasks are in which state. The counts add up to the total."""
 
     total: int
@@ -38,8 +37,7 @@ def counted(counts: Mapping[str, int], iterations: int, session: str | None) -> 
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Happening:
+class TaskEvent(Record):
     """Something that happened to a task. A failure has `error` and `traceback` in `about`."""
 
     number: int
@@ -56,8 +54,8 @@ class Happening:
         return self.about.get("error")
 
 
-def happening(entry: EntryRecord, codec: Codec) -> Happening:
-    return Happening(
+def happening(entry: EntryRecord, codec: Codec) -> TaskEvent:
+    return TaskEvent(
         number=entry.number,
         kind=entry.kind,
         at=moment(entry.created_at),

@@ -1,25 +1,23 @@
 """A task as people see it: a view of its record, of the moment it was read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import TaskRecord
+from hardsave.record import Record
 from hardsave.tasks.states import State
-from hardsave.tuples import NamedTuple
 
 
-class Progress(NamedTuple):
+class Progress(Record):
     """So many of so many; (0, 0) if nothing was said."""
 
     done: int
     total: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(Record):
     """A unit of work. What it shows is as of when it was read."""
 
     id: str

@@ -1,27 +1,28 @@
 """What changed between two checkpoints."""
 
-from dataclasses import dataclass
-
 from hardsave.objects.diff import StatePath, diff
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
-from hardsave.tuples import NamedTuple
+from hardsave.record import Record
 
 
-class FileDiff(NamedTuple):
-    """Paths that differ between two snapshots, directories among them."""
+class FileDiff(Record):
+    """Paths of files that differ between two checkpoints, directories among them."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     """Content, mode, kind, or which files are one."""
 
+    def __bool__(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.added or self.removed or self.changed)
+
 
 NO_FILES = FileDiff()
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Record):
     """Paths into the states: `removed` into the old one, the others into the new one."""
 
     added: tuple[StatePath, ...]
@@ -34,7 +35,7 @@ class Diff:
 
     def __bool__(self) -> bool:
         """Whether anything differs."""
-        changes = bool(self.added or self.removed or self.changed or any(self.files))
+        changes = bool(self.added or self.removed or self.changed or self.files)
         return changes or self.old_status != self.new_status
 
 

@@ -9,11 +9,11 @@ and an order.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
 from hardsave.objects.records import Id
+from hardsave.record import Record
 from hardsave.timeline.policy import DAY, MICROSECOND, Policy, Rule
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
@@ -24,7 +24,7 @@ SHOWN = 20  # of the checkpoints that go, when a plan is printed
 _HOUR = timedelta(hours=1) // MICROSECOND
 
 
-class Row(NamedTuple):
+class RetentionRow(Record):
     """What a decision needs to know of a checkpoint. Times are microseconds since 1970."""
 
     id: Id
@@ -48,16 +48,16 @@ class Row(NamedTuple):
 
     @property
     def held_by(self) -> str | None:
-        """Why it stays, whatever the rules want."""
+        """Why it stays, although a rule wants it gone."""
         if self.is_head:
             return "head of a timeline"
         return "can be undone" if self.protected else None
 
 
-class Choice(NamedTuple):
+class RetentionChoice(Record):
     """A checkpoint that a rule wants gone."""
 
-    row: Row
+    row: RetentionRow
     rule: Rule
 
     def __str__(self) -> str:
@@ -65,15 +65,14 @@ class Choice(NamedTuple):
         return f"{to_text(self.row.id)} {self.row.timeline}:{self.row.seq}{name} ({self.rule})"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class RetentionPlan(Record):
     """What goes and why. Nothing has happened yet."""
 
     policy: Policy
     now: int
-    drops: tuple[Choice, ...]
+    drops: tuple[RetentionChoice, ...]
     """Oldest first."""
-    kept: tuple[Choice, ...]
+    kept: tuple[RetentionChoice, ...]
     """What a rule wanted gone, and something else holds."""
     considered: int
     over_bytes: int = 0
@@ -98,24 +97,24 @@ class Plan:
 
 
 def choose(
-    history: Iterable[Row], policy: Policy, now: int, *, store_bytes: int | None = None
-) -> Plan:
+    history: Iterable[RetentionRow], policy: Policy, now: int, *, store_bytes: int | None = None
+) -> RetentionPlan:
     """What goes of a user's history; the order of the rows does not matter.
 
     The rules are asked again until none wants more: what one takes may end what another
     counted on. So a plan that was carried out leaves nothing for the same policy to do.
     """
     rows = sorted((row for row in history if _is_in_scope(row, policy)), key=_place)
-    drops: dict[Id, Choice] = {}
-    kept: dict[Id, Choice] = {}
+    drops: dict[Id, RetentionChoice] = {}
+    kept: dict[Id, RetentionChoice] = {}
     before = -1
     while before < len(drops):
         before = len(drops)
         for rule, wanted in RULES:
             left = [row for row in rows if row.id not in drops]
             for row in wanted(_Scene(left, policy, now, _over(policy, store_bytes, drops))):
-                (kept if row.held_by else drops).setdefault(row.id, Choice(row, rule))
-    return Plan(
+                (kept if row.held_by else drops).setdefault(row.id, RetentionChoice(row, rule))
+    return RetentionPlan(
         policy=policy,
         now=now,
         drops=tuple(sorted(drops.values(), key=lambda choice: _age(choice.row))),
@@ -131,12 +130,12 @@ def choose(
 class _Scene(NamedTuple):
     """What a rule looks at."""
 
-    rows: list[Row]  # by timeline and number
+    rows: list[RetentionRow]  # by timeline and number
     policy: Policy
     now: int
     over_bytes: int
 
-    def governed(self) -> list[Row]:
+    def governed(self) -> list[RetentionRow]:
         """Those that rules may want and quotas count: what is deleted or permanent is not."""
         permanent = self.policy.permanent
         return [row for row in self.rows if not row.is_hidden and row.kind not in permanent]
@@ -145,12 +144,12 @@ class _Scene(NamedTuple):
         return self.now - span // MICROSECOND
 
 
-def _deleted(scene: _Scene) -> Iterable[Row]:
+def _deleted(scene: _Scene) -> Iterable[RetentionRow]:
     limit = scene.before(scene.policy.undo_window)
     return [row for row in scene.rows if row.is_hidden and row.hidden_at <= limit]
 
 
-def _expired(scene: _Scene) -> Iterable[Row]:
+def _expired(scene: _Scene) -> Iterable[RetentionRow]:
     if scene.policy.ttl is None:
         return []
     limit = scene.before(scene.policy.ttl)
@@ -163,21 +162,21 @@ def _expired(scene: _Scene) -> Iterable[Row]:
     return [row for row in scene.governed() if row.timeline in ended]
 
 
-def _old(scene: _Scene) -> Iterable[Row]:
+def _old(scene: _Scene) -> Iterable[RetentionRow]:
     if scene.policy.max_age is None:
         return []
     limit = scene.before(scene.policy.max_age)
     return [row for row in scene.governed() if row.since < limit]
 
 
-def _many_of_a_kind(scene: _Scene) -> Iterable[Row]:
+def _many_of_a_kind(scene: _Scene) -> Iterable[RetentionRow]:
     for kind, count in scene.policy.per_kind.items():
         of_it = [row for row in scene.governed() if row.kind == kind]
         for _, rows in _by_timeline(of_it):
             yield from _all_but_last(rows, count)
 
 
-def _dense(scene: _Scene) -> Iterable[Row]:
+def _dense(scene: _Scene) -> Iterable[RetentionRow]:
     thin = scene.policy.thin
     if thin is None:
         return
@@ -188,18 +187,18 @@ def _dense(scene: _Scene) -> Iterable[Row]:
             yield from (row for row in rows if row not in stays)
 
 
-def _many_on_a_timeline(scene: _Scene) -> Iterable[Row]:
+def _many_on_a_timeline(scene: _Scene) -> Iterable[RetentionRow]:
     count = scene.policy.max_per_timeline
     for _, rows in _by_timeline(scene.governed()):
         yield from [] if count is None else _all_but_last(rows, count)
 
 
-def _many_in_all(scene: _Scene) -> Iterable[Row]:
+def _many_in_all(scene: _Scene) -> Iterable[RetentionRow]:
     count = scene.policy.max_per_user
     return [] if count is None else _all_but_last(sorted(scene.governed(), key=_age), count)
 
 
-def _past_the_size(scene: _Scene) -> Iterable[Row]:
+def _past_the_size(scene: _Scene) -> Iterable[RetentionRow]:
     over = scene.over_bytes
     limit = scene.before(DAY)
     automatic = [row for row in scene.governed() if row.kind == AUTOMATIC]
@@ -211,14 +210,14 @@ def _past_the_size(scene: _Scene) -> Iterable[Row]:
             yield row
 
 
-def _between_the_hours(rows: Iterable[Row]) -> Iterator[Row]:
+def _between_the_hours(rows: Iterable[RetentionRow]) -> Iterator[RetentionRow]:
     for _, line in _by_timeline(rows):
         stays = _latest_by(line, lambda row: row.name)
         stays |= _latest_by(line, lambda row: row.created_at // _HOUR)
         yield from (row for row in line[1:-1] if row not in stays)
 
 
-RULES: tuple[tuple[Rule, Callable[[_Scene], Iterable[Row]]], ...] = (
+RULES: tuple[tuple[Rule, Callable[[_Scene], Iterable[RetentionRow]]], ...] = (
     ("deleted", _deleted),
     ("ttl", _expired),
     ("age", _old),
@@ -230,37 +229,39 @@ RULES: tuple[tuple[Rule, Callable[[_Scene], Iterable[Row]]], ...] = (
 )
 
 
-def _is_in_scope(row: Row, policy: Policy) -> bool:
+def _is_in_scope(row: RetentionRow, policy: Policy) -> bool:
     return policy.timelines is None or row.timeline in policy.timelines
 
 
-def _place(row: Row) -> tuple[str, int, Id]:
+def _place(row: RetentionRow) -> tuple[str, int, Id]:
     return row.timeline, row.seq, row.id
 
 
-def _age(row: Row) -> tuple[int, bool, int, str, int, Id]:
+def _age(row: RetentionRow) -> tuple[int, bool, int, str, int, Id]:
     """Whatever says that it is older than what was there before it came after that."""
     return row.since, row.created_at < row.since, row.created_at, *_place(row)
 
 
-def _by_timeline(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
+def _by_timeline(rows: Iterable[RetentionRow]) -> Iterator[tuple[str, list[RetentionRow]]]:
     """Rows that lie in the order of `_place`, timeline by timeline."""
     for timeline, line in groupby(rows, key=lambda row: row.timeline):
         yield timeline, list(line)
 
 
-def _all_but_last(rows: list[Row], count: int) -> list[Row]:
+def _all_but_last(rows: list[RetentionRow], count: int) -> list[RetentionRow]:
     return rows[: max(0, len(rows) - count)]
 
 
-def _latest_by(rows: list[Row], key: Callable[[Row], str | int | None]) -> set[Row]:
+def _latest_by(
+    rows: list[RetentionRow], key: Callable[[RetentionRow], str | int | None]
+) -> set[RetentionRow]:
     """The last row for each key. What has no name is no group of its own."""
     latest = {key(row): row for row in rows}
     latest.pop(None, None)
     return set(latest.values())
 
 
-def _over(policy: Policy, store_bytes: int | None, drops: Mapping[Id, Choice]) -> int:
+def _over(policy: Policy, store_bytes: int | None, drops: Mapping[Id, RetentionChoice]) -> int:
     """By how many bytes the store is past its size without these."""
     if store_bytes is None or policy.max_store_bytes is None:
         return 0
@@ -271,7 +272,7 @@ def _over(policy: Policy, store_bytes: int | None, drops: Mapping[Id, Choice]) -
 # For people
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def _lines(plan: RetentionPlan) -> Iterator[str]:
     yield f"{len(plan.drops)} of {plan.considered} checkpoints go{_endings(plan)}"
     for rule, count in sorted(plan.totals.items(), key=lambda item: _ORDER[item[0]]):
         yield f"  {rule:<9}{count:>7}"
@@ -288,11 +289,13 @@ def _lines(plan: Plan) -> Iterator[str]:
         )
 
 
-def _endings(plan: Plan) -> str:
+def _endings(plan: RetentionPlan) -> str:
     return "; this cannot be undone" if plan.drops else ""
 
 
-def _some(title: str, choices: Sequence[Choice], show: Callable[[Choice], str]) -> Iterator[str]:
+def _some(
+    title: str, choices: Sequence[RetentionChoice], show: Callable[[RetentionChoice], str]
+) -> Iterator[str]:
     if choices:
         yield f"{title}:"
         yield from (f"  {show(choice)}" for choice in choices[:SHOWN])

@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline.refs import to_text
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class TimelineSummary(Record):
     """Of an empty timeline everything is 0, None or empty."""
 
     checkpoints: int
@@ -52,11 +51,11 @@ class Summary:
         }
 
 
-def summarise(records: Iterable[CheckpointRecord]) -> Summary:
+def summarise(records: Iterable[CheckpointRecord]) -> TimelineSummary:
     """Of checkpoints of one timeline, in any order."""
     rows = sorted(records, key=lambda record: record.seq)
     first, last = (rows[0], rows[-1]) if rows else (None, None)
-    return Summary(
+    return TimelineSummary(
         checkpoints=len(rows),
         names=_counted(row.name for row in rows if row.name is not None),
         kinds=_counted(row.kind for row in rows),

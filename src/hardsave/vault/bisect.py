@@ -20,9 +20,9 @@ from typing import Literal
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
-from hardsave.tuples import NamedTuple
 from hardsave.vault import copying
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.context import Context
@@ -33,7 +33,7 @@ CANNOT_TELL = 125
 TOO_LONG = 124  # the exit code of timeout(1)
 
 
-class Try(NamedTuple):
+class BisectTry(Record):
     """One run of the command."""
 
     checkpoint: Checkpoint
@@ -41,14 +41,14 @@ class Try(NamedTuple):
     code: int
 
 
-class Bisected(NamedTuple):
+class Bisected(Record):
     """What a bisection found."""
 
     first_bad: Checkpoint
     last_good: Checkpoint
     skipped: tuple[Checkpoint, ...]
     """Between the two, and could not be told: any of them may be the first bad one."""
-    tries: tuple[Try, ...]
+    tries: tuple[BisectTry, ...]
     files: FileDiff
     """What changed from the last good to the first bad one."""
 
@@ -63,7 +63,7 @@ def midpoint(skipped: frozenset[int], low: int, high: int) -> int | None:
     return min(left, key=lambda at: (abs(at - middle), at)) if left else None
 
 
-def check_good(one: Try) -> None:
+def check_good(one: BisectTry) -> None:
     """`Misuse` if the good end is not good to the command."""
     if one.verdict != "good":
         raise Misuse(
@@ -73,11 +73,11 @@ def check_good(one: Try) -> None:
         )
 
 
-def _ended(one: Try) -> str:
+def _ended(one: BisectTry) -> str:
     return "takes too long" if one.code == TOO_LONG else f"ends with {one.code}"
 
 
-def check_bad(one: Try) -> None:
+def check_bad(one: BisectTry) -> None:
     """`Misuse` if the bad end is not bad to the command."""
     if one.verdict != "bad":
         raise Misuse(
@@ -86,7 +86,7 @@ def check_bad(one: Try) -> None:
         )
 
 
-def _named(one: Try) -> str:
+def _named(one: BisectTry) -> str:
     return _called(record_of(one.checkpoint))
 
 
@@ -96,19 +96,19 @@ def bisect(
     command: Sequence[str],
     *,
     timeout: float | None,
-    told: Callable[[Try], object] | None,
+    told: Callable[[BisectTry], object] | None,
 ) -> Bisected:
     """`path` leads from the good checkpoint to the bad one; all of it has files."""
     if not command:
         raise Misuse("there is no command to try; name one that ends with 0 where all is well")
-    tries: list[Try] = []
+    tries: list[BisectTry] = []
     skipped: set[int] = set()
     low, high = 0, len(path) - 1
     with _Scratch(context) as scratch:
 
-        def tried(at: int) -> Try:
+        def tried(at: int) -> BisectTry:
             code = _run(command, scratch.go_to(path[at]), timeout)
-            one = Try(context.checkpoint(path[at]), verdict(code), code)
+            one = BisectTry(context.checkpoint(path[at]), verdict(code), code)
             tries.append(one)
             if told is not None:
                 told(one)

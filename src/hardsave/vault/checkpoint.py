@@ -1,8 +1,8 @@
 """A checkpoint as people hold it in their hands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord
@@ -141,28 +141,3 @@ Ref = Checkpoint | str
 def named(ref: Ref) -> str:
     """The text that names it."""
     return ref.id if isinstance(ref, Checkpoint) else ref
-
-
-class Page(Sequence[Checkpoint]):
-    """Some checkpoints, and `next`: the cursor of those that follow, None at the end."""
-
-    def __init__(self, items: list[Checkpoint], following: str | None) -> None:
-        self._items = items
-        self.next = following
-        """Pass it as `after=` to get the next page; None on the last."""
-
-    @overload
-    def __getitem__(self, at: int) -> Checkpoint: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Checkpoint]: ...
-    def __getitem__(self, at: int | slice) -> Checkpoint | list[Checkpoint]:
-        return self._items[at]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Checkpoint]:
-        return iter(self._items)
-
-    def __repr__(self) -> str:
-        return f"<page of {len(self)} checkpoints{', more follow' if self.next else ''}>"

@@ -16,6 +16,7 @@ from typing import Literal
 from hardsave.errors import Conflict, NotFound
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.record import Record
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import operations, sessions
@@ -40,7 +41,7 @@ _Move = tuple[int, str, FilesMove]
 """The number of an operation's commit, its timeline, and what it did to files."""
 
 
-class Kept(NamedTuple):
+class Kept(Record):
     """A path that was left as it is, and why."""
 
     path: str

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from hardsave.errors import Misuse
 from hardsave.logs import log
-from hardsave.tuples import NamedTuple
+from hardsave.record import Record
 
 EventName = Literal[
     "checkpoint_saved",
@@ -41,7 +41,7 @@ EventName = Literal[
 Handler = Callable[..., Any]
 
 
-class SaveFailed(NamedTuple):
+class SaveFailed(Record):
     """A save that was not made, as far as is known."""
 
     timeline: str

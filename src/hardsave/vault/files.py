@@ -9,6 +9,7 @@ from itertools import groupby
 from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
+from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import capture, compare, content, directory, gitprogress
@@ -21,7 +22,7 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 
 
-class File(NamedTuple):
+class File(Record):
     """A file, symlink or directory that a checkpoint has."""
 
     path: str
@@ -33,7 +34,7 @@ class File(NamedTuple):
     """Of a symlink."""
 
 
-class LeftOut(NamedTuple):
+class LeftOut(Record):
     """A path that was not captured, or is not as it was then, and why."""
 
     path: str
@@ -47,7 +48,7 @@ class LeftOut(NamedTuple):
         return self.path == "."
 
 
-class GitState(NamedTuple):
+class GitState(Record):
     """Where the repository around a workspace stood."""
 
     commit: str | None

@@ -10,10 +10,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord
+from hardsave.record import Record
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 
@@ -21,10 +22,10 @@ C = TypeVar("C")
 
 PAGE = 200
 
-Record = CheckpointRecord | LogRecord | EntryRecord
+Row = CheckpointRecord | LogRecord | EntryRecord
 
 
-class Event(NamedTuple, Generic[C]):
+class Event(Record, Generic[C]):
     """Something that happened. A save has a checkpoint, everything else has data."""
 
     number: int
@@ -85,18 +86,18 @@ class Following(Iterator[Event[Checkpoint]]):
             self._after = records[-1].number
         return [self._event(record) for record in records]
 
-    def _read(self) -> list[Record]:
+    def _read(self) -> list[Row]:
         seen = [rows[-1].number for rows in self._pages() if rows]
         if not seen:
             return []
         # Whatever has a lower number than what was seen is there by now, wherever it lies.
         return merged(self._pages(), max(seen), PAGE)
 
-    def _pages(self) -> list[Sequence[Record]]:
+    def _pages(self) -> list[Sequence[Row]]:
         reads = _reads(self._context)
         return [read(self._context.user, self._after, PAGE) for read in reads]
 
-    def _event(self, record: Record) -> Event[Checkpoint]:
+    def _event(self, record: Row) -> Event[Checkpoint]:
         moment = datetime.fromtimestamp(record.created_at / 1_000_000, UTC)
         if isinstance(record, CheckpointRecord):
             checkpoint = self._context.checkpoint(record)
@@ -110,7 +111,7 @@ class Following(Iterator[Event[Checkpoint]]):
         return Event(record.number, kind, None, moment, None, data, record.task)
 
 
-def merged(pages: Iterable[Sequence[Record]], horizon: int, page: int) -> list[Record]:
+def merged(pages: Iterable[Sequence[Row]], horizon: int, page: int) -> list[Row]:
     """All in order, as far as none can lack anything: up to the horizon, below which nothing is
     still to come, and up to the end of a page that is full."""
     pages = list(pages)
@@ -119,7 +120,7 @@ def merged(pages: Iterable[Sequence[Record]], horizon: int, page: int) -> list[R
     return sorted(together, key=lambda record: record.number)
 
 
-_Read = Callable[[str | None, int, int], Sequence[Record]]
+_Read = Callable[[str | None, int, int], Sequence[Row]]
 
 
 def _reads(context: Context) -> tuple[_Read, ...]:

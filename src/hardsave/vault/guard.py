@@ -77,11 +77,11 @@ class Guard:
         self._context.events.tell("rewound", self.taken_back)
 
     def _say_what_stays(self, error: BaseException) -> None:
-        """Whoever sees the exception believes that everything is as it was."""
+        """A caller that sees the exception believes that everything is as it was."""
         files = None if self.taken_back is None else self.taken_back.files
         if files is None or not files.kept:
             return
-        shown = "; ".join(f"{path!r}: {why}" for path, why in files.kept[:_SHOWN])
+        shown = "; ".join(f"{each.path!r}: {each.reason}" for each in files.kept[:_SHOWN])
         more = f"; and {len(files.kept) - _SHOWN} more" if len(files.kept) > _SHOWN else ""
         said = f"not taken back by the guard: {shown}{more}"
         error.add_note(said)

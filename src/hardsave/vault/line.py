@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.page import Page
 from hardsave.stores.base import Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import (
@@ -28,7 +29,7 @@ from hardsave.vault.arguments import (
     shaped,
     spoken,
 )
-from hardsave.vault.checkpoint import Checkpoint, Page, Ref
+from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.saving import About, Expected, Saving
@@ -37,8 +38,8 @@ Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
 
 if TYPE_CHECKING:
-    from hardsave.timeline.summary import Summary
-    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.timeline.summary import TimelineSummary
+    from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.capturing import Taking
     from hardsave.vault.choosing import Scope
     from hardsave.vault.guard import Guard
@@ -204,7 +205,7 @@ class Timeline:
         return state if type is None else shaped(state, type)
 
     def as_saved(self, value: Any) -> Any:
-        """A value as it is loaded from a save: classes that nobody registered are plain data then,
+        """A value as it is loaded from a save: classes that are not registered are plain data then,
         and there are no secrets, if this vault redacts. What was loaded is compared with this."""
         return self._context.objects.as_saved(value)
 
@@ -225,7 +226,7 @@ class Timeline:
         until: datetime | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> Page:
+    ) -> Page[Checkpoint]:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
         check_limit(limit)
         check_asked(name=name, kind=kind, status=status)
@@ -244,7 +245,7 @@ class Timeline:
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
         return Page(shown, str(rows[limit - 1].seq) if more else None)
 
-    def summary(self) -> "Summary":
+    def summary(self) -> "TimelineSummary":
         """How many checkpoints there are, under which names, from when to when."""
         from hardsave.timeline.summary import summarise  # few callers need it
 
@@ -361,7 +362,7 @@ class Timeline:
         command: Sequence[str],
         *,
         timeout: float | None = None,
-        told: "Callable[[Try], object] | None" = None,
+        told: "Callable[[BisectTry], object] | None" = None,
     ) -> "Bisected":
         """Find the checkpoint whose files first fail a command, between a good and a bad one.
 

@@ -24,7 +24,6 @@ What stays: tombstones, that is ids, numbers and parents.
 """
 
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hardsave.defaults import MAX_NAME
@@ -33,6 +32,7 @@ from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, Tombstone
 from hardsave.objects.rewriting import Rewriting
+from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.vault import fencing, operations, purge_tasks, remains, search
 from hardsave.vault.context import Context
@@ -53,8 +53,7 @@ _CHUNK = 64  # checkpoints rewritten in one commit
 _EMPTY = b"\x80"
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
+class Purged(Record):
     """What a purge removed."""
 
     dropped: int
@@ -118,7 +117,7 @@ def text(context: Context, wanted: str) -> Purged:
         count += again
         purged = _collected(context, rewritten=count)
     left = remains.clear(context, wanted)
-    return replace(purged, tasks=tasks, left=(*purged.left, *left))
+    return purged.replace(tasks=tasks, left=(*purged.left, *left))
 
 
 def _could_return(wanted: str) -> bool:

@@ -15,6 +15,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline.names import is_full_id
 from hardsave.timeline.refs import from_text, to_text
 from hardsave.tuples import NamedTuple
@@ -23,17 +24,17 @@ from hardsave.vault.files import GitState, git_state
 from hardsave.vault.place import Place
 from hardsave.workspace import capture, gitpins, gitplan, gitsupply
 from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitcommits import Commit, left_behind
+from hardsave.workspace.gitcommits import GitCommit, left_behind
 from hardsave.workspace.gitrestore import abandon, check_git, restore_git
 from hardsave.workspace.surroundings import Surroundings
 
 
-class GitChanges(NamedTuple):
+class GitChanges(Record):
     """What a restore does to where a repository stands, or would do."""
 
     before: GitState
     after: GitState
-    left_behind: tuple[Commit, ...]
+    left_behind: tuple[GitCommit, ...]
     """That no branch, tag or remote leads to any more; pins of ours hold them."""
     is_all: bool
     """Not: there may be more of these."""

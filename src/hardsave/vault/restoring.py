@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Corrupt, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.record import Record
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import ignored
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from hardsave.workspace.git import GitPosition
 
 
-class FileChanges(NamedTuple):
+class FileChanges(Record):
     """What a restore did to files, or would do."""
 
     workspace: str

@@ -17,9 +17,10 @@ from itertools import chain
 
 from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord
+from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline.policy import DEFAULT, MICROSECOND, Policy
-from hardsave.timeline.retention import Plan, Row, choose
+from hardsave.timeline.retention import RetentionPlan, RetentionRow, choose
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry
@@ -29,8 +30,7 @@ _PAGE = 1_000
 _ATTEMPTS = 100  # each time, somebody else has got an operation through
 
 
-@dataclass(frozen=True, slots=True)
-class Retained:
+class Retained(Record):
     """What `apply` did. It cannot be undone."""
 
     dropped: int
@@ -44,16 +44,16 @@ class Retained:
         return f"{self.dropped} checkpoints dropped for good{spared}; gc gives their room back"
 
 
-def plan(context: Context, policy: Policy | None) -> Plan:
+def plan(context: Context, policy: Policy | None) -> RetentionPlan:
     """What would go."""
     if policy is not None and not isinstance(policy, Policy):
         raise Misuse(f"retention.plan takes a hardsave.Policy, not {type(policy).__name__}")
     return _look(context, policy or DEFAULT).plan
 
 
-def apply(context: Context, plan: Plan) -> Retained:
+def apply(context: Context, plan: RetentionPlan) -> Retained:
     """Drop what a plan shows, as far as its policy still wants it."""
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, RetentionPlan):
         raise Misuse(f"retention.apply takes what retention.plan made, not {type(plan).__name__}")
     wanted = {choice.row.id for choice in plan.drops}
     dropped = forgotten = 0
@@ -78,7 +78,7 @@ def apply(context: Context, plan: Plan) -> Retained:
 class _View:
     """A decision, and up to which operation it knows everything."""
 
-    plan: Plan
+    plan: RetentionPlan
     latest: int
     outdated: list[LogRecord]  # the oldest of the log, none of which is needed any more
 
@@ -100,9 +100,9 @@ def _look(context: Context, policy: Policy) -> _View:
     )
 
 
-def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list[Row]:
+def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list[RetentionRow]:
     heads = {line.head for line in context.history.timelines()}
-    rows: list[Row] = []
+    rows: list[RetentionRow] = []
     hidden: list[int] = []
     for record in _history(context, policy.timelines):
         rows.append(_row(record, record.id in heads, times.of(record)))
@@ -112,13 +112,13 @@ def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list
     protected = _targets(entries, since)
     return [
         # No entry has hidden it: that was forgotten long ago.
-        row._replace(hidden_at=hidden_at.get(number, 0), protected=row.id in protected)
+        row.replace(hidden_at=hidden_at.get(number, 0), protected=row.id in protected)
         for row, number in zip(rows, hidden, strict=True)
     ]
 
 
-def _row(record: CheckpointRecord, is_head: bool, stored_at: int) -> Row:
-    return Row(
+def _row(record: CheckpointRecord, is_head: bool, stored_at: int) -> RetentionRow:
+    return RetentionRow(
         id=record.id,
         timeline=record.timeline,
         seq=record.seq,

@@ -18,6 +18,7 @@ from hardsave.objects.records import (
     TaskRecord,
     TimelineRecord,
 )
+from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
@@ -39,7 +40,7 @@ _ATTEMPTS = 100
 What = Literal["all", "state", "files"]
 
 
-class Rewind(NamedTuple):
+class Rewind(Record):
     """What a rewind did, or would do."""
 
     timeline: str
@@ -94,7 +95,7 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     done = _rewound(context, name, target, how, rolling)
     if not how.dry_run:
         rolling.told()
-    return done._replace(tasks=rolling.shown())
+    return done.replace(tasks=rolling.shown())
 
 
 def _rewound(
@@ -116,7 +117,7 @@ def _rewound(
     wanted = Wanted(kind, name, target, how.paths, how.scope, git=how.git)
     done = restore(context, place, wanted, commit, dry_run=how.dry_run)
     if not moved and (how.moves_head or how.tasks):  # the files are there already
-        return _rewind_state(context, name, target, how, rolling)._replace(files=done.files)
+        return _rewind_state(context, name, target, how, rolling).replace(files=done.files)
     before = done.before or context.history.head(name)
     return Rewind(
         timeline=name,

@@ -11,18 +11,18 @@ from typing import Any
 
 from hardsave.errors import Corrupt
 from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, TaskRecord
+from hardsave.record import Record
 from hardsave.stores.base import Query
 from hardsave.stores.ledger import NO_WORK, TaskMove, Work
 from hardsave.tasks import states
 from hardsave.tasks.steps import Journal
-from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.operations import TaskMark
 
 _PAGE = 1_000
 
 
-class RolledBack(NamedTuple):
+class RolledBack(Record):
     """A task that a rewind takes back."""
 
     id: str

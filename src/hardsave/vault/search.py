@@ -6,10 +6,11 @@ before it began. What it finds is compared with the store: nothing hidden or dro
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from hardsave.errors import Misuse
+from hardsave.page import Page
+from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
@@ -43,7 +44,7 @@ _FIND = """
 """
 
 
-class Hit(NamedTuple, Generic[C]):
+class Hit(Record, Generic[C]):
     """A text that was found, with the first checkpoint of a timeline that has it there."""
 
     checkpoint: C
@@ -53,31 +54,6 @@ class Hit(NamedTuple, Generic[C]):
     snippet: str
     marks: tuple[tuple[int, int], ...]  # where what was searched for stands in the snippet
     score: float  # lower is better
-
-
-class Hits(Sequence[Hit[C]]):
-    """Some hits, best first, and the cursor of those that follow."""
-
-    def __init__(self, items: Sequence[Hit[C]], following: str | None) -> None:
-        self._items = list(items)
-        self.next = following
-        """Pass it as `after=` to get the next page; None on the last."""
-
-    @overload
-    def __getitem__(self, at: int) -> Hit[C]: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Hit[C]]: ...
-    def __getitem__(self, at: int | slice) -> Hit[C] | list[Hit[C]]:
-        return self._items[at]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Hit[C]]:
-        return iter(self._items)
-
-    def __repr__(self) -> str:
-        return f"<page of {len(self)} hits{', more follow' if self.next else ''}>"
 
 
 class _Row(NamedTuple):
@@ -98,7 +74,7 @@ class _Row(NamedTuple):
 
 def search(
     context: Context, text: str, timeline: str | None, limit: int, after: str | None
-) -> Hits[Checkpoint]:
+) -> Page[Hit[Checkpoint]]:
     """A page of what one user's checkpoints say."""
     wanted = expression(text)
     if timeline is not None:
@@ -120,7 +96,7 @@ def _check_limit(limit: Any) -> None:
 
 def _found(
     context: Context, index: "apsw.Connection", values: tuple[Any, ...], limit: int
-) -> Hits[Checkpoint]:
+) -> Page[Hit[Checkpoint]]:
     catch_up(context, index)
     rows = _rows(index, values)
     shown = _shown(context, rows[:limit])
@@ -130,7 +106,7 @@ def _found(
         shown = _shown(context, rows[:limit])
     snippets = _snippets(index, values[0], {row.text for row, _ in shown})
     hits = [_hit(row, checkpoint, snippets[row.text]) for row, checkpoint in shown]
-    return Hits(hits, rows[limit - 1].cursor if len(rows) > limit else None)
+    return Page(hits, rows[limit - 1].cursor if len(rows) > limit else None)
 
 
 def _rows(index: "apsw.Connection", values: tuple[Any, ...]) -> list[_Row]:

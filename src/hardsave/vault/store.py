@@ -11,7 +11,7 @@ from hardsave.vault.context import Context
 
 if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
-    from hardsave.timeline.retention import Plan
+    from hardsave.timeline.retention import RetentionPlan
     from hardsave.vault.purge import Purged
     from hardsave.vault.retain import Retained
     from hardsave.vault.upkeep import Upkept
@@ -33,7 +33,7 @@ class VaultStore:
         store, user = self._context.store, self._context.user
         failures = self._context.events.count("save_failed")
         tasks = sum(store.task_counts(user).values())
-        return store.stats(user)._replace(save_failures=failures, tasks=tasks)
+        return store.stats(user).replace(save_failures=failures, tasks=tasks)
 
     def verify(self, ref: Ref | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
@@ -61,7 +61,7 @@ class VaultStore:
         self._context.objects.forget()
         # The names of other users are not told.
         left = tuple(user for user in gone.left if user == self._context.user)
-        collected = gone._replace(left=left)
+        collected = gone.replace(left=left)
         self._context.events.tell("collected", collected)
         return collected
 
@@ -117,7 +117,7 @@ class Retention:
         self._directory = directory
         self._recover = recover
 
-    def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "Plan":
+    def plan(self, policy: "Policy | None" = None, *, own: bool = False) -> "RetentionPlan":
         """What a policy would let go, and why; by default what is older than 30 days, or what the
         settings say. Where several projects share the store, those of this one are about its
         own timelines; one that is given is about all that it names, or with `own` about those
@@ -136,7 +136,7 @@ class Retention:
                 policy = upkeep.kept_to_own(self._context, self._directory, policy)
         return retain.plan(self._context, policy)
 
-    def apply(self, plan: "Plan") -> "Retained":
+    def apply(self, plan: "RetentionPlan") -> "Retained":
         """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
         from hardsave.vault import retain
 

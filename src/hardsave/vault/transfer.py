@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.frames import MAGIC, FrameReader
-from hardsave.tuples import NamedTuple
+from hardsave.record import Record
 from hardsave.vault import examination, exporting, importing
 from hardsave.vault.context import Context
 from hardsave.vault.scratch import Scratch
@@ -26,7 +26,7 @@ from hardsave.vault.scratch import Scratch
 PathLike = str | os.PathLike[str]
 
 
-class Exported(NamedTuple):
+class Exported(Record):
     """What a file holds."""
 
     path: str
@@ -36,7 +36,7 @@ class Exported(NamedTuple):
     file_bytes: int
 
 
-class Imported(NamedTuple):
+class Imported(Record):
     """What has come of a file."""
 
     timelines: tuple[str, ...]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.record import Record
 from hardsave.stores.base import Batch, CheckpointGone, Move, Query, position
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations
@@ -27,7 +28,7 @@ _FIRST_PAGE = 2  # mostly the newest is the one: nobody looks for fifty among th
 _ATTEMPTS = 100  # each time, somebody else has got an operation through
 
 
-class Operation(NamedTuple):
+class Operation(Record):
     """Something that was done and can be taken back, or the taking back itself."""
 
     id: str
@@ -190,7 +191,7 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
     wanted = turned(context, entry, entry.effects.files, step.kind)
     files = restore(context, place, wanted, commit).files
-    return (done[0] if done else _turned(context, entry, step))._replace(files=files)
+    return (done[0] if done else _turned(context, entry, step)).replace(files=files)
 
 
 def _turned(

@@ -27,6 +27,7 @@ from hardsave.config.file import Found
 from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
+from hardsave.record import Record
 from hardsave.stores.base import Collected
 from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy
 from hardsave.tuples import NamedTuple
@@ -59,7 +60,7 @@ class Share(NamedTuple):
         return replace(self.terms.policy, timelines=self.timelines)
 
 
-class Upkept(NamedTuple):
+class Upkept(Record):
     """What was done."""
 
     retained: Retained

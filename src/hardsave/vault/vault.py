@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,10 +29,11 @@ from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
 
 if TYPE_CHECKING:
+    from hardsave.page import Page
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Following
-    from hardsave.vault.search import Hits
+    from hardsave.vault.search import Hit
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.transfer import Exported, Imported
@@ -166,7 +166,7 @@ class Vault:
 
     def knows(self, id: str) -> bool:
         """Whether a checkpoint with this whole id is here or was, deleted and dropped ones too: for
-        whoever keeps copies elsewhere, to tell their own from others'."""
+        a program that keeps copies elsewhere, to tell its own from others'."""
         if not names.is_full_id(id):
             return False
         store, plain = self._context.store, from_text(id)
@@ -183,7 +183,7 @@ class Vault:
         from hardsave.vault.files import difference
 
         one, two = (self._context.checkpoint(each).files for each in (before, after))
-        return replace(found, files=difference(one, two))
+        return found.replace(files=difference(one, two))
 
     def export_file(
         self, path: "str | os.PathLike[str]", *, timelines: Iterable[str] | None = None
@@ -209,18 +209,18 @@ class Vault:
     def on(self, event: EventName, handler: Handler) -> Callable[[], None]:
         """Call `handler` whenever `event` happens in this vault; calling the answer ends it.
 
-        `checkpoint_saved` hands over the checkpoint; `save_failed` a pair of the timeline's name
-        and the error, which the caller gets too; `forked`, `cleared` and `deleted` the
-        timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and `redone`
-        the `Operation`; `imported`, `retained`, `collected` and `purged` what `import_file`,
-        `retention.apply`, `store.gc` and `store.purge` return; `task_completed`, `task_failed` and
-        the others the task, as it stands then. A handler that raises is logged, and changes
-        nothing about what was done.
+        `checkpoint_saved` hands over the checkpoint; `save_failed` a `SaveFailed` with the
+        timeline's name and the error, which the caller gets too; `forked`, `cleared` and
+        `deleted` the timeline (`deleted` also a checkpoint); `rewound` the `Rewind`; `undone` and
+        `redone` the `Operation`; `imported`, `retained`, `collected` and `purged` what
+        `import_file`, `retention.apply`, `store.gc` and `store.purge` return; `task_completed`,
+        `task_failed` and the others the task, as it stands then. A handler that raises is
+        logged, and changes nothing about what was done.
         """
         return self._context.events.on(event, handler)
 
     def undo(self) -> "Operation":
-        """Take back the latest operation of this user, on whatever timeline."""
+        """Take back the latest operation of this user, on any timeline."""
         from hardsave.vault import undo  # most programs only save and load
 
         return self._told("undone", undo.undo(self._context, None))
@@ -254,7 +254,7 @@ class Vault:
 
     def search(
         self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
-    ) -> "Hits[Checkpoint]":
+    ) -> "Page[Hit[Checkpoint]]":
         """Texts of states, names, descriptions and statuses that have all words of `text`.
 
         `"a phrase"` stands in quotes, `begin*` means any word that begins so. The best come

@@ -11,9 +11,9 @@ from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.record import Record
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
-from hardsave.tuples import NamedTuple
 from hardsave.vault import operations
 from hardsave.vault.context import Context
 
@@ -21,7 +21,7 @@ _PAGE = 500
 _BATCH = 256
 
 
-class Verification(NamedTuple):
+class Verification(Record):
     """What was looked at, and what is wrong with it."""
 
     checkpoints: int

@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hardsave.errors import Conflict
 from hardsave.objects.records import CheckpointRecord
+from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
-from hardsave.tuples import NamedTuple
 from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
@@ -23,10 +23,9 @@ from hardsave.vault.settling import settled
 from hardsave.workspace.dirty import dirty
 from hardsave.workspace.found import Scan
 from hardsave.workspace.surroundings import Surroundings
-from hardsave.workspace.watch import Watch
 
 
-class Status(NamedTuple):
+class WorkspaceStatus(Record):
     """How a workspace differs from what was last saved of it."""
 
     last: Checkpoint | None
@@ -35,6 +34,21 @@ class Status(NamedTuple):
     """From there to the present; everything is `added` if nothing was saved yet."""
     not_captured: tuple[LeftOut, ...]
     git: GitState | None
+
+
+class Watching(Protocol):
+    """What `workspace.watch()` hands over."""
+
+    def wait(self, *, quiet: float = ..., limit: float = ..., timeout: float | None = ...) -> bool:
+        """Wait until something changed and then nothing did for `quiet` seconds, or until it has
+        gone on for `limit` seconds. False: nothing changed within `timeout` seconds, or `wake`
+        or `close` was called."""
+
+    def wake(self) -> None:
+        """End a `wait` of another thread."""
+
+    def close(self) -> None:
+        """Watch no more."""
 
 
 class Workspace:
@@ -72,7 +86,7 @@ class Workspace:
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
 
-    def status(self, against: Ref | None = None) -> Status:
+    def status(self, against: Ref | None = None) -> WorkspaceStatus:
         """What has changed since the last checkpoint, or the one that is named. Makes no
         checkpoint; contents that it has read on the way may lie in the store until the next gc."""
         fetch = self._context.objects.fetch
@@ -84,17 +98,17 @@ class Workspace:
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
             now = Files(taken.address, taken.workspace, fetch, taken.objects)
-            return Status(last, difference(last.files, now), now.not_captured, now.git)
+            return WorkspaceStatus(last, difference(last.files, now), now.not_captured, now.git)
 
-    def watch(self) -> AbstractContextManager[Watch]:
-        """Keep an eye on the directory, for a process that stays.
+    def watch(self) -> "AbstractContextManager[Watching]":
+        """Watch the directory, for a process that stays.
 
-            with workspace.watch() as eyes:
-                while eyes.wait():
+            with workspace.watch() as watching:
+                while watching.wait():
                     line.save_files(workspace)
 
         As long as it lasts, every capture of this vault looks only at what may have changed;
-        whenever that cannot be told, at everything. `eyes.wait()` returns after each burst of
+        whenever that cannot be told, at everything. `watching.wait()` returns after each burst of
         changes.
         """
         return self._place.watched()
@@ -181,12 +195,12 @@ class Workspace:
         return f"<workspace {os.fspath(self.path)!r}>"
 
 
-def _unsaved(around: Surroundings, scan: Scan) -> Status:
+def _unsaved(around: Surroundings, scan: Scan) -> WorkspaceStatus:
     """Everything is new: then nothing has to be read."""
     paths = [*scan.files(), *[path for path in scan.directories() if path]]
     left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(scan.not_captured)]
     added = tuple(sorted(os.fsdecode(path) for path in paths))
-    return Status(
+    return WorkspaceStatus(
         None,
         FileDiff(added=added),
         tuple(left_out),
@@ -194,7 +208,7 @@ def _unsaved(around: Surroundings, scan: Scan) -> Status:
     )
 
 
-class Fork(NamedTuple):
+class Fork(Record):
     """A try of its own: where it saves, and where it works."""
 
     timeline: Timeline

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from hardsave.record import Record
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import gitrefs
 from hardsave.workspace.gitdir import GitDirectory, repository
@@ -26,7 +27,7 @@ _COMMITTER = re.compile(rb"^committer .*> (-?[0-9]{1,15}) ", re.MULTILINE)
 _TAGGED = re.compile(rb"\Aobject ([0-9a-f]+)\n")
 
 
-class Commit(NamedTuple):
+class GitCommit(Record):
     """A commit, as far as a walk and a person need it."""
 
     id: str
@@ -38,7 +39,7 @@ class Commit(NamedTuple):
 class Left(NamedTuple):
     """Commits that are left behind, the newest first. Not all: there may be more."""
 
-    commits: tuple[Commit, ...]
+    commits: tuple[GitCommit, ...]
     is_all: bool
 
 
@@ -63,7 +64,7 @@ def _kept(directory: GitDirectory, plan: GitPlan) -> Iterable[str]:
 # Commits
 
 
-def read(objects: Objects, id: str) -> Commit | None:
+def read(objects: Objects, id: str) -> GitCommit | None:
     """A commit, or the one that a tag leads to; None if it is neither or cannot be read."""
     for _ in range(_MOST_PEELED):
         try:
@@ -79,24 +80,24 @@ def read(objects: Objects, id: str) -> Commit | None:
     return None
 
 
-def parse(id: str, data: bytes) -> Commit:
+def parse(id: str, data: bytes) -> GitCommit:
     head, _, message = data.partition(b"\n\n")
     when = _COMMITTER.search(head)
     subject = message.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     parents = tuple(parent.decode() for parent in _PARENT.findall(head))
-    return Commit(id, parents, int(when[1]) if when else 0, subject)
+    return GitCommit(id, parents, int(when[1]) if when else 0, subject)
 
 
 def walk(
     tips: Iterable[str],
     kept: Iterable[str],
-    read: Callable[[str], Commit | None],
+    read: Callable[[str], GitCommit | None],
     *,
     most: int = _MOST_READ,
 ) -> Left:
     """From the newest to the oldest, until nothing that is left to see can matter."""
     is_kept: dict[str, bool] = {}
-    known: dict[str, Commit] = {}
+    known: dict[str, GitCommit] = {}
     queue: list[tuple[int, str]] = []  # the newest first
     left: list[tuple[int, str]] = []  # not kept, the oldest first; some are found to be later
 

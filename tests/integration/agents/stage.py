@@ -107,8 +107,9 @@ class Stage:
         with hardsave.open(f"sqlite:///{store}") as vault:
             saved = list(reversed(vault.timeline("t").checkpoints(limit=1000)))
             for before, after in pairwise(saved):
-                for paths in difference(before.files, after.files):
-                    found |= {path: attributed(after, path) for path in paths}
+                diff = difference(before.files, after.files)
+                paths = (*diff.added, *diff.removed, *diff.changed)
+                found |= {path: attributed(after, path) for path in paths}
         return found
 
     @contextmanager

@@ -8,6 +8,7 @@ import pytest
 
 import hardsave
 from hardsave import Policy
+from hardsave.stores.base import Report
 from hardsave.stores.sqlite import connection
 from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.stores.sqlite.leaves import gather
@@ -48,7 +49,7 @@ def roots(path: Path) -> list[int]:
 def test_a_store_whose_first_page_is_gone_and_that_has_no_backup_is_repaired(alone: Path) -> None:
     spoil(alone, 1)
     report = hardsave.repair(url(alone))
-    assert report == (SAVES + 1, 0, (), report.set_aside)
+    assert report == Report(SAVES + 1, 0, (), report.set_aside)
     assert_intact(alone)
 
 
@@ -56,7 +57,7 @@ def test_pages_that_lead_to_all_others_are_not_needed(alone: Path) -> None:
     """The header, the map of pages, and what lies above the pages with rows."""
     spoil(alone, 1, 2, *roots(alone))
     report = hardsave.repair(url(alone))
-    assert report == (SAVES + 1, 0, (), report.set_aside)
+    assert report == Report(SAVES + 1, 0, (), report.set_aside)
     assert_intact(alone)
 
 
@@ -65,7 +66,7 @@ def test_a_root_alone_hides_nothing_either(alone: Path) -> None:
     assert pages
     spoil(alone, *pages)
     report = hardsave.repair(url(alone))
-    assert report == (SAVES + 1, 0, (), report.set_aside)
+    assert report == Report(SAVES + 1, 0, (), report.set_aside)
     assert_intact(alone)
 
 

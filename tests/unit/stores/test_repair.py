@@ -10,7 +10,7 @@ import pytest
 import hardsave
 from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.records import Id
-from hardsave.stores.base import Batch, Changes
+from hardsave.stores.base import Batch, Changes, Report
 from hardsave.stores.sqlite import SqliteStore, connection, packs
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.testing.batches import Line, a_note, an_entry
@@ -46,7 +46,7 @@ def change(path: Path, *statements: str) -> None:
 
 def test_a_sound_store_is_left_as_it_is(path: Path) -> None:
     before = path.read_bytes()
-    assert hardsave.repair(url(path)) == (SAVES + 1, 0, (), None)
+    assert hardsave.repair(url(path)) == Report(SAVES + 1, 0, (), None)
     assert path.read_bytes() == before
     assert_intact(path)
 
@@ -199,7 +199,7 @@ def test_a_vault_goes_on_after_its_repair(path: Path) -> None:
 def test_a_store_in_memory_has_nothing_to_repair() -> None:
     with hardsave.open("memory://") as vault:
         vault.timeline("main").save({})
-        assert vault.store.repair() == (1, 0, (), None)
+        assert vault.store.repair() == Report(1, 0, (), None)
 
 
 def test_a_header_that_only_the_wal_still_has_is_written_anew(tmp_path: Path) -> None:

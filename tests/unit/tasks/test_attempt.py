@@ -18,6 +18,7 @@ from hardsave.tasks import calls, claiming, current, desk
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.calls import Paused
 from hardsave.tasks.lease import Lease
+from hardsave.tasks.task import Progress
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
 from tests.unit.tracing import at_line
 
@@ -81,12 +82,12 @@ def test_work_goes_on_after_the_last_step(room: Room) -> None:
             attempt.progress(number, 7)
 
     crashed(room, "t1", lambda attempt: body(attempt, 5))
-    assert room.tasks.get("t1").progress == (4, 7)
+    assert room.tasks.get("t1").progress == Progress(4, 7)
     with room.tasks.attempt("t1") as attempt:
-        assert attempt.task.progress == (4, 7)
+        assert attempt.task.progress == Progress(4, 7)
         body(attempt, 99)
     assert effects.calls == [1, 2, 3, 4, 5, 6, 7]
-    assert room.tasks.get("t1").progress == (7, 7)
+    assert room.tasks.get("t1").progress == Progress(7, 7)
 
 
 def test_what_comes_back_is_the_same_the_first_time(room: Room) -> None:

@@ -16,8 +16,8 @@ import hardsave
 from hardsave.errors import Misuse, Unavailable
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks import executor, shift
+from hardsave.tasks.child_lock import ChildLocks, Survivors
 from hardsave.tasks.shift import Terms
-from hardsave.tasks.tether import Survivors, Tethers
 from tests.unit.tasks.room import SECOND, Counter, Room, TimedStore
 
 
@@ -305,7 +305,7 @@ def test_what_outlives_a_dead_session_is_told_once_its_task_is_put_back(
 ) -> None:
     with room.tasks.runner("alive") as alive:
         left_behind(room, "a")
-        monkeypatch.setattr(Tethers, "survivors", lambda self, tasks: {"a": Survivors((7,))})
+        monkeypatch.setattr(ChildLocks, "survivors", lambda self, tasks: {"a": Survivors((7,))})
         alive.recover()
         assert "has died" not in caplog.text
         monkeypatch.undo()

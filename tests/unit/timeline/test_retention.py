@@ -7,7 +7,7 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.timeline.policy import DEFAULT, Policy, Thin
-from hardsave.timeline.retention import Row, choose
+from hardsave.timeline.retention import RetentionRow, choose
 from tests.unit.timeline.rows import DAY, HOUR, NOW, SECOND, dropped, kept, left, line, row, seqs
 
 DAYS = timedelta(days=1)
@@ -165,7 +165,7 @@ def test_completed_tasks_are_kept_by_the_same_engine() -> None:
 # Thinning
 
 
-def named(count: int, names: int) -> list[Row]:
+def named(count: int, names: int) -> list[RetentionRow]:
     return [row(seq, name=f"name {seq % names}") for seq in range(1, count + 1)]
 
 
@@ -181,10 +181,10 @@ def test_thinning_leaves_a_short_timeline_alone() -> None:
     assert choose(named(51, 1), Policy(thin=Thin()), NOW)
 
 
-def created_one_by_one(history: list[Row], policy: Policy) -> list[Row]:
-    stays: list[Row] = []
+def created_one_by_one(history: list[RetentionRow], policy: Policy) -> list[RetentionRow]:
+    stays: list[RetentionRow] = []
     for new in history:
-        stays = [row._replace(is_head=False) for row in stays] + [new._replace(is_head=True)]
+        stays = [row.replace(is_head=False) for row in stays] + [new.replace(is_head=True)]
         stays = left(stays, choose(stays, policy, NOW))
         assert len(set(stays)) == len(stays)
     return stays
@@ -218,7 +218,7 @@ def test_the_latest_of_each_name_is_all_that_stays_if_so_wanted() -> None:
 # The store's size
 
 
-def dense(size: int | None = None) -> list[Row]:
+def dense(size: int | None = None) -> list[RetentionRow]:
     """Four an hour, for three hours two days ago, and an hour's worth now."""
     old = [row(seq, created_at=NOW - 2 * DAY + seq * HOUR // 4, size=size) for seq in range(12)]
     return old + [row(12 + n, created_at=NOW - SECOND * (9 - n), size=size) for n in range(4)]
@@ -245,9 +245,9 @@ def test_what_earlier_rules_free_counts_for_the_size() -> None:
 
 
 def test_names_and_sessions_are_not_thinned_for_size() -> None:
-    history = [old._replace(kind="session") for old in dense()]
+    history = [old.replace(kind="session") for old in dense()]
     assert not choose(history, Policy(max_store_bytes=0), NOW, store_bytes=1)
-    history = [old._replace(name=f"n{old.seq}") for old in dense()]
+    history = [old.replace(name=f"n{old.seq}") for old in dense()]
     assert not choose(history, Policy(max_store_bytes=0), NOW, store_bytes=1)
 
 

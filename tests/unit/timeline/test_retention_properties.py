@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardsave.timeline.policy import Policy, Thin
-from hardsave.timeline.retention import Plan, Row, choose
+from hardsave.timeline.retention import RetentionPlan, RetentionRow, choose
 from tests.unit.timeline.rows import DAY, NOW, left
 
 KINDS = ("automatic", "manual", "feature", "session")
@@ -18,21 +18,21 @@ few = settings(max_examples=100, deadline=None)
 counts = st.none() | st.integers(0, 12)
 
 
-def histories() -> st.SearchStrategy[list[Row]]:
+def histories() -> st.SearchStrategy[list[RetentionRow]]:
     """One number for each row: hypothesis takes its time over every single field."""
     return st.lists(st.integers(0, 1 << 48), max_size=24).map(
         lambda numbers: [a_row(seq, number) for seq, number in enumerate(numbers, 1)]
     )
 
 
-def a_row(seq: int, number: int) -> Row:
+def a_row(seq: int, number: int) -> RetentionRow:
     def pick(count: int) -> int:
         nonlocal number
         number, picked = divmod(number, count)
         return picked
 
     timeline = "abc"[pick(3)]
-    return Row(
+    return RetentionRow(
         id=f"{timeline}:{seq}".encode(),
         timeline=timeline,
         seq=seq,
@@ -69,7 +69,7 @@ sizes = st.none() | st.integers(0, 10_000)
 @few
 @given(histories(), policies, sizes)
 def test_heads_and_what_can_be_undone_never_go(
-    history: list[Row], policy: Policy, size: int | None
+    history: list[RetentionRow], policy: Policy, size: int | None
 ) -> None:
     plan = choose(history, policy, NOW, store_bytes=size)
     assert not any(choice.row.is_head or choice.row.protected for choice in plan.drops)
@@ -79,7 +79,7 @@ def test_heads_and_what_can_be_undone_never_go(
 @few
 @given(histories(), policies, sizes)
 def test_what_goes_was_there_and_goes_once(
-    history: list[Row], policy: Policy, size: int | None
+    history: list[RetentionRow], policy: Policy, size: int | None
 ) -> None:
     plan = choose(history, policy, NOW, store_bytes=size)
     gone = [choice.row for choice in plan.drops]
@@ -91,7 +91,7 @@ def test_what_goes_was_there_and_goes_once(
 @few
 @given(histories(), policies, sizes)
 def test_permanent_kinds_and_other_timelines_are_never_touched(
-    history: list[Row], policy: Policy, size: int | None
+    history: list[RetentionRow], policy: Policy, size: int | None
 ) -> None:
     for choice in choose(history, policy, NOW, store_bytes=size).drops:
         assert choice.rule == "deleted" or choice.row.kind not in policy.permanent
@@ -101,7 +101,7 @@ def test_permanent_kinds_and_other_timelines_are_never_touched(
 @few
 @given(histories(), policies, sizes)
 def test_once_carried_out_a_plan_leaves_nothing_to_do(
-    history: list[Row], policy: Policy, size: int | None
+    history: list[RetentionRow], policy: Policy, size: int | None
 ) -> None:
     plan = choose(history, policy, NOW, store_bytes=size)
     smaller = None if size is None else size - plan.freed_bytes
@@ -111,7 +111,7 @@ def test_once_carried_out_a_plan_leaves_nothing_to_do(
 @few
 @given(histories(), policies, sizes, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(
-    history: list[Row], policy: Policy, size: int | None, random: Random
+    history: list[RetentionRow], policy: Policy, size: int | None, random: Random
 ) -> None:
     shuffled = list(history)
     random.shuffle(shuffled)
@@ -122,7 +122,7 @@ def test_the_order_of_the_rows_does_not_matter(
 
 @few
 @given(histories(), policies)
-def test_quotas_are_kept_but_for_what_is_held(history: list[Row], policy: Policy) -> None:
+def test_quotas_are_kept_but_for_what_is_held(history: list[RetentionRow], policy: Policy) -> None:
     stays = left(history, choose(history, policy, NOW))
     free = [
         row
@@ -137,14 +137,16 @@ def test_quotas_are_kept_but_for_what_is_held(history: list[Row], policy: Policy
             assert sum(row.timeline == timeline for row in free) <= policy.max_per_timeline
 
 
-def gone(plan: Plan) -> set[bytes]:
+def gone(plan: RetentionPlan) -> set[bytes]:
     return {choice.row.id for choice in plan.drops}
 
 
 @pytest.mark.parametrize("name", ["ttl", "max_age", "undo_window"])
 @few
 @given(history=histories(), days=st.integers(0, 60), more=st.integers(0, 30))
-def test_a_longer_time_takes_no_more(name: str, history: list[Row], days: int, more: int) -> None:
+def test_a_longer_time_takes_no_more(
+    name: str, history: list[RetentionRow], days: int, more: int
+) -> None:
     short = Policy(**{name: timedelta(days=days)})  # type: ignore[arg-type] # each takes a span
     long = Policy(**{name: timedelta(days=days + more)})  # type: ignore[arg-type] # as above
     assert gone(choose(history, long, NOW)) <= gone(choose(history, short, NOW))
@@ -154,7 +156,9 @@ def test_a_longer_time_takes_no_more(name: str, history: list[Row], days: int, m
 @pytest.mark.parametrize("name", ["max_per_timeline", "max_per_user"])
 @few
 @given(history=histories(), count=st.integers(0, 12), more=st.integers(0, 5))
-def test_a_larger_quota_takes_no_more(name: str, history: list[Row], count: int, more: int) -> None:
+def test_a_larger_quota_takes_no_more(
+    name: str, history: list[RetentionRow], count: int, more: int
+) -> None:
     small = Policy(**{name: count})  # type: ignore[arg-type] # each takes a number
     large = Policy(**{name: count + more})  # type: ignore[arg-type] # as above
     assert gone(choose(history, large, NOW)) <= gone(choose(history, small, NOW))
@@ -162,6 +166,8 @@ def test_a_larger_quota_takes_no_more(name: str, history: list[Row], count: int,
 
 @few
 @given(histories(), policies, sizes)
-def test_a_plan_can_always_be_printed(history: list[Row], policy: Policy, size: int | None) -> None:
+def test_a_plan_can_always_be_printed(
+    history: list[RetentionRow], policy: Policy, size: int | None
+) -> None:
     plan = choose(history, policy, NOW, store_bytes=size)
     assert str(plan).startswith(f"{len(plan.drops)} of {plan.considered} checkpoints go")

@@ -9,7 +9,7 @@ from hardsave import Task, aio
 from hardsave.errors import Misuse, Unstorable
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks import states
-from hardsave.vault.events import EventName, Events
+from hardsave.vault.events import EventName, Events, SaveFailed
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 
@@ -169,7 +169,7 @@ def test_a_save_that_fails_is_told_and_counted_and_still_raised(
     line.save({"n": 1})
     with pytest.raises(Unstorable) as caught:
         line.append({"n": object()})
-    assert told == [(line.name, caught.value)]
+    assert told == [SaveFailed(line.name, caught.value)]
     assert vault.store.stats().save_failures == 1
     line.save({"n": 2})
     assert vault.store.stats().save_failures == 1

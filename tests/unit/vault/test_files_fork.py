@@ -106,7 +106,7 @@ def test_a_fork_is_one_operation(desk: Desk, tmp_path: Path, store: Watched) -> 
     assert head is not None
     assert (head.timeline, head.seq, head.read()) == ("try", 1, {"turn": 1})
     assert fork.workspace.last == head
-    assert not any(fork.workspace.status().files)
+    assert not fork.workspace.status().files
     desk.vault.undo()
     assert [line.name for line in desk.vault.timelines()] == ["main"]
     assert (tmp_path / "try/a.txt").read_text() == "one"

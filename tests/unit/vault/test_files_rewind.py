@@ -55,9 +55,9 @@ def test_what_lies_where_a_file_is_now_is_told_to_stay_before_and_after(
     assert shown == done
     assert shown.created == ()
     assert shown.changed == ("c",)
-    ((path, reason),) = shown.kept
-    assert path in (over, f"{over}/b")
-    assert "in the way" in reason or "could not be saved first" in reason
+    (kept,) = shown.kept
+    assert kept.path in (over, f"{over}/b")
+    assert "in the way" in kept.reason or "could not be saved first" in kept.reason
     assert desk.seen() == {**before, b"c": desk.seen()[b"c"]}
     assert desk.read("c") == "one"
     assert not (tmp_path / "b").exists()

@@ -14,6 +14,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.timeline.diff import FileDiff
 from hardsave.vault import capturing
 from hardsave.vault.ahead import Ahead
 from hardsave.vault.vault import Vault
@@ -273,7 +274,7 @@ def test_secrets_fifos_and_sockets_are_left_out_and_listed(desk: Desk) -> None:
     listener.bind(str(desk.work / "socket"))
     listener.close()
     saved = desk.line.save({}, workspace=desk.work)
-    left_out = dict(saved.not_captured)
+    left_out = {each.path: each.reason for each in saved.not_captured}
     assert left_out["fifo"] == "a FIFO"
     assert left_out["socket"] == "a socket"
     assert "secret" in left_out[".env"]
@@ -307,7 +308,7 @@ def test_caps_leave_out_and_say_so(desk: Desk) -> None:
     workspace = desk.vault.workspace(desk.work, max_file_bytes=100)
     saved = workspace.save_files()
     assert names(saved) == ["small"]
-    assert "cap" in dict(saved.not_captured)["large"]
+    assert [(each.path, "cap" in each.reason) for each in saved.not_captured] == [("large", True)]
     again = desk.vault.workspace(desk.work).save_files()
     assert names(again) == ["large", "small"]
 
@@ -316,7 +317,7 @@ def test_a_cap_on_the_whole_leaves_out_and_says_so(desk: Desk) -> None:
     desk.write(one="x" * 60, two="x" * 60)
     saved = desk.vault.workspace(desk.work, max_total_bytes=100).save_files()
     assert len(names(saved)) == 1
-    assert ["cap" in why for _, why in saved.not_captured] == [True]
+    assert ["cap" in each.reason for each in saved.not_captured] == [True]
 
 
 def test_the_stores_own_files_are_never_captured(tmp_path: Path) -> None:
@@ -392,13 +393,13 @@ def test_status_says_what_has_changed_and_saves_nothing(desk: Desk, store: Watch
     assert (first.last, first.files.added) == (None, ("a.txt", "gone", "sub", "sub/b.txt"))
     assert [each.path for each in first.not_captured] == [".env"]
     desk.save(1)
-    assert not any(workspace.status().files)
+    assert not workspace.status().files
     desk.write(a_txt="other", new="n")
     (desk.work / "gone").unlink()
     count = len(store.batches)
     found = workspace.status()
     assert found.last is not None
-    assert found.files == (("new",), ("gone",), ("a.txt",))
+    assert found.files == FileDiff(("new",), ("gone",), ("a.txt",))
     assert len(store.batches) == count
     assert desk.seen()[b"a.txt"] != "one"
 
@@ -422,9 +423,9 @@ def test_files_differ_between_two_checkpoints(desk: Desk) -> None:
     desk.write(a_txt="two", new="y")
     (desk.work / "gone").unlink()
     two = desk.save(2)
-    assert desk.vault.diff(one, two).files == (("new",), ("gone",), ("a.txt",))
+    assert desk.vault.diff(one, two).files == FileDiff(("new",), ("gone",), ("a.txt",))
     three = desk.line.save({"turn": 3})
-    assert not any(desk.vault.diff(two, three).files)
+    assert not desk.vault.diff(two, three).files
 
 
 def test_a_capture_that_fails_is_an_error_never_an_empty_snapshot(

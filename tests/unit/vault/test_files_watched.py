@@ -62,7 +62,7 @@ def test_a_look_that_finds_nothing_new_is_one_to_build_on(
     desk.save(1)
     workspace = desk.vault.workspace(desk.work)
     with workspace.watch():
-        assert not any(workspace.status().files)
+        assert not workspace.status().files
         looked = looks(desk, monkeypatch)
         desk.write(a_txt="changed")
         age()

@@ -160,7 +160,7 @@ def log_record(number: int) -> LogRecord:
 def test_reads_are_merged_as_far_as_all_are_complete(
     saves: list[int], entries: list[int], horizon: int, together: list[int]
 ) -> None:
-    pages: list[Sequence[follow.Record]] = [
+    pages: list[Sequence[follow.Row]] = [
         list(map(save_record, saves)),
         list(map(log_record, entries)),
         [],

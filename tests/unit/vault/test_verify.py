@@ -14,6 +14,7 @@ from hardsave.stores.registry import open_store
 from hardsave.stores.sqlite import SqliteStore, connection
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
+from hardsave.vault.verify import Verification
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import eventually
 from tests.unit.vault.stage import Watched, messages
@@ -81,7 +82,7 @@ def test_nothing_is_wrong_with_a_sound_store(vault: Vault) -> None:
 
 def test_nothing_is_wrong_with_an_empty_store() -> None:
     with hardsave.open("memory://") as vault:
-        assert vault.store.verify() == (0, 0, ())
+        assert vault.store.verify() == Verification(0, 0, ())
 
 
 def test_one_checkpoint_can_be_checked_alone(vault: Vault) -> None:
@@ -344,7 +345,7 @@ def test_what_is_saved_while_it_looks_is_not_missing() -> None:
         line = vault.timeline("main")
         line.save({"turn": 1})
         meanwhile(store, lambda: [line.save({"turn": 2}), vault.timeline("new").save({"a": 1})])
-        assert vault.store.verify() == (1, 1, ())
+        assert vault.store.verify() == Verification(1, 1, ())
         assert vault.store.verify().checkpoints == 3
 
 

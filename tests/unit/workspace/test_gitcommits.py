@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace.gitcommits import Commit, left_behind, walk
+from hardsave.workspace.gitcommits import GitCommit, left_behind, walk
 from hardsave.workspace.gitplan import plan_git
 from tests.unit.workspace.git_room import GitRoom, Saved, built
 from tests.unit.workspace.repository import Repository
@@ -70,14 +70,14 @@ def test_a_branch_that_is_only_left_keeps_its_commits(repository: Repository) ->
 def test_random_histories_are_walked_to_the_same_end_as_a_plain_search() -> None:
     rnd = random.Random(3)
     for _ in range(200):
-        commits: dict[str, Commit] = {}
+        commits: dict[str, GitCommit] = {}
         for number in range(rnd.randint(1, 40)):
             parents = tuple(
                 rnd.sample(sorted(commits), min(len(commits), rnd.choice([0, 1, 1, 2])))
             )
             newest = max((commits[parent].seconds for parent in parents), default=0)
             seconds = newest + rnd.choice([0, 0, 1, 100_000])
-            commits[f"{number:02}"] = Commit(f"{number:02}", parents, seconds, "")
+            commits[f"{number:02}"] = GitCommit(f"{number:02}", parents, seconds, "")
         tips, kept = (rnd.choices(sorted(commits), k=rnd.randint(0, 3)) for _ in range(2))
         found = walk(tips, kept, commits.get)
         assert found.is_all
@@ -85,7 +85,7 @@ def test_random_histories_are_walked_to_the_same_end_as_a_plain_search() -> None
         assert {commit.id for commit in found.commits} == expected
 
 
-def reached(tips: list[str], commits: dict[str, Commit]) -> set[str]:
+def reached(tips: list[str], commits: dict[str, GitCommit]) -> set[str]:
     found: set[str] = set()
     todo = list(tips)
     while todo:
@@ -97,7 +97,7 @@ def reached(tips: list[str], commits: dict[str, Commit]) -> set[str]:
 
 
 def test_a_walk_that_would_not_end_says_so() -> None:
-    commits = {str(n): Commit(str(n), (str(n + 1),), 10_000 - n, "") for n in range(10_000)}
+    commits = {str(n): GitCommit(str(n), (str(n + 1),), 10_000 - n, "") for n in range(10_000)}
     found = walk(["0"], ["9999"], commits.get, most=50)
     assert not found.is_all
     assert 0 < len(found.commits) <= 50
@@ -108,7 +108,8 @@ def test_a_long_way_is_gone_in_one_go() -> None:
     count = 5_000
     ids = [f"{number:040x}" for number in range(2 * count)]
     commits = {
-        id: Commit(id, tuple(ids[at - 1 : at]), 1_700_000_000 + at, "") for at, id in enumerate(ids)
+        id: GitCommit(id, tuple(ids[at - 1 : at]), 1_700_000_000 + at, "")
+        for at, id in enumerate(ids)
     }
     found = walk([ids[-1]], [ids[0]], commits.get)
     assert [commit.id for commit in found.commits] == ids[:count:-1]

@@ -14,7 +14,7 @@ from hardsave.cli.session import Session
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hardsave.vault.bisect import Bisected, Try
+    from hardsave.vault.bisect import Bisected, BisectTry
 
 MESSAGES = 4
 
@@ -55,7 +55,7 @@ def bisect(
     session.out.hint("see what it did", "diff", found.last_good.id, found.first_bad.id)
 
 
-def _tell(session: Session, one: "Try") -> None:
+def _tell(session: Session, one: "BisectTry") -> None:
     from hardsave.cli.render import draw
 
     styles = {"good": "added", "bad": "removed", "skip": "changed"}

@@ -47,8 +47,8 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
         path = None
     else:
         with session.out.busy("copying files"):
-            line, workspace = session.workspace.fork(source.id, target, name=name)
-        path = str(workspace.path)
+            made = session.workspace.fork(source.id, target, name=name)
+        line, path = made.timeline, str(made.workspace.path)
     session.out.result(
         lambda: _data(line.name, source, path), lambda: _lines(line.name, source, path)
     )

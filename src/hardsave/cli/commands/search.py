@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from hardsave.vault.search import Hit, Hits
+    from hardsave.page import Page
+    from hardsave.vault.search import Hit
 
 
 @command(
@@ -65,7 +66,7 @@ def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
     }
 
 
-def _lines(session: Session, found: "Hits[Checkpoint]") -> "Iterator[RenderableType]":
+def _lines(session: Session, found: "Page[Hit[Checkpoint]]") -> "Iterator[RenderableType]":
     from rich.text import Text
 
     from hardsave.cli.render import draw

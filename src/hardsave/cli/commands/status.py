@@ -14,7 +14,7 @@ from hardsave.cli.session import Session
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from hardsave.vault.workspace import Status
+    from hardsave.vault.workspace import WorkspaceStatus
 
 
 @command(
@@ -45,7 +45,7 @@ def status(session: Session, full: bool) -> None:
     _hint(session, found)
 
 
-def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[str, Any]:
+def _data(session: Session, found: "WorkspaceStatus", head: Checkpoint | None) -> dict[str, Any]:
     return {
         "workspace": str(session.directory),
         "timeline": session.line.name,
@@ -58,11 +58,11 @@ def _data(session: Session, found: "Status", head: Checkpoint | None) -> dict[st
     }
 
 
-def _hint(session: Session, found: "Status") -> None:
+def _hint(session: Session, found: "WorkspaceStatus") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
         session.out.say(session.saved_above or session.deleted_hint() or nothing)
-    elif any(found.files):
+    elif found.files:
         own = session.timeline_option
         back = "@" if found.last == session.line.head else f"{found.last.timeline}:{found.last.seq}"
         session.out.hint("save it with", "save", *own)
@@ -70,7 +70,7 @@ def _hint(session: Session, found: "Status") -> None:
 
 
 def _lines(
-    session: Session, found: "Status", head: Checkpoint | None, *, full: bool
+    session: Session, found: "WorkspaceStatus", head: Checkpoint | None, *, full: bool
 ) -> "Iterator[Text]":
     from hardsave.cli.render import draw
 

@@ -163,7 +163,7 @@ def start(session: Session, id: str, program: tuple[str, ...], force: bool) -> E
 
     check(program[0])  # before it is an attempt
     with tasks.attempt(id, force=force) as attempt:
-        code = run(program, {"HARDSAVE_TASK": id}, attempt.tether())
+        code = run(program, {"HARDSAVE_TASK": id}, attempt.child_lock())
         if code == 0:
             attempt.complete({"exit": 0})
         else:

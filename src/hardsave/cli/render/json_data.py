@@ -12,7 +12,7 @@ from hardsave.timeline.refs import to_text
 if TYPE_CHECKING:
     from hardsave import Checkpoint, Operation, Rewind, Task
     from hardsave.tasks.recovery import RecoveryReport
-    from hardsave.tasks.stats import Happening
+    from hardsave.tasks.stats import TaskEvent
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.files import GitState, LeftOut
     from hardsave.vault.repository import GitChanges
@@ -43,15 +43,15 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
 
 
 def git(state: "GitState | None") -> dict[str, Any] | None:
-    return None if state is None else state._asdict()
+    return None if state is None else state.as_dict()
 
 
 def left_out(paths: "Sequence[LeftOut]") -> list[dict[str, str]]:
-    return [each._asdict() for each in paths]
+    return [each.as_dict() for each in paths]
 
 
 def files(found: "FileDiff") -> dict[str, list[str]]:
-    return {key: list(paths) for key, paths in found._asdict().items()}
+    return {key: list(paths) for key, paths in found.as_dict().items()}
 
 
 def operation(one: "Operation") -> dict[str, Any]:
@@ -74,7 +74,7 @@ def rewind(done: "Rewind", *, dry_run: bool) -> dict[str, Any]:
         "moved": done.moved,
         "dry_run": dry_run,
         "files": None if done.files is None else file_changes(done.files),
-        "tasks": [each._asdict() for each in done.tasks],
+        "tasks": [each.as_dict() for each in done.tasks],
     }
 
 
@@ -87,7 +87,7 @@ def task(one: "Task") -> dict[str, Any]:
         "max_attempts": one.max_attempts,
         "generation": one.generation,
         "priority": one.priority,
-        "progress": one.progress._asdict(),
+        "progress": one.progress.as_dict(),
         "created_at": one.created_at.isoformat(),
         "started_at": _moment(one.started_at),
         "ended_at": _moment(one.ended_at),
@@ -101,7 +101,7 @@ def task(one: "Task") -> dict[str, Any]:
     }
 
 
-def happening(one: "Happening") -> dict[str, Any]:
+def happening(one: "TaskEvent") -> dict[str, Any]:
     return {
         "number": one.number,
         "kind": one.kind,
@@ -144,8 +144,8 @@ def file_changes(found: "FileChanges") -> dict[str, Any]:
         "created": list(found.created),
         "changed": list(found.changed),
         "removed": list(found.removed),
-        "kept": [each._asdict() for each in found.kept],
-        "missing": [each._asdict() for each in found.missing],
+        "kept": [each.as_dict() for each in found.kept],
+        "missing": [each.as_dict() for each in found.missing],
         "is_complete": found.is_complete,
         "bytes": found.bytes,
         "git": None if found.git is None else _git_changes(found.git),

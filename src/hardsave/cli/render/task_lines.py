@@ -8,7 +8,7 @@ from rich.text import Text
 from hardsave import Task
 from hardsave.cli.render import draw, json_data, times, wording
 from hardsave.tasks.ledger import Tasks
-from hardsave.tasks.stats import Happening, TaskStats
+from hardsave.tasks.stats import TaskEvent, TaskStats
 from hardsave.tasks.task import moment
 
 STYLES = {
@@ -106,7 +106,7 @@ def _ago(then: datetime | None, now: datetime) -> str | None:
     return None if then is None else times.ago(then, now)
 
 
-def happened(history: Sequence[Happening]) -> Iterator[Text]:
+def happened(history: Sequence[TaskEvent]) -> Iterator[Text]:
     """What happened to one, in order; tracebacks below."""
     for one in history:
         about = {key: value for key, value in one.about.items() if key != "traceback" and value}

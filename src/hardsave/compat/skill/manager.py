@@ -189,7 +189,7 @@ class CheckpointManager:
         policy = hardsave.Policy(timelines={TIMELINE}, per_kind=dict(KEPT))
         plan = self._vault.retention.plan(policy)
         drops = [each for each in plan.drops if to_text(each.row.id) not in self._guarding]
-        self._vault.retention.apply(replace(plan, drops=tuple(drops)))
+        self._vault.retention.apply(plan.replace(drops=tuple(drops)))
         self._tidy(self._records())
 
     # Looking
@@ -274,7 +274,7 @@ class CheckpointManager:
             files = done.files
             if files is None:
                 return Rollback(record, None, (), (), (), ())
-            kept = tuple(f"{path}: {reason}" for path, reason in files.kept)
+            kept = tuple(f"{each.path}: {each.reason}" for each in files.kept)
             safety = done.before.id if files and done.before is not None else None
             self._mend()
             return Rollback(record, safety, files.created, files.changed, files.removed, kept)

@@ -25,7 +25,7 @@ from hardsave.runtime.jobs.book import Jobs
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.shift import Outcome, Shift, Terms
-from hardsave.tasks.stats import Happening
+from hardsave.tasks.stats import TaskEvent
 from hardsave.tasks.task import Task
 from hardsave.vault.vault import Vault
 
@@ -129,7 +129,7 @@ class Notices:
         return {"status": status}
 
 
-def _ended(happened: list[Happening]) -> Iterator[str]:
+def _ended(happened: list[TaskEvent]) -> Iterator[str]:
     """The tasks that may be over, once each."""
     names = (each.task for each in happened if each.kind in _ENDS and each.task is not None)
     yield from dict.fromkeys(names)

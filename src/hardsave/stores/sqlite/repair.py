@@ -64,7 +64,7 @@ def _repair(path: str, mark: Mark) -> Report:
         return made.report
     aside = takeover.put_in_place(path)
     mark.write(made.number, relaxed=False)
-    return made.report._replace(set_aside=aside)
+    return made.report.replace(set_aside=aside)
 
 
 class _Made(NamedTuple):

@@ -27,7 +27,7 @@ def stats(session: Session) -> None:
     """Show how much is stored, and where."""
     found = session.vault.store.stats()
     session.out.result(
-        lambda: {"store": session.url, **found._asdict()}, lambda: _lines(session, found)
+        lambda: {"store": session.url, **found.as_dict()}, lambda: _lines(session, found)
     )
 
 
@@ -67,7 +67,7 @@ def verify(session: Session, ref: str | None) -> Exit | None:
     with session.out.busy("verifying"):
         found = session.vault.store.verify(one)
     session.out.result(
-        lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
+        lambda: {**found.as_dict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [
             (
                 f"{wording.count(found.checkpoints, 'checkpoint')} and "
@@ -102,7 +102,7 @@ def repair(session: Session, yes: bool) -> Exit | None:
     with session.out.busy("repairing"):
         found = hardsave.repair(session.url)
     session.out.result(
-        lambda: {**found._asdict(), "faults": list(found.faults), "ok": found.ok},
+        lambda: {**found.as_dict(), "faults": list(found.faults), "ok": found.ok},
         lambda: [
             f"the store has {wording.count(found.checkpoints, 'checkpoint')} now",
             *([f"the old files lie in {found.set_aside}"] if found.set_aside else []),
@@ -126,7 +126,7 @@ def gc(session: Session) -> None:
     with session.out.busy("collecting"):
         done = session.vault.store.gc()
     session.out.result(
-        done._asdict,
+        done.as_dict,
         lambda: [
             (
                 f"{wording.count(done.objects, 'object')} removed, "

@@ -15,7 +15,7 @@ from hardsave.timeline.policy import DEFAULT
 from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
-    from hardsave.timeline.retention import Choice, Plan
+    from hardsave.timeline.retention import RetentionChoice, RetentionPlan
     from hardsave.vault.purge import Purged
 
 
@@ -85,7 +85,7 @@ def _policy(
     )
 
 
-def _left_alone(session: Session, plan: "Plan") -> list[str]:
+def _left_alone(session: Session, plan: "RetentionPlan") -> list[str]:
     """The timelines that are not meant: they must not be taken for some with nothing to let go."""
     meant = plan.policy.timelines
     if meant is None or session.timeline_given is not None:
@@ -93,7 +93,7 @@ def _left_alone(session: Session, plan: "Plan") -> list[str]:
     return [line.name for line in session.vault.timelines() if line.name not in meant]
 
 
-def _planned(plan: "Plan", dropped: int, left: list[str]) -> dict[str, Any]:
+def _planned(plan: "RetentionPlan", dropped: int, left: list[str]) -> dict[str, Any]:
     return {
         "considered": plan.considered,
         "drops": [_choice(each) for each in plan.drops],
@@ -103,7 +103,7 @@ def _planned(plan: "Plan", dropped: int, left: list[str]) -> dict[str, Any]:
     }
 
 
-def _choice(one: "Choice") -> dict[str, Any]:
+def _choice(one: "RetentionChoice") -> dict[str, Any]:
     return {
         "id": to_text(one.row.id),
         "ref": f"{one.row.timeline}:{one.row.seq}",

@@ -49,7 +49,7 @@ def export_(session: Session, file: str, timelines: tuple[str, ...]) -> None:
     with session.out.busy("exporting"):
         done = session.vault.export_file(file, timelines=wanted)
     session.out.result(
-        done._asdict,
+        done.as_dict,
         lambda: [
             (
                 f"{wording.count(done.timelines, 'timeline')}, "
@@ -86,7 +86,7 @@ def import_(session: Session, file: str) -> None:
 
 
 def _data(done: "Imported") -> dict[str, Any]:
-    return {**done._asdict(), "timelines": list(done.timelines), "renamed": dict(done.renamed)}
+    return {**done.as_dict(), "timelines": list(done.timelines), "renamed": dict(done.renamed)}
 
 
 def _lines(done: "Imported") -> list[str]:

@@ -12,7 +12,7 @@ from hardsave.runtime.jobs import Jobs
 from hardsave.runtime.jobs.worker import Worker
 
 AGENTS = """
-from tests.unit.cli.office import agent
+from tests.unit.cli.jobs_project import agent
 
 def shout(inputs):
     print("noise")
@@ -53,7 +53,7 @@ def agent(*, breaks: bool = False, careful: bool = False) -> Agent[None, Any]:
     return made
 
 
-def furnish(project: Path) -> None:
+def make_jobs(project: Path) -> None:
     """Files, a job that has failed, one that asks, one that is done."""
     (project / "agents.py").write_text(AGENTS)
     (project / "flow.yaml").write_text(FLOW)

@@ -1,9 +1,9 @@
-"""A tether: by it a program that an attempt has started is known to be still there.
+"""A child lock: by it a program that an attempt has started is known to be still there.
 
-A program may outlive whoever started it, and works on. So it is given a descriptor of a locked
-file: the lock is the open file's, all that the program starts inherits it, and it is gone with
-the last of them. Whether anybody is left is a question to the kernel, on every system that has
-`flock`. A program that closes what it inherits, as ssh does, is known by its number and when it
+A program may outlive the process that started it, and works on. So it is given a descriptor of a
+locked file: the lock is the open file's, all that the program starts inherits it, and it is gone
+with the last of them. Whether any of them is left is a question to the kernel, on every system that
+has `flock`. A program that closes what it inherits, as ssh does, is known by its number and when it
 began, where the system tells.
 """
 
@@ -19,9 +19,9 @@ from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
+from hardsave.record import Record
 from hardsave.stores import processes
 from hardsave.stores.base import Store
-from hardsave.tuples import NamedTuple
 
 _ROOM = "tether-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it
@@ -29,8 +29,9 @@ _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in
 _log = log(__name__)
 
 
-class Survivors(NamedTuple):
-    """Somebody is left of what an attempt has started. Nobody is named where nobody can tell."""
+class Survivors(Record):
+    """Processes that an attempt has started and that are still there; none is named where the
+    system cannot tell which."""
 
     pids: tuple[int, ...]
 
@@ -39,9 +40,9 @@ class Survivors(NamedTuple):
         return f"process{'' if len(self.pids) == 1 else 'es'} {numbers}"
 
 
-def tether(store: Store, task: TaskRecord, check: Callable[[], None]) -> "Tether":
+def child_lock(store: Store, task: TaskRecord, check: Callable[[], None]) -> "ChildLock":
     """For one program of the attempt that is under way. `check` raises if it is not any more."""
-    return Tether(store.beside(f"{_ROOM}{_attempt(task)}-{os.urandom(4).hex()}"), check)
+    return ChildLock(store.beside(f"{_ROOM}{_attempt(task)}-{os.urandom(4).hex()}"), check)
 
 
 def _attempt(task: TaskRecord) -> str:
@@ -49,7 +50,7 @@ def _attempt(task: TaskRecord) -> str:
     return digest(b"%s %d %s" % (task.owner or b"", task.epoch, task.name.encode())).hex()
 
 
-class Tether:
+class ChildLock:
     """Our end of it. It is let go once the program has its own."""
 
     def __init__(self, path: str | None, check: Callable[[], None]) -> None:
@@ -59,12 +60,12 @@ class Tether:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What the program is to inherit: `subprocess.Popen(…, pass_fds=tether.descriptors)`.
-        Empty if the store is in memory: nobody else could take the task."""
+        """What the program is to inherit: `subprocess.Popen(…, pass_fds=lock.descriptors)`.
+        Empty if the store is in memory: no other process could take the task."""
         return () if self._file is None else (self._file,)
 
-    def tie(self, pid: int) -> None:
-        """It was started. Whether we live does not matter from here on."""
+    def started(self, pid: int) -> None:
+        """The program was started, with this number. It may outlive this process from here on."""
         if self._file is not None:
             line = f"{pid} {processes.started(pid) or 0}\n"
             try:
@@ -74,12 +75,12 @@ class Tether:
             self._let_go()
 
     def _let_go(self) -> None:
-        # Closed, not unlocked: to unlock it would take it from whoever has inherited it.
+        # Closed, not unlocked: to unlock it would take it from the program that has inherited it.
         file, self._file = self._file, None  # first: Ctrl-C must not leave it to be closed twice
         if file is not None:
             os.close(file)
 
-    def __enter__(self) -> "Tether":
+    def __enter__(self) -> "ChildLock":
         if self._path is not None:
             self._file = _locked(self._path)
         try:
@@ -95,7 +96,7 @@ class Tether:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nobody is to ask for the program any more: it has ended, or it does not matter."""
+        """The program is not asked for any more: it has ended, or it does not matter."""
         if self._path is not None:
             _remove(self._path)
             self._let_go()
@@ -113,7 +114,7 @@ def _locked(path: str) -> int:
 # Asking
 
 
-class Tethers:
+class ChildLocks:
     """All that lie beside a store right now, by the attempts that they belong to."""
 
     def __init__(self, store: Store) -> None:
@@ -149,7 +150,7 @@ def _remove(path: str) -> None:
 
 
 def _left(paths: Sequence[str]) -> Survivors | None:
-    """Who is left at the other ends; None if nobody is."""
+    """The processes that hold the other ends; None if there are none."""
     found = [pids for pids in map(_at, paths) if pids is not None]
     return Survivors(tuple(sorted({pid for pids in found for pid in pids}))) if found else None
 

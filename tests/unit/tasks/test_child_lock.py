@@ -12,7 +12,7 @@ import pytest
 
 import hardsave
 from hardsave.stores import processes
-from hardsave.tasks import tether
+from hardsave.tasks import child_lock
 from hardsave.tasks.recovery import RecoveryReport
 from tests.unit.tasks.room import Room
 
@@ -27,9 +27,9 @@ def tell(what):
 
 def work(attempt):
     if attempt.id != "free":
-        with attempt.tether() as tether:
-            program = subprocess.Popen(["sleep", "60"], pass_fds=tether.descriptors)
-            tether.tie(program.pid)
+        with attempt.child_lock() as lock:
+            program = subprocess.Popen(["sleep", "60"], pass_fds=lock.descriptors)
+            lock.started(program.pid)
             tell(program.pid)
             program.wait()
     tell("free")
@@ -46,7 +46,7 @@ def vault(tmp_path: Path) -> Iterator[hardsave.Vault]:
         yield vault
 
 
-def tethers(folder: Path) -> list[str]:
+def child_locks(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*tether*"))
 
 
@@ -87,35 +87,37 @@ def test_a_dead_worker_loses_what_nobody_works_on_and_the_rest_later(
         ended(pid)
     assert [task.id for task in vault.tasks.recover().interrupted] == ["held"]
     assert vault.tasks.recover().was_clean
-    assert tethers(tmp_path) == []
+    assert child_locks(tmp_path) == []
 
 
 def test_a_program_that_has_ended_leaves_nothing(vault: hardsave.Vault, tmp_path: Path) -> None:
     vault.tasks.add("t1")
-    with vault.tasks.attempt("t1") as attempt, attempt.tether() as held:
+    with vault.tasks.attempt("t1") as attempt, attempt.child_lock() as held:
         program = subprocess.Popen(["true"], pass_fds=held.descriptors)
-        assert len(tethers(tmp_path)) == 1
-        held.tie(program.pid)
+        assert len(child_locks(tmp_path)) == 1
+        held.started(program.pid)
         assert held.descriptors == ()
         assert program.wait() == 0
-    assert tethers(tmp_path) == []
+    assert child_locks(tmp_path) == []
 
 
-def test_an_attempt_has_as_many_tethers_as_programs(vault: hardsave.Vault, tmp_path: Path) -> None:
+def test_an_attempt_has_as_many_child_locks_as_programs(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
     vault.tasks.add("t1")
     with (
         vault.tasks.attempt("t1") as attempt,
-        attempt.tether() as one,
-        attempt.tether() as two,
+        attempt.child_lock() as one,
+        attempt.child_lock() as two,
         subprocess.Popen(SLEEP, pass_fds=one.descriptors) as first,
         subprocess.Popen(SLEEP, pass_fds=two.descriptors) as second,
     ):
-        one.tie(first.pid)
-        two.tie(second.pid)
+        one.started(first.pid)
+        two.started(second.pid)
         record = vault._context.store.task(None, "t1")
         assert record is not None
         for alive in ([first, second], [second], []):
-            found = tether.Tethers(vault._context.store).survivors([record])
+            found = child_lock.ChildLocks(vault._context.store).survivors([record])
             pids = sorted(program.pid for program in alive)
             assert [list(left.pids) for left in found.values()] == ([pids] if pids else [])
             if alive:
@@ -129,7 +131,7 @@ def test_whoever_was_stopped_too_long_starts_no_program(tmp_path: Path) -> None:
     room.tasks.add("t1")
     attempt = room.tasks.claim("t1")
     room.tasks.cancel("t1")
-    with pytest.raises(hardsave.LeaseLost), attempt.tether():
+    with pytest.raises(hardsave.LeaseLost), attempt.child_lock():
         raise AssertionError("it was let in")
     assert attempt.is_lost
 
@@ -137,39 +139,39 @@ def test_whoever_was_stopped_too_long_starts_no_program(tmp_path: Path) -> None:
 def test_in_memory_there_is_nobody_to_ask(tmp_path: Path) -> None:
     room = Room()
     room.tasks.add("t1")
-    with room.tasks.attempt("t1") as attempt, attempt.tether() as held:
+    with room.tasks.attempt("t1") as attempt, attempt.child_lock() as held:
         assert held.descriptors == ()
-        held.tie(os.getpid())
+        held.started(os.getpid())
 
 
 def test_a_note_that_cannot_be_written_is_no_reason_to_lose_a_program(
     vault: hardsave.Vault, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     vault.tasks.add("t1")
-    with vault.tasks.attempt("t1") as attempt, attempt.tether() as held:
+    with vault.tasks.attempt("t1") as attempt, attempt.child_lock() as held:
         read_only = os.open(next(tmp_path.glob("*tether*")), os.O_RDONLY)
         os.dup2(read_only, held.descriptors[0])
         os.close(read_only)
-        held.tie(os.getpid())
+        held.started(os.getpid())
     assert "cannot be noted" in caplog.text
 
 
 def test_where_it_cannot_be_made_nothing_begins(vault: hardsave.Vault, tmp_path: Path) -> None:
     vault.tasks.add("t1")
     attempt = vault.tasks.claim("t1")
-    held = tether.Tether(str(tmp_path / "nowhere" / "tether"), lambda: None)
+    held = child_lock.ChildLock(str(tmp_path / "nowhere" / "tether"), lambda: None)
     with pytest.raises(hardsave.Unavailable, match="cannot be made"), held:
         raise AssertionError("it was let in")
     attempt.hand_back()
 
 
 def report_of(tmp_path: Path, note: bytes) -> RecoveryReport:
-    """What is found of a dead attempt whose tether holds `note`, and is held by `sleep`."""
+    """What is found of a dead attempt whose child lock holds `note`, and is held by `sleep`."""
     store = f"sqlite:///{tmp_path}/store.db"
     with hardsave.open(store) as vault:
         vault.tasks.add("t1")
         attempt = vault.tasks.claim("t1")
-        held = attempt.tether().__enter__()
+        held = attempt.child_lock().__enter__()
         program = subprocess.Popen(SLEEP, pass_fds=held.descriptors)
         try:
             os.write(held.descriptors[0], note)
@@ -197,7 +199,7 @@ def test_where_the_kernel_does_not_name_them_the_note_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a system without /proc."""
-    monkeypatch.setattr(tether, "_holders", lambda file: iter(()))
+    monkeypatch.setattr(child_lock, "_holders", lambda file: iter(()))
     report = report_of(tmp_path, b"%d 0\n" % os.getpid())
     assert report.outlived[0].survivors.pids == (os.getpid(),)
-    assert "processes of its own" in str(tether.Survivors(()))
+    assert "processes of its own" in str(child_lock.Survivors(()))

@@ -18,8 +18,8 @@ def play(stage: Stage) -> None:
     stage.play(SERVER, store, *TEXTS[1:], kill_after=KILL_AFTER)
     with hardsave.open(store) as vault:
         task = vault.tasks.get("test-the-parser")
-        done, total = task.progress
-        say(f"   Killed. {task.id}: {task.state}, {done} of {total}.")
+        progress = task.progress
+        say(f"   Killed. {task.id}: {task.state}, {progress.done} of {progress.total}.")
     say("   The same command again, with nothing else to do by hand:")
     left = len(stage.play(SERVER, store, *TEXTS[1:]))
     check(left in (4 + 1, 4 + 2), f"{left} actions were left")  # one may have been under way
