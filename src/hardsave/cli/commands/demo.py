@@ -1,4 +1,4 @@
-"""`hardsave demo`: see it survive."""
+"""`hardsave demo`: plays the scenes of `cli/demo`. A new one: a module with `play`, named here."""
 
 import sys
 import tempfile
