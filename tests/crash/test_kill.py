@@ -10,7 +10,7 @@ from tests.crash.rig import Rig
 from tests.crash.scenarios import SCENARIOS
 
 WAYS: tuple[How, ...] = ("before", "middle", "after")
-SAMPLE = 6  # of each scenario, in the ordinary suite
+SAMPLE = 4  # of each scenario, in the ordinary suite
 
 
 def kill_at(rig: Rig, scenario: str, points: list[Strike]) -> list[str]:
