@@ -30,7 +30,7 @@ from hardsave.vault.ignored import Besides
 from hardsave.vault.operations import FilesMove
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
-from hardsave.vault.saving import Saving
+from hardsave.vault.saving import ANY_HEAD, SaveRequest, Saving
 from hardsave.workspace import capture, checkout, compare, directory, disk
 from hardsave.workspace import plan as plans
 from hardsave.workspace.asked import Asked, checked
@@ -432,7 +432,7 @@ def _safety(context: Context, wanted: Wanted, taken: Taken, files: Taking) -> _S
         f"before the {wanted.kind} to {goal}",
         None,
     )
-    made = saving.carry(about, files)
+    made = saving.save(SaveRequest(about, "carried", expect=ANY_HEAD), files)
     is_first = made.parent is None and made.seq == 1
     before = None if is_first else (made.parent, made.seq - 1)
     context.moves.note(wanted.timeline, before, (made.id, made.seq), is_same_state=True)
