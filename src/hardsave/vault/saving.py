@@ -133,6 +133,8 @@ class Saving:
 
     def save(self, request: SaveRequest, files: "Taking | None" = None) -> CheckpointRecord:
         """Plan a request on the head that was seen, and attempt that, as often as it takes."""
+        if request.expect is not None or self._attempted is not None:
+            self._expect(request)
         if request.form != "parts":
             return self._saved(request, files, None)
         pin = Pin(self._context, "save")
@@ -158,7 +160,6 @@ class Saving:
     def _saved(
         self, request: SaveRequest, files: "Taking | None", pin: Pin | None
     ) -> CheckpointRecord:
-        self._expect(request)
         gone = 0  # how often objects that the plan relied on were not stored any more
         while True:
             if self._once is not None and (done := self._done(self._once)):
