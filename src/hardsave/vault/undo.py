@@ -21,7 +21,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
 
 if TYPE_CHECKING:
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
 
 _PAGE = 50
 _FIRST_PAGE = 2  # mostly the newest is the one: nobody looks for fifty among those of others
@@ -181,17 +181,20 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     if entry.effects.files is None:
         return _turned(context, entry, step)
     from hardsave.vault.choosing import turned  # with all that files need
-    from hardsave.vault.restoring import restore
-
-    done: list[Operation] = []
-
-    def commit(id: Id, files: FilesMove) -> None:
-        done.append(_turned(context, entry, step._replace(id=id), files))
+    from hardsave.vault.restore_plan import plan_restore
+    from hardsave.vault.restoring import attempt
+    from hardsave.vault.settling import settled
 
     place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
-    wanted = turned(context, entry, entry.effects.files, step.kind)
-    files = restore(context, place, wanted, commit).files
-    return (done[0] if done else _turned(context, entry, step)).replace(files=files)
+    request = turned(context, entry, entry.effects.files, step.kind)
+    with settled(context, place) as files:
+        plan = plan_restore(context, place, request, files)
+        if not plan.is_nothing:
+            with attempt(context, place, plan, files) as restore:
+                done = _turned(context, entry, step._replace(id=restore.entry), restore.move)
+            assert restore.outcome is not None
+            return done.replace(files=restore.outcome.files)
+    return _turned(context, entry, step).replace(files=plan.changes())
 
 
 def _turned(

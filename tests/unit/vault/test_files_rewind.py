@@ -11,7 +11,7 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.vault.rewind import What
 from hardsave.vault.vault import Vault
-from hardsave.workspace import content, steps
+from hardsave.workspace import checkout, content, steps
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -230,20 +230,18 @@ def test_files_that_were_never_captured_are_never_removed(desk: Desk) -> None:
 def test_a_file_that_appears_after_the_present_was_saved_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.vault import restoring
-
     desk.write(a_txt="one", sub__x="x")
     one = desk.save(1)
     desk.write(a_txt="two", new__file="n")
     shutil.rmtree(desk.work / "sub")
     desk.save(2)
-    real = restoring._carry_out
+    real = checkout.prepared
 
     def late(*given: object) -> object:
         desk.write(a_txt="edited meanwhile", new__late="l", sub="a file")
         return real(*given)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr(restoring, "_carry_out", late)
+    monkeypatch.setattr(checkout, "prepared", late)
     done = desk.line.rewind(one)
     assert desk.read("a.txt") == "edited meanwhile"
     assert desk.read("new/late") == "l"
