@@ -63,7 +63,7 @@ class RestoreRequest(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The top directories of the present and of the target."""
+    """The snapshots of the present and of the target."""
 
     now: Hash
     then: Hash
@@ -71,7 +71,8 @@ class Sides(NamedTuple):
 
     def have(self, path: bytes) -> bool:
         """Whether one of them has a path: what is ignored in both is not restored."""
-        return any(compare.find(top, path, self.fetch) is not None for top in (self.now, self.then))
+        tops = [read_snapshot(each, self.fetch).top for each in (self.now, self.then)]
+        return any(compare.find(top, path, self.fetch) is not None for top in tops)
 
 
 class Chosen(NamedTuple):

@@ -114,17 +114,19 @@ def plan_restore(
     goal = capture_of(context, request.target)
     position = _position(context, request, goal, files)
     taken = files.take()
-    sides = _sides(context, taken, goal)
+    fetch = overlay(taken.objects, context.objects.fetch)
+    sides = Sides(taken.snapshot, goal.snapshot, fetch)
     chosen = choose(context, place.root, request, goal.snapshot, sides)
     _check_paths(request, taken, sides)
     asked = Asked(None if chosen.paths is None else checked(chosen.paths), chosen.only)
     compared, choice = _compared(context, place, taken, goal, asked)
     if differing := _differing(context, place, taken, choice):
         taken = files.take_also(differing)
+        fetch = overlay(taken.objects, context.objects.fetch)
         compared, choice = _compared(context, place, taken, goal, asked)
     besides = _besides(context, place, request, taken, goal, chosen, choice)
-    choice = choice.with_besides(each.difference for each in besides)
-    fetch = overlay(taken.objects, context.objects.fetch)
+    if besides:
+        choice = choice.with_besides(each.difference for each in besides)
     plan = plans.arranged(compared, _settled(place, choice), fetch)
     kept = [*_unsaved(place, taken, plan, differing), *_left(plan)]
     way = None if position is None else _way(context, place, taken, position, goal.snapshot)
@@ -146,17 +148,11 @@ def plan_restore(
 # The two sides
 
 
-def _sides(context: Context, taken: Taken, goal: capture.Capture) -> Sides:
-    fetch = overlay(taken.objects, context.objects.fetch)
-    now, then = (directory.read_snapshot(each.snapshot, fetch).top for each in (taken, goal))
-    return Sides(now, then, fetch)
-
-
 def _check_paths(request: RestoreRequest, taken: Taken, sides: Sides) -> None:
     """A path that neither side has is a mistake, not a wish that is fulfilled already."""
-    if request.only is not None:
+    if request.only is not None or not request.paths:
         return
-    for path in checked(request.paths or ()):
+    for path in checked(request.paths):
         if not sides.have(path):
             raise NotFound(
                 f"{os.fsdecode(path)!r} is neither among the files of "
@@ -199,6 +195,8 @@ def _on_disk(
     """Of the places where something is to be made: those in which something else lies, which the
     present does not have because rules ignore it; and directories that are there already."""
     new, made = choice.to_make(), choice.directories_to_make()
+    if not new:
+        return set(), set()
     found: set[bytes] = set()
     with Beneath(place.root) as beneath:
         for over in {parent(path) for path in new} - (made - {*meant}):
@@ -210,9 +208,12 @@ def _on_disk(
 def _settled(place: Place, choice: Choice) -> Choice:
     """Without the directories that would go, and hold something that would not: what is ignored,
     a secret, another session's."""
+    directories = choice.directories_to_go()
+    if not directories:
+        return choice
     going, held = choice.to_go(), set[bytes]()
     with Beneath(place.root) as beneath:
-        for path in sorted(choice.directories_to_go(), reverse=True):
+        for path in sorted(directories, reverse=True):
             inside = {joined(path, name) for name in disk.names(beneath, path)}
             if inside - going or inside & held:
                 held.add(path)
@@ -295,6 +296,8 @@ def _others(
 def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) -> list[Kept]:
     """What is not as the checkpoint has it, and could not be saved before it is replaced. Of a
     directory that could not be looked into, that cannot be told."""
+    if not plan.unsaved:
+        return []
     why = {
         missed.path: f"it could not be saved first: {missed.reason}"
         for missed in taken.not_captured
