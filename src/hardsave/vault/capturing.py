@@ -207,11 +207,11 @@ class _Gathered:
     def _settle(self) -> None:
         """What went ahead has arrived, or its error is raised here."""
         if self._ahead is not None:
-            self._ahead.wait()  # whoever is interrupted here still has to give it up
+            self._ahead.wait()  # if interrupted here, it still has to be given up
             self._ahead = None
 
     def give_up(self) -> None:
-        """Whatever becomes of it, nothing of it is under way after this."""
+        """Nothing of it is under way after this, also if it failed."""
         if self._ahead is not None:
             self._ahead.join()
 

@@ -220,7 +220,7 @@ def _shares(
     after: int,
 ) -> Shares | None:
     """Who has changed what in a workspace, the first of `roots`, after some commit before which it
-    was as a checkpoint has it, or as its first capture; None if nobody else was there."""
+    was as a checkpoint has it, or as its first capture; None if no other timeline was there."""
     captures = [_captures(context, root, after) for root in roots]
     saved = sorted(row for rows in captures for row in rows)  # by number
     moves = list(_moves(context, roots, after))
@@ -295,7 +295,7 @@ def _happened(
 
 def _safety(moves: Iterable[_Move]) -> set[Id]:
     """The checkpoints that were saved only because an operation was about to write: they are
-    nobody's work."""
+    no timeline's work."""
     return {move.before for _, _, move in moves if move.made}
 
 

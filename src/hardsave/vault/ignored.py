@@ -68,7 +68,7 @@ def overlooked(
     touched: Collection[bytes],
 ) -> list[Besides]:
     """Of what an operation has changed, and turning it around would leave alone because nothing
-    captures it any more, as with the rules that came with the operation: whatever is, byte for
+    captures it any more, as with the rules that came with the operation: what is, byte for
     byte, as it was left. That is stored, and what was there before is: so nothing is lost."""
     left = (request.only or frozenset()).difference(touched)
     after = None if request.after is None else _top(context, request.after)
@@ -95,7 +95,7 @@ def overlooked(
 
 
 def _is_same(each: Difference) -> bool:
-    """A directory is one whatever is in it."""
+    """A directory is one, with anything in it."""
     if each.old is None or each.new is None or each.old.type != DIRECTORY:
         return each.old == each.new
     return each.new.type == DIRECTORY and each.old.mode == each.new.mode

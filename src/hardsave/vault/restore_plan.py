@@ -222,7 +222,7 @@ def _settled(place: Place, choice: Choice) -> Choice:
 
 def _differing(context: Context, place: Place, taken: Taken, choice: Choice) -> frozenset[bytes]:
     """Of what the target has, and rules of today ignore, what is not there as the target has it.
-    To be replaced, what lies there has to be captured first, whatever the rules say."""
+    To be replaced, what lies there has to be captured first, in spite of the rules."""
     missed = {each.path for each in taken.not_captured}
     hidden = {path: each for path, each in choice.unsaved.items() if path not in missed}
     if not hidden:

@@ -1,7 +1,7 @@
 """Taking a timeline back, and taking it away. Nothing is removed: heads move, rows are hidden.
 
 Contract. Each is one commit, logged as an operation, and `undo` turns it around. They work
-on the timeline as it stands when they commit: somebody else's save in between is looked at
+on the timeline as it stands when they commit: another writer's save in between is looked at
 again, not overlooked.
 """
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
     from hardsave.vault.capturing import Taken, Taking
 
-RUNNING: Final = "running"  # the status of whatever nobody says more of
+RUNNING: Final = "running"  # the status of a checkpoint that is given none
 
 
 class AnyHead(Enum):
-    """`expect=ANY_HEAD`: save on top of whatever the head is by then."""
+    """`expect=ANY_HEAD`: save on top of the head that there is by then."""
 
     ANY_HEAD = "any head"
 
@@ -89,17 +89,17 @@ class SavePlan(NamedTuple):
 
 
 class Receipt:
-    """For a save that is made for somebody who may be gone before it is: a coroutine that was
-    cancelled. Each of the two sets his own first, and then looks at the other's."""
+    """For a save that is made for a caller who may be gone before it is: a coroutine that was
+    cancelled. Caller and save each set their own mark first, and then look at the other's."""
 
     def __init__(self, *, doubts: bool) -> None:
         self.id: Id | None = None  # of the checkpoint, once it is made
-        self.is_refused = False  # nobody is there to get it
+        self.is_refused = False  # the caller is not there any more to get it
         self.doubts = doubts  # whether to ask for it again would double it
 
 
 class Unwanted(BaseException):
-    """A save was not begun: whoever asked for it is gone, and may have saved something newer."""
+    """A save was not begun: its caller is gone, and may have saved something newer."""
 
 
 receipt: ContextVar[Receipt | None] = ContextVar("hardsave_receipt", default=None)
@@ -112,7 +112,7 @@ Built = tuple[Hash, Out, Memory | None]
 
 
 class Saving:
-    """Saves on one timeline. Whoever shares it takes turns."""
+    """Saves on one timeline. Threads that share it take turns."""
 
     def __init__(
         self,
@@ -210,9 +210,9 @@ class Saving:
         return gone
 
     def _done(self, once: Id) -> CheckpointRecord | None:
-        """What this save was to make, if it is there: made by somebody else, or just now.
+        """What this save was to make, if it is there: made by another process, or just now.
 
-        Looked up after the head was. Whoever makes it later moves the head, and our commit
+        Looked up after the head was. A process that makes it later moves the head, and our commit
         is recognised by its id; it is not ours then.
         """
         return self._context.store.checkpoint(self._context.user, once)
@@ -312,7 +312,7 @@ class Saving:
 
     def _root_of(self, head: Id) -> Hash:
         """A purge gives a checkpoint another root: then the one that is known here is not stored
-        any more, and whoever relies on it is told by the commit."""
+        any more, and the commit that relies on it is refused."""
         if self._made is not None and self._made[0] == head:
             return self._made[1]
         return self._context.history.at(head).root
@@ -391,14 +391,14 @@ class Saving:
             self._memory = None
 
     def doubt(self, id: Id) -> None:
-        """Whoever asked for this checkpoint did not get it. If it is the head all the same, it must
-        not be doubled by one who asks again: as after a commit that did not return."""
+        """The caller did not get this checkpoint. If it is the head all the same, it must not be
+        doubled by one who asks again: as after a commit that did not return."""
         if self.seen is not None and self.seen.head == id:
             self._attempted = self.seen
 
     def wanted(self) -> Receipt | None:
-        """Before it is begun, and while nobody else can save in between. The receipt is for this
-        save alone, and not for those of a handler that is told of it."""
+        """Before it is begun, and while no other thread can save in between. The receipt is for
+        this save alone, and not for those of a handler that is told of it."""
         waiting = receipt.get()
         if waiting is None:
             return None
@@ -408,7 +408,7 @@ class Saving:
         return waiting
 
     def hand_over(self, record: CheckpointRecord, waiting: Receipt | None) -> None:
-        """Made, and nobody else can have saved on it yet."""
+        """Made, and no other thread can have saved on it yet."""
         if waiting is not None:
             waiting.id = record.id
             if waiting.is_refused and waiting.doubts:
@@ -426,7 +426,7 @@ class Saving:
     def _refuse_to_repeat(self, attempted: TimelineRecord) -> None:
         """To append once more what was appended already would double it: look first.
 
-        And look once: whoever leads its round may write it at any moment. After this look that
+        And look once: the leader of its round may write it at any moment. After this look that
         is a `Conflict`; a second look would take it for the head to append to.
         """
         if position(self._standing()) != position(attempted):

@@ -70,7 +70,7 @@ def begin(
         raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
     written = Journal(root, 0, 0, id, note, plan, boot_id(), made)
     try:
-        if made:  # so that whoever recovers knows of them as soon as there is one
+        if made:  # so that recovery knows of them as soon as there is one
             journal.write(path, written)
             _make(written, path)
         status = os.stat(root)
@@ -97,7 +97,7 @@ def _make(written: Journal, path: Path) -> None:
 
 
 def _unmake(written: Journal) -> None:
-    """One that was never made, or that somebody has put something into, stays."""
+    """One that was never made, or that something was put into, stays."""
     for folder in written.made:
         with suppress(OSError):
             os.rmdir(folder)
@@ -232,7 +232,7 @@ def _failed_early(
 
 
 def _take_back_preparations(steps: Steps, written: Journal, path: Path) -> None:
-    """The journal last: as long as it is there, somebody will look for what it names."""
+    """The journal last: as long as it is there, recovery will look for what it names."""
     steps.abandon()
     _unmake(written)
     journal.remove(path)
@@ -240,7 +240,7 @@ def _take_back_preparations(steps: Steps, written: Journal, path: Path) -> None:
 
 def _is_made(written: Journal) -> bool:
     """Whether a root that was to be made is there: else nothing was ever written into it, or
-    somebody has removed it with all that was."""
+    it was removed with all that was."""
     try:
         return written.is_about(os.stat(written.root), boot_id())
     except (FileNotFoundError, NotADirectoryError):

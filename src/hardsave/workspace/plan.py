@@ -1,7 +1,7 @@
 """What a restore would do, decided before anything is done.
 
 The present is a snapshot taken a moment ago, never the disk itself: so the plan is pure, can
-be shown, and can be written down for whoever has to finish it. Each step knows what it
+be shown, and can be written down for the process that has to finish it. Each step knows what it
 expects to find and what it leaves, and is skipped if neither is there.
 
 The order of steps: directories are opened for writing and made; (contents are staged;) what
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     meant: frozenset[bytes] = frozenset()
     """What the target has although rules ignore it. If something lies there, it was not saved."""
     matched: frozenset[bytes] = frozenset()
-    """What the target has, and rules would ignore if git did not track it, or nobody asked."""
+    """What the target has, and rules would ignore if it were not tracked by git or asked for."""
     held: frozenset[bytes] = frozenset()
     """Directories that would go, or make room, and stay: they hold what is in no snapshot, or was
     not asked for. Only the disk tells."""
@@ -143,7 +143,7 @@ def compared(
 
 class Choice(NamedTuple):
     """The differences that are to be turned around, and what is left alone though it was asked for.
-    What only the disk can tell is said by whoever has looked there."""
+    What only the disk can tell is added by the caller who has looked there."""
 
     asked: Asked
     found: Sequence[Difference]
