@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Following
+    from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.search import Hit
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.store import Retention, VaultStore
@@ -99,6 +101,13 @@ class Vault:
 
                 self._tasks = open_tasks(self._context, self._directory, self.store.upkeep)
             return self._tasks
+
+    @property
+    def jobs(self) -> "Jobs":
+        """Jobs: runs of agents that survive, for a worker to carry out."""
+        from hardsave.vault.jobs.ledger import Jobs  # many programs only save
+
+        return Jobs(self, now=lambda: datetime.fromtimestamp(self._context.clock() / 1e6, UTC))
 
     @property
     def store(self) -> "VaultStore":

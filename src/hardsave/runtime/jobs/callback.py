@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from hardsave.defaults import CALLBACK_SECONDS
 from hardsave.errors import HardsaveError
-from hardsave.runtime.jobs.standing import Job
+from hardsave.vault.jobs.state import Job
 
 Resolve = Callable[[str, int], list[str]]
 

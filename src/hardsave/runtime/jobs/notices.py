@@ -19,14 +19,14 @@ from hardsave.defaults import CALLBACK_TRIES
 from hardsave.errors import HardsaveError, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
-from hardsave.runtime.jobs import callback, closing, standing
-from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs.book import Jobs
+from hardsave.runtime.jobs import callback, closing
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.shift import Outcome, Shift, Terms
 from hardsave.tasks.stats import TaskEvent
 from hardsave.tasks.task import Task
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs import state as states
 from hardsave.vault.vault import Vault
 
 RETRY = Retry(first_seconds=10.0, max_seconds=3600.0, never=(callback.CallbackRefused,))
@@ -57,7 +57,7 @@ class Notices:
 
     def __init__(self, vault: Vault, *, allow_private: bool) -> None:
         self._tasks = vault.tasks
-        self._closing = closing.Closing(Jobs(vault))
+        self._closing = closing.Closing(vault)
         self._allow_private = allow_private
         self._through = 0  # what was read up to here needs nothing more
 
@@ -83,7 +83,7 @@ class Notices:
             task = self._tasks.get(id)
         except NotFound:
             return False  # forgotten meanwhile
-        asked = standing.queued(task)
+        asked = states.queued(task)
         if asked is None or task.state not in ("completed", "failed") or task.ended_at is None:
             return False
         url = asked[0].callback
@@ -91,7 +91,7 @@ class Notices:
 
     def _write_notice(self, task: Task, end: datetime, url: str) -> bool:
         id = task.id
-        job = standing.judged(task, None, end, standing.TTL)
+        job = states.judged(task, None, end, states.TTL)
         said = callback.message(job, end.isoformat(timespec="seconds"))
         return self._tasks.add(
             notice_id(id, end),
