@@ -9,6 +9,7 @@ before, for the second of each, when all modules are loaded.
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -46,10 +47,10 @@ def main() -> None:
             for turn in range(4):
                 for number in range(5):
                     (work / f"{number}.txt").write_text(f"{turn} {number}")
-                saved = changes(lambda turn=turn: line.save({"turn": turn}, workspace=work))
+                saved = changes(partial(line.save, {"turn": turn}, workspace=work))
                 figures["a save with files"] = saved
-            for back in (1, 1):
-                figures["a rewind"] = changes(lambda back=back: line.rewind(f"@~{back}"))
+            for _ in range(2):
+                figures["a rewind"] = changes(partial(line.rewind, "@~1"))
     for what, count in figures.items():
         print(f"{what:20} {count:5} changes of package")
 

@@ -19,7 +19,7 @@ HARDSAVE = str(Path(sys.executable).with_name("hardsave"))
 
 
 def test_work_survives_a_killed_server_and_nothing_runs_twice() -> None:
-    command = [HARDSAVE, "demo", "work"]
+    command = [HARDSAVE, "demo", "tasks"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     said = done.stdout.splitlines()
     for scene in range(1, 5):

@@ -14,8 +14,8 @@ from tests.integration.hooked import LIMIT, Stage
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nobody_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Whatever tests have begun, no daemon of their hooks outlives them."""
+def no_daemon_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No daemon that hooks of a test have left behind outlives the tests."""
     yield
     base = os.fsencode(tmp_path_factory.getbasetemp())
     end = time.monotonic() + LIMIT

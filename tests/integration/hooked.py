@@ -17,8 +17,8 @@ from hardsave.stores.sqlite import daemon_lock
 
 LIMIT = 60.0
 HOOK = install.command(CLAUDE_CODE)
-# As it is, but for the half second after which it takes nobody's silence for an answer: on a slow
-# machine somebody may be there who does not come to say so.
+# As it is, but for the half second after which a hook takes silence for an answer: on a slow
+# machine a daemon may be there that does not come to say so.
 PATIENT = HOOK.replace(
     "-c 'from",
     f"-c 'from hardsave.daemon import client; client.TAKEN_SECONDS = {LIMIT}; from",
@@ -148,11 +148,11 @@ class Stage:
             assert time.monotonic() < end, self.log()
             time.sleep(0.02)
 
-    def wait_until_nobody_is_left(self) -> None:
+    def wait_until_no_process_is_left(self) -> None:
         self.wait_for(lambda: self.processes() == [])
 
     def processes(self) -> list[int]:
-        """Whoever has this stage's store in its environment."""
+        """Those that have this stage's store in their environment."""
         wanted = b"HARDSAVE_STORE=" + os.fsencode(self.store)
         found = []
         for folder in Path("/proc").iterdir():
@@ -164,4 +164,4 @@ class Stage:
     def end(self) -> None:
         for agent in self.agents:
             agent.end()
-        self.wait_until_nobody_is_left()
+        self.wait_until_no_process_is_left()

@@ -90,7 +90,7 @@ def test_the_checkpoints_are_those_that_hooks_alone_would_have_made(tmp_path: Pa
             agent.hooks(f"c{number}", event=event)
             if number == 0 and not switch:
                 stage.daemon()
-            (stage.work / "f").write_text(event)  # which is nobody's to save before the next hook
+            (stage.work / "f").write_text(event)  # which is not saved before the next hook
         stage.end()
         assert stage.handed_over() == (0 if switch else 3)
         found.append(checkpoints(stage))
@@ -136,7 +136,7 @@ def test_who_ends_it_leaves_a_clean_store_and_hooks_that_go_on(
     first = stage.daemon()
     os.kill(first, how)
     stage.wait_for(lambda: first not in stage.processes())
-    agent.hooks("c1")  # alone, past whatever is left
+    agent.hooks("c1")  # alone, past what is left
     stage.wait_for(lambda: stage.holders() not in ([], [first]))
     stage.daemon()
     agent.hooks("c2")
@@ -184,7 +184,7 @@ def test_an_agent_killed_by_force_takes_it_along(stage: Stage) -> None:
     agent.hooks("c0")
     stage.daemon()
     agent.process.kill()
-    stage.wait_until_nobody_is_left()
+    stage.wait_until_no_process_is_left()
     assert "its agents have ended" in stage.log()
 
 
@@ -207,7 +207,7 @@ def test_who_does_not_want_it_has_none(stage: Stage, where: str) -> None:
     assert stage.calls() == ["c0", "c1"]
 
 
-def test_switched_off_it_answers_nobody_any_more(stage: Stage) -> None:
+def test_switched_off_it_answers_no_hook_any_more(stage: Stage) -> None:
     agent = stage.agent()
     agent.hooks("c0")
     stage.daemon()
@@ -290,7 +290,7 @@ def test_killed_in_the_middle_it_leaves_the_save_to_the_hook(stage: Stage) -> No
     assert stage.notes() == []
 
 
-# A container whose process 1 waits for nobody
+# A container whose process 1 reaps no orphans
 
 FIRST = """
 import json, os, subprocess, sys, time
@@ -312,7 +312,7 @@ for number in range(3):
     if number == 0:
         stage.daemon()
     agent.end()
-    stage.wait_until_nobody_is_left()
+    stage.wait_until_no_process_is_left()
     stage.wait_for(lambda: len(processes.unburied(PROCESS_NAME)) >= MOST_ZOMBIES)
     found["dead"].append(len(processes.unburied(PROCESS_NAME)))
 print(json.dumps({**found, "saved": [stage.calls(f"s{number}") for number in range(3)]}))
@@ -320,7 +320,7 @@ print(json.dumps({**found, "saved": [stage.calls(f"s{number}") for number in ran
 
 
 @pytest.mark.skipif(not CAN_CONTAIN, reason="no process numbers of our own can be had here")
-def test_where_nobody_buries_the_dead_there_is_an_end_to_them(tmp_path: Path) -> None:
+def test_where_process_1_reaps_no_orphans_there_is_an_end_to_them(tmp_path: Path) -> None:
     done = subprocess.run(
         [*CONTAINED, sys.executable, "-c", FIRST, str(tmp_path)],
         capture_output=True,

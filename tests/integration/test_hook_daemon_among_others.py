@@ -1,4 +1,4 @@
-"""A daemon that hooks have left behind keeps nobody out, and who harms it harms nobody else."""
+"""A daemon that hooks have left behind keeps no process out, and to harm it harms no save."""
 
 import os
 import random
@@ -51,7 +51,7 @@ def test_a_workspace_that_was_replaced_is_another(stage: Stage) -> None:
     stage.end()
 
 
-def test_a_damaged_store_is_taken_over_although_somebody_stands_by(stage: Stage) -> None:
+def test_a_damaged_store_is_taken_over_although_a_daemon_has_it_open(stage: Stage) -> None:
     agent = stage.agent()
     agent.hooks("c0")
     pid = stage.daemon()
@@ -133,24 +133,31 @@ def test_an_upgrade_sends_it_away(stage: Stage, tmp_path: Path) -> None:
     assert stage.calls() == ["c0", "c1", "c2", "c3"]
 
 
-def test_hooks_of_another_installation_are_not_answered(stage: Stage, tmp_path: Path) -> None:
+def test_a_hook_of_another_installation_replaces_the_daemon(stage: Stage, tmp_path: Path) -> None:
+    """It saves by itself meanwhile, and what the daemon has begun is brought to its end."""
     copy = tmp_path / "installed" / "hardsave"
     shutil.copytree(Path(hardsave.__file__).parent, copy)
     agent, stage.command = stage.agent(), OBEDIENT
     other = stage.agent("t", PYTHONPATH=str(copy.parent))
     agent.hooks("c0")
-    stage.daemon()
+    first = stage.daemon()
     other.hooks("c0")
+    stage.wait_for(lambda: first not in stage.processes())
+    assert "because a hook of another installation has called" in stage.log()
+    second = stage.daemon()
+    assert second != first
+    other.hooks("c1")  # answered by the one of its own version
     stage.end()
-    assert stage.handed_over() == 0
-    assert (stage.calls(), stage.calls("t")) == (["c0"], ["c0"])
+    assert stage.handed_over() == 1
+    assert (stage.calls(), stage.calls("t")) == (["c0"], ["c0", "c1"])
+    assert stage.notes() == []
 
 
 def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> None:
-    """There is one for a workspace: a guest leaves when it comes."""
+    """There is one for a workspace: an evictable one ends when it comes."""
     agent = stage.agent()
     agent.hooks("c0")
-    guest = stage.daemon()
+    evictable = stage.daemon()
     script = "while [ ! -e ../end ]; do sleep 0.05; done"
     run = subprocess.Popen(
         [
@@ -172,7 +179,7 @@ def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> 
         stderr=subprocess.DEVNULL,
     )
     try:
-        stage.wait_for(lambda: guest not in stage.processes() and len(stage.holders()) == 1)
+        stage.wait_for(lambda: evictable not in stage.processes() and len(stage.holders()) == 1)
         agent.hooks("c1")  # alone, and then it knows who is there
         agent.hooks("c2")
         (pid,) = stage.holders()
@@ -184,13 +191,13 @@ def test_the_daemon_of_a_run_answers_the_hooks_of_others_there(stage: Stage) -> 
     stage.wait_for(lambda: pid not in stage.processes())
     stage.end()
     assert stage.calls() == ["c0", "c1", "c2"]
-    assert stage.handed_over() == 0  # by the guest, that is
+    assert stage.handed_over() == 0  # by the evictable, that is
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_happens_to_it_every_call_is_saved_once(stage: Stage, seed: int) -> None:
-    """Two agents at work, and somebody who kills, ends or stops whoever stands by."""
+def test_killed_ended_or_stopped_every_call_is_saved_once(stage: Stage, seed: int) -> None:
+    """Two agents at work, while the daemon is killed, ended or stopped again and again."""
     stage.command = HOOK
     chance, is_over = random.Random(seed), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Hooks beside a real daemon: handed over, and whatever happens to it, saved exactly once."""
+"""Hooks beside the daemon of a run: each call is saved exactly once, even if the daemon dies."""
 
 import json
 import os
@@ -73,7 +73,7 @@ class Beside(Stage):
         assert made.stdin is not None
         made.stdin.write(json.dumps(told).encode())
         made.stdin.close()
-        made.stdin = None  # nobody else closes it
+        made.stdin = None  # no other code closes it
         return made
 
     def done(self, hook: "subprocess.Popen[bytes]") -> None:
@@ -94,7 +94,7 @@ class Beside(Stage):
         return [name for name in names if not name.endswith("-run.json")]
 
     @contextmanager
-    def nobody_captures(self) -> Iterator[None]:
+    def no_other_captures(self) -> Iterator[None]:
         url = f"sqlite:///{self.store}"
         with hardsave.open(url) as vault, vault.workspace(self.work)._place.locked():
             yield
@@ -122,7 +122,7 @@ def test_a_daemon_saves_for_a_hook_files_and_conversation(beside: Beside) -> Non
     hook = beside.hook("c1", "-X", "importtime")
     loaded = hook.communicate(timeout=LIMIT)[0]
     assert b"hardsave.daemon.protocol" in loaded
-    assert b"hardsave.daemon.save" not in loaded  # which does the work where nobody else does
+    assert b"hardsave.daemon.save" not in loaded  # which does the work where no daemon does
     assert beside.calls() == ["c1"]
     with hardsave.open(f"sqlite:///{beside.store}") as vault:
         head = vault.timeline("t").head
@@ -159,13 +159,13 @@ def test_a_stopped_daemon_is_not_waited_for_and_does_nothing_twice(beside: Besid
     os.kill(pid, signal.SIGCONT)  # and now it reads what c1 had asked for
     beside.done(beside.hook("c2"))
     (beside.base / "end").touch()
-    beside.wait_for_the_end()  # whatever it had to do is done
+    beside.wait_for_the_end()  # all that it had to do is done
     assert beside.calls() == ["c1", "c2"]
     assert beside.notes() == []
 
 
 def test_a_daemon_killed_in_the_middle_leaves_the_save_to_the_hook(beside: Beside) -> None:
-    with beside.nobody_captures():
+    with beside.no_other_captures():
         hook = beside.hook("c1")
         beside.wait_for(lambda: beside.notes() != [])  # it was taken
         os.kill(beside.daemon(), signal.SIGKILL)
@@ -179,7 +179,7 @@ def test_a_daemon_killed_in_the_middle_leaves_the_save_to_the_hook(beside: Besid
 
 
 def test_a_hook_killed_in_the_middle_is_saved_by_the_daemon(beside: Beside) -> None:
-    with beside.nobody_captures():
+    with beside.no_other_captures():
         hook = beside.hook("c1")
         beside.wait_for(lambda: beside.notes() != [])
         hook.kill()
@@ -249,7 +249,7 @@ def test_a_run_inside_of_another_has_a_timeline_of_its_own(stage: Stage) -> None
 
 
 def _told_in(directory: Path, environment: dict[str, str]) -> list[str]:
-    """The timelines that somebody finds there, without what ends their names."""
+    """The timelines that are found there, without what ends their names."""
     names = subprocess.run(
         [sys.executable, "-m", "hardsave", "timelines", "--json"],
         cwd=directory,

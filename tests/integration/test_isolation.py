@@ -1,4 +1,4 @@
-"""What an agent writes into a folder that `PYTHONPATH` names is not run by us, and stops nobody."""
+"""What an agent writes into a folder that `PYTHONPATH` names is not run by us, nor stops a hook."""
 
 import os
 import subprocess

@@ -54,7 +54,7 @@ pytestmark = pytest.mark.torture
 
 
 class Newcomer:
-    """Somebody with a wheel and a home of their own."""
+    """A user with a wheel and a home of their own."""
 
     def __init__(self, base: Path) -> None:
         self.base = base

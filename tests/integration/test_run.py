@@ -226,7 +226,7 @@ def test_log_status_and_doctor_tell_the_same_of_an_agent_that_goes_on_alone(stag
     assert newest["metadata"]["missed"][0]["why"] == "the process beside the agent was killed"
 
 
-def test_what_cannot_be_saved_is_told_to_whoever_looks(stage: Stage) -> None:
+def test_what_cannot_be_saved_is_told_by_the_next_command(stage: Stage) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, before[1]))  # no file may grow beyond that
     try:
@@ -257,7 +257,7 @@ def remove(store: Path) -> None:
 def test_a_store_that_is_lost_in_the_middle_of_a_run_is_opened_anew(
     stage: Stage, strike: Callable[[Path], None], oldest: list[str]
 ) -> None:
-    """Else all that an agent does from there on would be saved by nobody."""
+    """Else all that an agent does from there on would be lost."""
     base = stage.work.parent
     wait = "until [ -e ../{0} ]; do sleep 0.05; done; echo {0} > {0}; "
     agent = stage.start("".join(map(wait.format, ("one", "two", "three"))))
@@ -287,7 +287,7 @@ def test_a_store_that_comes_within_reach_again_is_gone_on_with(stage: Stage) -> 
     (base / "one").touch()
     stage.wait_for(lambda: len(stage.statuses()) == 2)
     folder.rename(aside)
-    folder.touch()  # whatever is looked for there, "not a directory" is the answer
+    folder.touch()  # "not a directory" is the answer to every look
     (base / "two").touch()
     log = aside / "store.db-run.log"
     stage.wait_for(lambda: "cannot be opened anew" in log.read_text())
@@ -352,7 +352,7 @@ def test_each_of_two_agents_has_every_burst_on_its_own_timeline(stage: Stage) ->
 
 
 def test_a_daemon_that_is_told_to_end_names_who_goes_on(stage: Stage) -> None:
-    agent = stage.start(": > ../begun; exec sleep 600")  # it has started nobody
+    agent = stage.start(": > ../begun; exec sleep 600")  # it has started no process
     stage.wait_for((stage.work.parent / "begun").exists)
     for pid in stage.daemons():
         os.kill(pid, signal.SIGTERM)
@@ -391,7 +391,7 @@ def test_an_agent_is_told_what_was_told_to_us(stage: Stage, language: dict[str, 
     stage.wait_for_the_end()
 
 
-def test_what_an_agent_is_given_is_held_by_nobody_beside_it(stage: Stage) -> None:
+def test_what_an_agent_is_given_is_held_by_no_other_process(stage: Stage) -> None:
     """A lock would stay taken, and a pipe would not end, until the last save is there."""
     reads, writes = os.pipe()
     agent = stage.start("touch ../begun; exec sleep 600", given=writes)
@@ -408,7 +408,7 @@ def test_what_an_agent_is_given_is_held_by_nobody_beside_it(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("ending", ["2>/dev/full", "2> >(exec true)"])
-def test_an_agent_is_started_though_nobody_can_be_told(stage: Stage, ending: str) -> None:
+def test_an_agent_is_started_though_no_terminal_can_be_told(stage: Stage, ending: str) -> None:
     command = f"{sys.executable} -m hardsave run -- echo works {ending}"
     done = subprocess.run(
         ["bash", "-c", command],
@@ -476,7 +476,7 @@ def test_a_command_that_is_not_there_starts_nothing(stage: Stage) -> None:
 
 
 def test_where_nothing_can_be_saved_no_agent_is_started(stage: Stage) -> None:
-    """As in a home directory, which nobody saves by accident."""
+    """As in a home directory, which is not saved by accident."""
     environment = {**os.environ, "HARDSAVE_STORE": str(stage.store), "HOME": str(stage.work)}
     done = subprocess.run(
         [sys.executable, "-m", "hardsave", "run", "--", "touch", "../started"],
@@ -525,7 +525,7 @@ CAN_UNSHARE = shutil.which("unshare") is not None and (
 )
 
 
-@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.skipif(not CAN_UNSHARE, reason="no process here may be process 1")
 @pytest.mark.parametrize("init", ["", "sh -c '\"$@\"; exit $?' init"], ids=["alone", "under one"])
 @pytest.mark.parametrize(
     ("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -STOP $$; exit 3", 3)]
@@ -547,7 +547,7 @@ def test_the_last_save_is_there_when_a_container_ends(
     assert stage.snapshots()[-1] == {"f": b"last\n"}
 
 
-@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.skipif(not CAN_UNSHARE, reason="no process here may be process 1")
 def test_what_process_1_is_told_the_agent_is_told(stage: Stage) -> None:
     agent = "trap 'echo told > f; exit 5' TERM; touch begun; while :; do sleep 0.05; done"
     command = [*UNSHARE, "--kill-child=TERM", sys.executable, "-m", "hardsave", "run", "--"]
@@ -564,7 +564,7 @@ def test_what_process_1_is_told_the_agent_is_told(stage: Stage) -> None:
     assert stage.snapshots()[-1]["f"] == b"told\n"
 
 
-@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.skipif(not CAN_UNSHARE, reason="no process here may be process 1")
 @pytest.mark.parametrize(
     ("script", "typed", "said"),
     [
@@ -650,7 +650,7 @@ def test_an_agent_that_does_not_call_us_is_said_to_be_read_along(
     assert "writes it down" not in said("{}", "true")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is found")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process is found")
 def test_a_second_agent_in_one_workspace_is_told_that_it_is_not_alone(stage: Stage) -> None:
     first = stage.start("touch ../begun; sleep 60", "--timeline", "one")
     stage.wait_for((stage.work.parent / "begun").exists)

@@ -18,7 +18,7 @@ from tests.integration.cli.screen import SECONDS, Screen
 # An agent that says what it notices, until it is told to end.
 AGENT = """
 import os, signal, sys
-def say(*words):  # in the middle of whatever it says, too: print() would not have it
+def say(*words):  # in the middle of its output, too: print() would not have it
     os.write(1, " ".join(map(str, words)).encode() + b"\\n")
 def size(*_): say("size", *os.get_terminal_size())
 def again(*_): say("continued")
@@ -29,7 +29,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)  # who is told right before input
 is_known = False
 while True:
     try:
-        if not is_known:  # whoever reads it may press a key at once
+        if not is_known:  # the reader may press a key at once
             is_known = True
             size()
             say("leader", os.getpgrp() == os.getpid() == os.tcgetpgrp(0))
@@ -133,7 +133,7 @@ def test_the_same_in_tmux(tmp_path: Path, agent: str, prefix: str) -> None:
         pane.tmux("kill-server")
 
 
-@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.skipif(not CAN_UNSHARE, reason="no process here may be process 1")
 def test_a_shell_that_is_process_1_has_its_jobs(tmp_path: Path, agent: str) -> None:
     with contained(tmp_path, "bash", "--norc", "-i") as seen:
         seen.wait_for("$")
@@ -153,7 +153,7 @@ def test_a_shell_that_is_process_1_has_its_jobs(tmp_path: Path, agent: str) -> N
         seen.wait_for("still at the 42nd shell")
 
 
-@pytest.mark.skipif(not CAN_UNSHARE, reason="nobody here may be process 1")
+@pytest.mark.skipif(not CAN_UNSHARE, reason="no process here may be process 1")
 @pytest.mark.parametrize("standard_input", ["", "< /dev/null"])
 def test_a_script_that_is_process_1_has_its_terminal_back(
     tmp_path: Path, standard_input: str
@@ -165,7 +165,7 @@ def test_a_script_that_is_process_1_has_its_terminal_back(
     )
     with contained(tmp_path, "sh", "-c", script) as seen:
         seen.wait_for("begun")
-        seen.type("\x1a")  # stops all that the agent has started; nobody could say "fg"
+        seen.type("\x1a")  # stops all that the agent has started; no shell could say "fg"
         seen.type("one\n")
         seen.wait_for("heard one")
         seen.wait_for("code 3")

@@ -22,7 +22,7 @@ AGENTS = click.option(
 )
 
 
-def loaded(where: str | None) -> dict[str, Any]:
+def load_agents(where: str | None) -> dict[str, Any]:
     """The agents that were named. What its author's code raises is shown as such."""
     if where is None:
         raise Misuse("which agents? --agents FILE.py:NAME names a dict of them")
@@ -32,7 +32,7 @@ def loaded(where: str | None) -> dict[str, Any]:
     if place.endswith(".py") and not Path(place).is_file():
         raise NotFound(f"there is no file {place!r}; --agents is FILE.py:NAME or MODULE:NAME")
     try:
-        with _found_in(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()):
+        with _importable(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()):
             found = _names(place).get(name)
     except Exception as error:
         raise Misuse(f"{place} cannot be loaded: {type(error).__name__}: {error}") from error
@@ -42,8 +42,8 @@ def loaded(where: str | None) -> dict[str, Any]:
 
 
 @contextmanager
-def _found_in(folder: Path) -> Iterator[None]:
-    """Modules beside what is loaded come first meanwhile, and last from then on: its functions may
+def _importable(folder: Path) -> Iterator[None]:
+    """The folder comes first in the import path meanwhile, and last from then on: its functions may
     import others when they are called, and no other import shall find these by chance."""
     place = str(folder)
     sys.path.insert(0, place)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     _Text = click.ParamType  # which takes no parameter before click 8.4
 
-EVERYWHERE = ("as_json", "store", "timeline")
+COMMON = ("as_json", "store", "timeline")
 _FLAGS = {"as_json": "--json", "store": "--store", "timeline": "--timeline"}
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
 _MOST_COMPLETIONS = 200
@@ -31,7 +31,7 @@ _ACTS = frozenset("$`;&|<>(){}[]*?!#\"'\\\n")  # in a shell
 
 def typed(ctx: click.Context) -> dict[str, Any]:
     """The common options, typed before the name of a command or behind it: the nearest counts."""
-    found: dict[str, Any] = dict.fromkeys(EVERYWHERE)
+    found: dict[str, Any] = dict.fromkeys(COMMON)
     at: click.Context | None = ctx
     while at is not None:
         found = {key: value or at.params.get(key) for key, value in found.items()}
@@ -90,7 +90,7 @@ class Completable(_Text):
                 session.reads_only = True
                 found = islice(self._offers(session, incomplete), _MOST_COMPLETIONS)
                 safe = [(value, why) for value, why in found if _is_safe(value)]
-                return [CompletionItem(_put(value), help=why) for value, why in safe]
+                return [CompletionItem(_escaped_for_bash(value), help=why) for value, why in safe]
         except (HardsaveError, OSError):
             return []  # an error message in the middle of a prompt does not help
 
@@ -102,7 +102,7 @@ def _is_safe(value: str) -> bool:
     return value.isprintable() and not begins_home and not _ACTS & set(value)
 
 
-def _put(value: str) -> str:
+def _escaped_for_bash(value: str) -> str:
     """A completion as the shell puts it on the line: bash does not escape spaces, unless the word
     begins with a quote. Other shells escape them."""
     if os.environ.get("_HARDSAVE_COMPLETE") != "bash_complete":
@@ -119,7 +119,7 @@ def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    """Names and numbers of the timeline in question; of another, once its name is begun."""
+    """Names and numbers of the current timeline; of another, once its name is begun."""
     from hardsave.cli.render import wording
 
     if "@".startswith(begun):
@@ -159,8 +159,8 @@ def _tasks(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
             yield task.id, task.state
 
 
-class _Words(click.types.UnprocessedParamType):
-    """A command of another program: of what belongs there, files are what a shell can know."""
+class _OtherProgram(click.types.UnprocessedParamType):
+    """A command of another program: a shell can complete files for it."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -170,7 +170,7 @@ class _Words(click.types.UnprocessedParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
-PROGRAM = _Words()
+PROGRAM = _OtherProgram()
 JOB = Completable("job", _jobs)
 TASK = Completable("task", _tasks)
 TIMELINE = Completable("timeline", _timelines)

@@ -1,4 +1,4 @@
-"""Another program as a child of ours: its output is its own, and so are the signals it gets."""
+"""Runs another program as a child process, for `hardsave tasks start`: it gets our signals."""
 
 import os
 import shutil

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hardsave.cli.arguments import EVERYWHERE, TIMELINE, before, settings
+from hardsave.cli.arguments import COMMON, TIMELINE, before, settings
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import Invocation
 from hardsave.cli.tree import Branch, Entry
@@ -20,8 +20,8 @@ Body = Callable[..., Exit | None]
 """Gets the session, and what was typed. None is `Exit.DONE`."""
 
 
-def _go_there(ctx: click.Context, param: click.Parameter, directory: str | None) -> None:
-    """At once, before other arguments are looked at: paths among them are meant from there."""
+def _change_directory(ctx: click.Context, param: click.Parameter, directory: str | None) -> None:
+    """-C, before other arguments are parsed: paths among them are relative to that directory."""
     if directory is not None:
         if ctx.resilient_parsing:  # for a shell that completes; the context is closed before
             with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ _COMMON = {
         type=click.Path(file_okay=False),
         is_eager=True,
         expose_value=False,
-        callback=_go_there,
+        callback=_change_directory,
         help="As if started in DIR.",
     ),
 }
@@ -96,7 +96,7 @@ def common_options(takes: Sequence[str]) -> Callable[[F], F]:
     return decorate
 
 
-class _Ours(click.Command):
+class _OurCommand(click.Command):
     """Its help ends with examples, and a common option that means nothing to it is refused."""
 
     def __init__(
@@ -125,7 +125,7 @@ def _meaningless(flag: str, path: str) -> str:
     return f"{flag} means nothing to '{path}'; leave it out"
 
 
-class Command(_Ours):
+class Command(_OurCommand):
     """A command of its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -206,8 +206,22 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
-class Group(_Ours, LazyGroup):
-    """Commands under one name. Alone, the name stands for the default, if there is one."""
+class Group(_OurCommand, LazyGroup):
+    """Commands under one name. Alone, the name stands for the default, if there is one; also with
+    options of that: `jobs --all` is `jobs list --all`."""
+
+    def __init__(self, *args: Any, default: str | None, **kwargs: Any) -> None:
+        super().__init__(*args, invoke_without_command=default is not None, **kwargs)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            if self.default is None:
+                raise
+            return super().parse_args(ctx, [self.default, *given])
 
 
 def group(name: str, branch: Branch) -> click.Group:
@@ -227,8 +241,8 @@ def group(name: str, branch: Branch) -> click.Group:
         name,
         cls=Group,
         entries=branch.commands,
+        default=branch.default,
         examples=branch.examples,
-        invoke_without_command=branch.default is not None,
     )
     made = make(common_options(HERE)(run))
     return made
@@ -237,14 +251,14 @@ def group(name: str, branch: Branch) -> click.Group:
 def _run(body: Body, given: dict[str, Any]) -> Exit | None:
     from hardsave.cli.session import Session  # with the library; --help needs none of it
 
-    _check_where_we_are()
-    own = {key: value for key, value in given.items() if key not in EVERYWHERE}
+    _check_working_directory()
+    own = {key: value for key, value in given.items() if key not in COMMON}
     with Session(settings(click.get_current_context())) as session:
         return body(session, **own)
 
 
-def _check_where_we_are() -> None:
-    """An agent may have removed the directory under its user's feet."""
+def _check_working_directory() -> None:
+    """An agent may have removed the directory that its user is in."""
     try:
         os.getcwd()
     except FileNotFoundError as error:

@@ -8,7 +8,8 @@ A link that leads nowhere costs a hook nothing, and is removed by the next daemo
 import _socket
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,9 +25,11 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.places import files_of
 
-PROCESS_NAME = "hardsave-hooks"  # of a daemon that hooks leave behind, in lists of processes
+PROCESS_NAME = "hardsave-daemon"  # in lists of processes, which show 15 letters
 MOST_ZOMBIES = 32  # a process 1 that is slow to wait for its children has fewer of them
 SOCKET_SUFFIX = ".sock"
+TAKEOVER_SECONDS = 5.0  # that the next daemon waits for the end of the one before
+_LOOK_SECONDS = 0.05
 _BACKLOG = 64
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 
@@ -39,13 +42,14 @@ class Address(NamedTuple):
     workspace: str
     lock: str
     socket: str
-    link: str
+    link: str = ""  # by which hooks find it that were not told of it, if they may
 
     def remove(self) -> None:
         """Hooks find no daemon here any more."""
         with suppress(OSError):
             os.unlink(self.socket)
-        unpublish(os.path.dirname(self.link), self.socket)
+        if self.link:
+            unpublish(os.path.dirname(self.link), self.socket)
 
 
 def address_for(environment: Mapping[str, str], directory: Path, project: Path) -> Address | None:
@@ -67,8 +71,12 @@ def address_for(environment: Mapping[str, str], directory: Path, project: Path) 
     named = environment.get(config.STORE_VARIABLE) or "/"
     if not os.path.isabs(path) or not ("://" in named or os.path.isabs(named)):
         return None
-    store, workspace = os.path.realpath(path), os.path.realpath(project)
-    socket = new_socket_path(f"{store}{protocol.SOCKET_INFIX}")
+    store = os.path.realpath(path)
+    return address_of(url, store, os.path.realpath(project), new_socket_path(store), link)
+
+
+def address_of(url: str, store: str, workspace: str, socket: str, link: str = "") -> Address:
+    """Of a daemon that listens at a socket."""
     return Address(url, store, workspace, lock_path(store, workspace), socket, link)
 
 
@@ -85,15 +93,15 @@ def lock_path(store: str, workspace: str) -> str:
 
 
 @contextmanager
-def elected(path: str, socket: str) -> Iterator[None]:
+def elected(address: Address) -> Iterator[None]:
     """Hold the lock, so that hooks which were not told of this daemon find it; unless a daemon
     that must not be evicted holds it."""
-    lock = None
+    lock, path = None, address.lock
     try:
-        lock = DaemonLock.take(path, socket, is_evictable=False)
+        lock = DaemonLock.take(path, address.socket, is_evictable=False)
         if lock is None:
             daemon_lock.evict_from(path)
-            lock = DaemonLock.take(path, socket, is_evictable=False)
+            lock = DaemonLock.take(path, address.socket, is_evictable=False)
     except OSError as error:
         log(__name__).warning("%s cannot be locked, so other agents save alone: %s", path, error)
     try:
@@ -103,13 +111,33 @@ def elected(path: str, socket: str) -> Iterator[None]:
             lock.close()
 
 
+def candidate(address: Address, let_go: Callable[[], None]) -> DaemonLock | None:
+    """The lock for a process that may stay as the daemon; None if there is a daemon, which hooks
+    then find by the link.
+
+    A daemon that is about to end, because a hook of another version has called, is waited for: the
+    agent does not wait any more then (`let_go`).
+    """
+    end = time.monotonic() + TAKEOVER_SECONDS
+    while (lock := DaemonLock.take(address.lock, address.socket, is_evictable=True)) is None:
+        found = daemon_lock.holder(address.lock)
+        is_ending = found is not None and found.is_evictable and not os.path.exists(found.socket)
+        if not is_ending or time.monotonic() >= end:
+            if found is not None:
+                publish(address.link, found.socket)
+            return None
+        let_go()
+        time.sleep(_LOOK_SECONDS)
+    return lock
+
+
 # The socket. A hook that may stay as the daemon makes it while its agent still waits: only then is
 # it known whether it can stay at all. So `_socket` is used, which takes no time to load.
 
 
-def new_socket_path(prefix: str) -> str:
+def new_socket_path(store: str) -> str:
     """A path of a socket, beside its store, that no other daemon has."""
-    return f"{prefix}{os.urandom(4).hex()}{SOCKET_SUFFIX}"
+    return f"{store}{protocol.SOCKET_INFIX}{os.urandom(4).hex()}{SOCKET_SUFFIX}"
 
 
 def listen(path: str) -> int:

@@ -1,114 +1,139 @@
 """What the daemon does for hooks, on the vault that it has open; and for which hooks."""
 
 import os
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
 import hardsave
 from hardsave.agents import registry
+from hardsave.agents.events import Event
 from hardsave.daemon import processes, protocol, running_agents, save
+from hardsave.daemon.attribution import NOTHING, About
+from hardsave.daemon.calls import CallLog, head_moment
+from hardsave.daemon.election import Address
 from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.save import Afterwards, Outcome
 from hardsave.daemon.server import Request
 from hardsave.errors import Unavailable
+from hardsave.logs import log
 from hardsave.vault import projects
 
+OTHER_INSTALLATION = "another installation of hardsave"
 _SURROUNDINGS = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")  # where a user's own things lie
 
 
 class HookHandler:
-    """Does what hooks ask for: those of its agent, which were told of it, and those that save the
-    same workspace."""
+    """Does what hooks ask for: those of the agent of a run, which were told of this daemon, and
+    those that save the same workspace and have found it by themselves."""
 
     def __init__(
-        self, vault: hardsave.Vault, store: str, workspace: str, socket: str | None = None
+        self,
+        vault: hardsave.Vault,
+        address: Address,
+        lifecycle: Lifecycle,
+        calls: CallLog,
+        timeline: str | None = None,
     ) -> None:
         self._vault = vault
-        self._store = store
-        self._workspace = os.path.realpath(workspace)
-        self._socket = socket  # that its agent is told of
+        self._address = address
+        self._workspace = os.path.realpath(address.workspace)
+        self._lifecycle = lifecycle
+        self._calls = calls
+        self._timeline = timeline  # of its run
         self._code = SameFiles((protocol.__file__,), by_time=True)
+        self.has_seen_an_end = False
 
     def objection(self, request: Request) -> str | None:
         """Why the hook has to save by itself."""
-        if not self._is_told(request):
-            return objection(request, self._store, self._workspace, self._code)
-        # A hook that was told of another store saves there; so does an agent in another project.
+        if unfit := self._lifecycle.why_unfit():
+            self._lifecycle.nudge()
+            return unfit
+        if self._is_told(request):
+            return self._objection_to_own(request)
+        if foreign := objection(request, self._address.url, self._workspace, self._code):
+            if foreign == OTHER_INSTALLATION:
+                self.outdated()
+            return foreign
+        spec = registry.of_hook(request.words)
+        agent = processes.agent_of(request.caller, spec.program)
+        if agent is None and not self._lifecycle.has_run:
+            return "the agent that has called is unknown"
+        if agent is not None:
+            self._lifecycle.asked(agent, spec.event(request.data).session)
+        return None
+
+    def _objection_to_own(self, request: Request) -> str | None:
+        """A hook that was told of another store saves there; an agent in another project, too."""
         is_here = request.directory.is_relative_to(self._workspace)
         told = (request.environment, request.directory) if is_here else _told(request)
-        wanted = projects.store_url(*told)
-        return None if wanted == self._store else f"this is the daemon of {self._store}"
+        store = self._address.url
+        return None if projects.store_url(*told) == store else f"this is the daemon of {store}"
+
+    def outdated(self) -> None:
+        """A hook of another version has called. It saves by itself, and leaves a daemon of its own
+        version in this one's place, unless there is a run to save for."""
+        if not self._lifecycle.has_run:
+            self._lifecycle.end("a hook of another installation has called")
 
     def save(self, request: Request) -> bytes | None:
         """A hook that was not told of this daemon shall try itself what could not be saved here:
-        it would have opened a store that was damaged or replaced."""
+        it opens a store that was damaged or replaced anew, and is alone with it."""
         said = b""
 
         def afterwards(done: Outcome) -> None:
             nonlocal said
             said = done.warning
-            self.afterwards(done)
+            if done.event.status == "ended" and done.is_saved:
+                self.has_seen_an_end = True
+                self._lifecycle.sessions.end(done.event.session)
 
         if self._work(request, afterwards):
             return None
         if not self._is_told(request) and not save.is_there(self._vault, request.id):
+            self._lifecycle.failed()
             raise Unavailable("a call was not saved here; its hook saves by itself")
         return said
 
-    def afterwards(self, done: Outcome) -> None:
-        """What follows a call."""
-
     def _is_told(self, request: Request) -> bool:
         told = request.environment.get(protocol.SOCKET_VARIABLE)
-        return told is not None and told == self._socket
+        return self._lifecycle.has_run and told == self._address.socket
 
     def _work(self, request: Request, afterwards: Afterwards) -> bool:
-        return save.work(
-            request.data,
-            request.environment,
-            registry.of_hook(request.words),
-            save.Called(request.directory, request.at, request.id, request.caller),
-            lambda *_: nullcontext(self._vault),
-            afterwards=afterwards,
-        )
-
-
-class EvictableHandler(HookHandler):
-    """Does what hooks ask for, and counts their agents and sessions."""
-
-    def __init__(
-        self, vault: hardsave.Vault, store: str, workspace: str, lifecycle: Lifecycle
-    ) -> None:
-        super().__init__(vault, store, workspace)
-        self._lifecycle = lifecycle
-        self.has_seen_an_end = False
-
-    def objection(self, request: Request) -> str | None:
-        if unfit := self._lifecycle.why_unfit():
-            self._lifecycle.nudge()
-            return unfit
-        if foreign := super().objection(request):
-            return foreign
-        spec = registry.of_hook(request.words)
-        agent = processes.agent_of(request.caller, spec.program)
-        if agent is None:
-            return "the agent that has called is unknown"
-        self._lifecycle.asked(agent, spec.event(request.data).session)
-        return None
-
-    def save(self, request: Request) -> bytes | None:
-        """A daemon that could not save ends, so that the hook can be alone with the store."""
         try:
-            return super().save(request)
-        except Unavailable:
-            self._lifecycle.failed()
-            raise
+            return save.work(
+                request.data,
+                request.environment,
+                registry.of_hook(request.words),
+                save.Called(request.directory, request.at, request.id, request.caller),
+                lambda *_: nullcontext(self._vault),
+                afterwards=afterwards,
+                attribute=lambda *about: self._attributed(request, *about),
+            )
+        finally:
+            self._calls.hook_done()
 
-    def afterwards(self, done: Outcome) -> None:
-        if done.event.status == "ended" and done.is_saved:
-            self.has_seen_an_end = True
-            self._lifecycle.sessions.end(done.event.session)
+    def _attributed(
+        self, request: Request, line: hardsave.Timeline, event: Event, project: Path
+    ) -> About:
+        """Which calls have made what this hook saves; its own, if no other has run meanwhile."""
+        if line.name == self._timeline:
+            self._calls.has_hooks = True
+        if os.path.realpath(project) != self._workspace:
+            return NOTHING
+        try:
+            self._calls.hook(registry.of_hook(request.words), event, request.at / 1e9)
+            head = line.head
+            after = head_moment(head)
+            is_shared = self._calls.is_shared(event.tool_use_id, after, time.time())
+            if head is None or head.files is None or not is_shared:
+                return NOTHING
+            files = self._vault.workspace(project).status(head.id).files
+            return self._calls.about_hook(event, files, after)
+        except Exception:  # noqa: BLE001 # ours; the call is saved all the same
+            log(__name__).exception("which calls have made a change cannot be told")
+            return NOTHING
 
 
 def _told(request: Request) -> tuple[Mapping[str, str], Path]:
@@ -129,7 +154,7 @@ def objection(request: Request, store: str, workspace: str, code: SameFiles) -> 
     """Why a hook that has found the daemon by itself has to save by itself: it would not have
     saved the same, in the same way and in the same place, as the daemon would."""
     if request.code != protocol.__file__ or not code.are_the_same():
-        return "another installation of hardsave"
+        return OTHER_INSTALLATION
     if any(request.environment.get(name) != os.environ.get(name) for name in _SURROUNDINGS):
         return "other surroundings"
     if not processes.sees_the_same_files(request.caller):

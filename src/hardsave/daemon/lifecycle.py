@@ -1,7 +1,8 @@
-"""When the daemon ends: with its agents and their sessions, when it is idle, and at every doubt.
+"""When the daemon ends, and why.
 
-A hook that finds no daemon does the work itself, so to end, or to be killed, costs no data: see
-`why_end`.
+The daemon of a `hardsave run` ends with its agent, and with the processes that the agent has left
+running. One that a hook has left behind ends with its agents and their sessions, when it is idle,
+and at every doubt: a hook that finds no daemon does the work itself, so to end costs no data.
 """
 
 import os
@@ -13,6 +14,7 @@ from queue import Empty, SimpleQueue
 
 from hardsave.daemon.processes import ProcessHandle
 from hardsave.defaults import DAEMON_IDLE_SECONDS
+from hardsave.errors import Misuse
 from hardsave.stores.processes import Process, started
 from hardsave.tuples import NamedTuple
 
@@ -29,10 +31,14 @@ class Facts(NamedTuple):
     is_current: bool = True  # the code that is installed is the code that runs
     is_wanted: bool = True
     has_failed: bool = False
+    told: str = ""  # why it was told to end
+    has_run: bool = False  # whether it saves for a `hardsave run`: then that alone decides
 
 
 def why_unfit(facts: Facts) -> str:
     """Why not even one more hook is answered; empty if it is."""
+    if facts.has_run:
+        return ""
     if facts.has_failed:
         return "it could not save, so each hook does it by itself"
     if not facts.is_in_place:
@@ -46,6 +52,8 @@ def why_unfit(facts: Facts) -> str:
 
 def why_end(facts: Facts) -> str:
     """Why the daemon ends now; empty if it stays."""
+    if facts.told or facts.has_run:
+        return facts.told
     if unfit := why_unfit(facts):
         return unfit
     if not facts.agents:
@@ -122,11 +130,15 @@ class Lifecycle:
     def __init__(
         self,
         *,
-        is_in_place: Callable[[], bool],
-        is_current: Callable[[], bool],
-        is_wanted: Callable[[], bool],
+        is_in_place: Callable[[], bool] = lambda: True,
+        is_current: Callable[[], bool] = lambda: True,
+        is_wanted: Callable[[], bool] = lambda: True,
+        has_run: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.has_run = has_run
+        self._told = ""
+        self._wake: Callable[[], None] | None = None
         self._is_in_place = is_in_place
         self._is_current = is_current
         self._is_wanted = is_wanted
@@ -138,8 +150,25 @@ class Lifecycle:
         self.sessions = Sessions(self.nudge)
 
     def nudge(self) -> None:
-        """Look now whether it is time to end. For any thread."""
+        """Look now whether it is time to end. For any thread, and the handler of a signal: so no
+        lock is taken."""
         self._nudges.put(None)
+        if self._wake is not None:
+            with suppress(Misuse):  # the watch is closed by now
+                self._wake()
+
+    def wakes(self, wake: Callable[[], None]) -> None:
+        """What to call to be looked at anew, beside `wait`."""
+        self._wake = wake
+
+    def end(self, why: str) -> None:
+        """Told from outside. For any thread, and the handler of a signal."""
+        self._told = self._told or why
+        self.nudge()
+
+    @property
+    def is_told_to_end(self) -> bool:
+        return bool(self._told)
 
     def asked(self, agent: Process, session: str) -> None:
         """A session of an agent wants something."""
@@ -148,19 +177,20 @@ class Lifecycle:
         self.sessions.add(agent, session)
 
     def failed(self) -> None:
-        """No hook is answered any more."""
+        """No hook is answered any more, unless there is a run to save for."""
         self._has_failed = True
         self.nudge()
 
     def why_unfit(self) -> str:
         return why_unfit(self._facts())
 
-    def stay(self) -> str:
-        """Until it is time to end; and why it is."""
-        while not (why := why_end(self._facts())):
-            with suppress(Empty):
-                self._nudges.get(timeout=CHECK_SECONDS)
-        return why
+    def why_end(self) -> str:
+        return why_end(self._facts())
+
+    def wait(self, seconds: float = CHECK_SECONDS) -> None:
+        """Until it is nudged, or for so long."""
+        with suppress(Empty):
+            self._nudges.get(timeout=seconds)
 
     def _facts(self) -> Facts:
         agents, sessions = self.sessions.counts()
@@ -172,4 +202,6 @@ class Lifecycle:
             is_current=self._is_current(),
             is_wanted=self._is_wanted(),
             has_failed=self._has_failed,
+            told=self._told,
+            has_run=self.has_run,
         )

@@ -1,12 +1,14 @@
-"""The daemon: the process that stays beside agents, hears their hooks and saves.
+"""The daemon: the process in the background that hears hooks, watches files and reads transcripts.
 
 It has no parent that waits for it and no terminal, so it cannot take the agent down, and the agent
 cannot take it along: not by Ctrl-C, not by its death. What goes wrong here is written to a log
 beside the store.
 
     hardsave run → forks away `python -m hardsave.daemon.main` → waits until it is ready → becomes
-                   the agent
-    a hook       → its child has saved, and stays: `stay_for_hooks`
+                   the agent. This daemon has a recorder: it also saves by itself, and nothing but
+                   the end of its agent ends it. A store that is lost is opened anew.
+    a hook       → its child has saved, and stays: `stay_for_hooks`. This daemon saves what hooks
+                   ask for, and is evictable: it ends at every doubt (`lifecycle`).
 """
 
 import logging
@@ -15,15 +17,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import hardsave
 from hardsave import config
 from hardsave.daemon import election, processes, protocol, recorder, server, transcripts
+from hardsave.daemon.calls import CallLog
 from hardsave.daemon.election import Address
-from hardsave.daemon.handler import EvictableHandler, HookHandler
+from hardsave.daemon.handler import HookHandler
 from hardsave.daemon.launch import READY, Task
 from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.processes import ProcessHandle, Running
@@ -31,7 +34,6 @@ from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, Recorder
 from hardsave.daemon.server import RequestHandler, Server
 from hardsave.defaults import LEFT_RUNNING_SECONDS
 from hardsave.errors import HardsaveError
-from hardsave.logs import log
 from hardsave.stores.processes import Process
 from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite.daemon_lock import DaemonLock
@@ -43,16 +45,117 @@ _LARGEST_LOG = 1 << 20
 _log = logging.getLogger(__name__)
 
 
+class Daemon:
+    """One daemon, from when it is ready to hear hooks until there is a reason to end."""
+
+    def __init__(
+        self,
+        address: Address,
+        lifecycle: Lifecycle,
+        calls: CallLog,
+        recording: Recorder | None = None,
+        timeline: str | None = None,
+    ) -> None:
+        self._address = address
+        self._lifecycle = lifecycle
+        self._calls = calls
+        self._recording = recording
+        self._timeline = timeline
+
+    def serve(
+        self,
+        vault: hardsave.Vault,
+        lock: AbstractContextManager[object],
+        *,
+        listening: int | None = None,
+        is_ready: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Hear hooks and watch files until there is a reason to end. Whether to the end: if not,
+        the store was lost."""
+        handler = HookHandler(vault, self._address, self._lifecycle, self._calls, self._timeline)
+        path = Path(self._address.socket)
+        with lock, _serving(path, handler, listening):
+            self._stay(vault.workspace(self._address.workspace), is_ready)
+        if self._recording is not None and self._recording.has_lost_store:
+            return False
+        if self._recording is not None or handler.has_seen_an_end:
+            _keep_up(vault)
+        return True
+
+    def _stay(self, workspace: hardsave.Workspace, is_ready: Callable[[], None]) -> None:
+        if self._recording is not None:
+            self._recording.begin()
+        with workspace.watch() as eyes:
+            self._lifecycle.wakes(eyes.wake)
+            if self._address.link:
+                election.publish(self._address.link, self._address.socket)
+            if self._recording is None:
+                workspace.status()  # from here on it is known what changes
+            else:
+                self._recording.save_changes()
+            is_ready()
+            _log.info("%s is known", self._address.workspace)
+            self._wait(eyes)
+        if self._recording is not None and self._lifecycle.is_told_to_end:
+            self._recording.end()
+
+    def _wait(self, eyes: hardsave.Watching) -> None:
+        recording, lifecycle = self._recording, self._lifecycle
+        while not (why := lifecycle.why_end()):
+            if recording is None:
+                lifecycle.wait()
+            else:
+                recording.wait_and_save(eyes, lambda: lifecycle.is_told_to_end)
+                if recording.has_lost_store:
+                    return
+        _log.info("%d calls; it ends, because %s", lifecycle.calls, why)
+
+
+@contextmanager
+def _serving(path: Path, handler: RequestHandler, listening: int | None) -> Iterator[None]:
+    """Hear hooks. Where that cannot be, each of them saves by itself."""
+    try:
+        here = Server(path, handler, listening=listening)
+    except OSError as error:
+        _log.warning("no socket could be made, so hooks save by themselves: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        here.close()
+
+
+def _keep_up(vault: hardsave.Vault) -> None:
+    """Once a day, now that no agent waits."""
+    try:
+        if done := vault.store.upkeep():
+            _log.info("%s", done.retained)
+    except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
+        _log.warning("the store could not be kept up", exc_info=True)
+
+
+def _begin(log: str) -> None:
+    """Under a name of its own in lists of processes, with a log that is this user's alone."""
+    with suppress(OSError), open("/proc/self/comm", "w") as file:
+        file.write(election.PROCESS_NAME)
+    with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+        if os.path.getsize(log) > _LARGEST_LOG:
+            file.truncate(0)
+    logging.basicConfig(
+        filename=log,
+        level=logging.INFO,
+        format="%(asctime)s %(process)d %(levelname)s %(message)s",
+    )
+
+
 # Started by `hardsave run`
 
 
 def main(argv: Sequence[str]) -> int:
     with open(0, "rb", closefd=False) as told:
         task = Task.load(argv[0], told.read())
-    os.close(os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # ours alone
-    logging.basicConfig(
-        filename=task.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    _begin(task.log)
     try:
         _run(task)
     except BaseException as error:  # noqa: BLE001 # no other process will hear of it
@@ -65,50 +168,45 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(task: Task) -> None:
+    store = os.path.realpath(sqlite_path(task.store))
+    address = election.address_of(task.store, store, task.workspace, task.socket)
+    lifecycle, calls = Lifecycle(has_run=True), CallLog(os.path.realpath(task.workspace))
     with _opened(task.store) as vault:
-        missed = recorder.missed_saves(os.environ, Path(task.workspace), task.timeline, task.agent)
-        recording = Recorder(
-            vault.timeline(task.timeline),
-            vault.workspace(task.workspace),
-            task.command,
-            missed,
-            _conversation(task),
-            files=(sqlite_path(task.store),),
-        )
-        look = partial(processes.with_variable, protocol.SOCKET_VARIABLE, task.socket)
-        signal.signal(signal.SIGTERM, lambda *_: recording.end(look()))
-        ours = (ProcessHandle(task.agent), look, recording)
-        threading.Thread(target=_end_with, args=ours, daemon=True).start()
-        is_over = _record(task, vault, recording, lambda: _tell(task.ready, READY))
+        recording = _recorder(task, vault, calls)
+        daemon = Daemon(address, lifecycle, calls, recording, task.timeline)
+        _end_with_agent(task, recording, lifecycle)
+        ready = partial(_tell, task.ready, READY)
+        is_over = daemon.serve(vault, election.elected(address), is_ready=ready)
     seconds = _REOPEN_SECONDS
     while not is_over:
-        is_last = recording.is_told_to_end(within_seconds=seconds)
-        is_over = _reopen(task, recording) or is_last
+        lifecycle.wait(seconds)
+        is_last = lifecycle.is_told_to_end
+        is_over = _reopen(task, address, recording, daemon) or is_last
         seconds = min(2 * seconds, _LONGEST_REOPEN_SECONDS)
+    _log.info("%d saves, %d failed", recording.saves, recording.failed_saves)
 
 
-def _record(
-    task: Task, vault: hardsave.Vault, recording: Recorder, is_ready: Callable[[], None]
-) -> bool:
-    """Whether to the end; if not, the store was lost."""
-    lock = election.lock_path(sqlite_path(task.store), task.workspace)
-    handler = HookHandler(vault, task.store, task.workspace, task.socket)
-    with _serving(Path(task.socket), handler), election.elected(lock, task.socket):
-        is_over = recording.stay(is_ready)
-    if is_over:
-        _log.info("%d saves, %d failed", recording.saves, recording.failed_saves)
-        _keep_up(vault)
-    return is_over
+def _recorder(task: Task, vault: hardsave.Vault, calls: CallLog) -> Recorder:
+    missed = recorder.missed_saves(os.environ, Path(task.workspace), task.timeline, task.agent)
+    return Recorder(
+        vault.timeline(task.timeline),
+        vault.workspace(task.workspace),
+        task.command,
+        missed,
+        _conversation(task, calls),
+        files=(sqlite_path(task.store),),
+        calls=calls,
+    )
 
 
-def _reopen(task: Task, recording: Recorder) -> bool:
+def _reopen(task: Task, address: Address, recording: Recorder, daemon: Daemon) -> bool:
     """The same with a store that is opened anew. Other processes that have it open go first."""
     try:
-        config.make_folder(Path(sqlite_path(task.store)).parent)
+        config.make_folder(Path(address.store).parent)
         with _opened(task.store) as vault:
             recording.move(vault.timeline(task.timeline), vault.workspace(task.workspace))
             _log.info("%s was opened anew", task.store)
-            return _record(task, vault, recording, lambda: None)
+            return daemon.serve(vault, election.elected(address))
     except (HardsaveError, OSError):
         _log.warning("%s cannot be opened anew", task.store, exc_info=True)
         return False
@@ -127,50 +225,35 @@ def _opened(store: str) -> Iterator[hardsave.Vault]:
             _log.warning("%s could not be closed in order", store, exc_info=True)
 
 
-def _conversation(task: Task) -> Conversation:
+def _conversation(task: Task, calls: CallLog) -> Conversation:
     """Before the agent is started: what is said is known by what is new from here on."""
     try:
-        workspace = Path(task.workspace)
-        return transcripts.of_a_run(os.environ, task.command, workspace, task.agent)
+        return transcripts.of_a_run(os.environ, task.command, task.agent, calls)
     except Exception:  # noqa: BLE001 # ours; files are saved all the same
         _log.exception("only files are saved")
         return NO_CONVERSATION
 
 
-def _keep_up(vault: hardsave.Vault) -> None:
-    """Once a day, now that no agent waits."""
-    try:
-        if done := vault.store.upkeep():
-            _log.info("%s", done.retained)
-    except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
-        _log.warning("the store could not be kept up", exc_info=True)
+def _end_with_agent(task: Task, recording: Recorder, lifecycle: Lifecycle) -> None:
+    """End with the agent, and with the processes that it has left running: they may still write."""
+    look = partial(processes.with_variable, protocol.SOCKET_VARIABLE, task.socket)
+    agent = ProcessHandle(task.agent)
 
+    def end(left: Sequence[Running]) -> None:
+        recording.left = left
+        lifecycle.end("its agent has ended")
 
-@contextmanager
-def _serving(path: Path, handler: RequestHandler) -> Iterator[None]:
-    """Hear the agent's hooks. Where that cannot be, each of them saves by itself."""
-    try:
-        here = Server(path, handler)
-    except OSError as error:
-        _log.warning("no socket could be made, so hooks save by themselves: %s", error)
-        yield
-        return
-    try:
-        yield
-    finally:
-        here.close()
+    def wait() -> None:
+        agent.wait()
+        left: Sequence[Running] = look()
+        if left:
+            _log.info("the agent has ended; %s", recorder.told(left))
+            left = processes.wait_for_end(look, LEFT_RUNNING_SECONDS)
+            _log.info("%s", recorder.told(left) or "what it had left running has ended, too")
+        end(left)
 
-
-def _end_with(
-    agent: ProcessHandle, look: Callable[[], Sequence[Running]], recording: Recorder
-) -> None:
-    """With the agent, and with the processes that it has left running: they may still write."""
-    agent.wait()
-    if left := look():
-        _log.info("the agent has ended; %s", recorder.told(left))
-        left = processes.wait_for_end(look, LEFT_RUNNING_SECONDS)
-        _log.info("%s", recorder.told(left) or "what it had left running has ended, too")
-    recording.end(left)
+    signal.signal(signal.SIGTERM, lambda *_: end(look()))
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _tell(descriptor: int, what: bytes) -> None:
@@ -190,8 +273,7 @@ def stay_for_hooks(
     """Holds no directory, and ends at once when it is sent a signal."""
     server.remove_stale_sockets(Path(f"{address.store}{protocol.SOCKET_INFIX}"))
     signal.signal(signal.SIGTERM, lambda *_: _end_at_once(address))
-    _call_ourselves(election.PROCESS_NAME)
-    _log_to(f"{address.store}-hooks.log")
+    _begin(f"{address.store}-hooks.log")
     place = SameFiles((address.store, address.workspace))
     code = SameFiles((protocol.__file__,), by_time=True)
     lifecycle = Lifecycle(
@@ -200,37 +282,14 @@ def stay_for_hooks(
         is_wanted=lambda: _is_wanted(address),
     )
     lifecycle.asked(agent, session)
-    log(__name__).info("standing by for %s, called by %s", address.workspace, agent.words[:1])
+    _log.info("the daemon of %s, called by %s", address.workspace, agent.words[:1])
     try:
         with hardsave.open(address.url) as vault:
             os.chdir("/")
-            handler = EvictableHandler(vault, address.url, address.workspace, lifecycle)
-            why = _answer(vault, address, handler, lifecycle, listening)
-            log(__name__).info("%d calls; it ends, because %s", lifecycle.calls, why)
-            lock.close()
-            if handler.has_seen_an_end:
-                vault.store.upkeep()
+            daemon = Daemon(address, lifecycle, CallLog(address.workspace))
+            daemon.serve(vault, closing(lock), listening=listening)
     except Exception:  # noqa: BLE001 # no other process will hear of it
-        log(__name__).exception("the daemon of %s gives up", address.workspace)
-
-
-def _answer(
-    vault: hardsave.Vault,
-    address: Address,
-    handler: RequestHandler,
-    lifecycle: Lifecycle,
-    listening: int,
-) -> str:
-    workspace = vault.workspace(address.workspace)
-    with workspace.watch():
-        here = Server(Path(address.socket), handler, listening=listening)
-        try:
-            election.publish(address.link, address.socket)
-            workspace.status()  # from here on it is known what changes
-            log(__name__).info("%s is known", address.workspace)
-            return lifecycle.stay()
-        finally:
-            here.close()
+        _log.exception("the daemon of %s gives up", address.workspace)
 
 
 def _is_wanted(address: Address) -> bool:
@@ -246,22 +305,6 @@ def _end_at_once(address: Address) -> None:
         address.remove()
     finally:
         os._exit(0)
-
-
-def _call_ourselves(name: str) -> None:
-    with suppress(OSError), open("/proc/self/comm", "w") as file:
-        file.write(name)
-
-
-def _log_to(path: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
-        if os.path.getsize(path) > _LARGEST_LOG:
-            file.truncate(0)
-    logging.basicConfig(
-        filename=path,
-        level=logging.INFO,
-        format="%(asctime)s %(process)d %(levelname)s %(message)s",
-    )
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ from typing import Any, Protocol
 
 import hardsave
 from hardsave.daemon import spool
+from hardsave.daemon.attribution import NOTHING, About
+from hardsave.daemon.calls import CallLog, head_moment
 from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.processes import Running
-from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, Unavailable
+from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.stores.processes import started
 from hardsave.stores.sqlite.footing import Gone
 from hardsave.tuples import NamedTuple
@@ -25,7 +27,8 @@ BURST_SECONDS = 2.0  # a burst that does not end is saved all the same
 _LISTEN_SECONDS = 0.5  # between two looks at what was said
 _ATTEMPTS = 20
 _NAMED = 20  # of the processes that are left
-_LOOK_SECONDS = 0.1
+NOT_SAID = "conversation"  # the key under which a checkpoint says why it has none
+_LONGEST_REASON = 500  # characters
 _LONGEST_COMMAND = 8000  # characters that a checkpoint tells, which has room for 64 KiB in all
 _log = logging.getLogger(__name__)
 
@@ -48,6 +51,10 @@ class Conversation(Protocol):
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         """What was said up to now."""
 
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        """Why nothing that was said is saved; empty if it is, or if nothing was said. An agent
+        that has changed files has said something."""
+
 
 class _NoConversation:
     """Of an agent that writes none, or whose hooks save it."""
@@ -57,6 +64,9 @@ class _NoConversation:
 
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         return Said(None, {})
+
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        return ""
 
 
 NO_CONVERSATION: Conversation = _NoConversation()
@@ -98,11 +108,12 @@ class MissedSaves:
         with _logged():
             spool.fail(self._begun(), why)
 
-    def ended(self) -> None:
-        """Nothing more is to come. What failed last stays noted."""
+    def ended(self, why: str = "") -> None:
+        """Nothing more is to come. What failed last stays noted; or why there is no
+        conversation."""
         if self._tries == 0:
             with _logged():
-                spool.end(self._begun())
+                spool.fail(self._begun(), why) if why else spool.end(self._begun())
 
     def _begun(self) -> spool.Note:
         about = {
@@ -139,7 +150,7 @@ class NoMissedSaves(MissedSaves):
     def failed(self, why: str) -> None:
         pass
 
-    def ended(self) -> None:
+    def ended(self, why: str = "") -> None:
         pass
 
 
@@ -165,16 +176,17 @@ class Recorder:
         conversation: Conversation = NO_CONVERSATION,
         *,
         files: Sequence[str] = (),
+        calls: CallLog | None = None,
     ) -> None:
         """`files` are those that the store consists of as long as it is the same."""
         self._files = files
+        self._calls = calls or CallLog(str(workspace.path))
         self.move(line, workspace)
         self._conversation = conversation
         self._missed = missed
         self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
-        self._left: Sequence[Running] = ()
-        self._is_ending = False  # no event: two signals could wait for each other in it
-        self._wake: Callable[[], None] | None = None
+        self.left: Sequence[Running] = ()  # that go on when the daemon ends
+        self._has_worked = False  # whether files have changed since the agent was started
         self.saves = 0
         self.failed_saves = 0
 
@@ -182,87 +194,84 @@ class Recorder:
         """Go on with the same ones of a store that was opened anew."""
         self._line, self._workspace = line, workspace
         self._same = SameFiles(self._files)
-        self._has_lost_store = False
+        self.has_lost_store = False
 
-    def stay(self, is_ready: Callable[[], None] = lambda: None) -> bool:
-        """Save now, after each burst of changes, and at the end. If not even the first save can
-        be made, there is nothing to stay for: its error is raised.
-
-        Whether it stayed to the end: if not, the store was lost and has to be opened anew.
-        """
+    def begin(self) -> None:
+        """Save now. If not even the first save can be made, there is nothing to stay for: its
+        error is raised."""
         self._save_files("running")
-        with self._workspace.watch() as eyes:
-            self._wake = eyes.wake
-            self._save_changes("running")  # from here on nothing is missed
-            is_ready()
-            while not self._is_ending and not self._has_lost_store:
-                if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
-                    self._save_changes("running")
-                if self._is_more_said():
-                    self._save("running")
-        if self._is_ending:
-            self._save("ended")
-        if self._has_lost_store:
-            return False
-        self._missed.ended()
-        return True
 
-    def is_told_to_end(self, *, within_seconds: float) -> bool:
-        """Waits so long, if it is not."""
-        end = time.monotonic() + within_seconds
-        while not self._is_ending and time.monotonic() < end:
-            time.sleep(_LOOK_SECONDS)
-        return self._is_ending
+    def wait_and_save(self, eyes: hardsave.Watching, is_ending: Callable[[], bool]) -> None:
+        """Wait for a burst of changes, or for something that was said, and save it."""
+        if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
+            self._calls.give_way(is_ending)
+            self.save_changes(is_burst=True)
+        if not is_ending() and self._is_more_said():
+            self._save("running")
+
+    def end(self) -> None:
+        """Save for the last time."""
+        self._save("ended", self._made_by() if self._calls.is_known else NOTHING)
+        if not self.has_lost_store:
+            self._missed.ended(self._conversation.why_unsaved(has_worked=self._has_worked))
 
     @property
     def _patience(self) -> float | None:
         """How long to wait for files, until the transcript is looked at."""
         return None if self._conversation is NO_CONVERSATION else _LISTEN_SECONDS
 
-    def end(self, left: Sequence[Running] = ()) -> None:
-        """To be called from any thread, or a signal's handler. `left` goes on without us."""
-        self._left = left
-        self._is_ending = True
-        if self._wake is not None:
-            with suppress(Misuse):  # it waits no more, and may be at its last save
-                self._wake()
-
-    def _save_changes(self, status: str) -> None:
+    def save_changes(self, *, is_burst: bool = False) -> None:
         """Only what differs from what this timeline has is worth a checkpoint: others save the
         same workspace on theirs, and a rewind moves its head with the files."""
         try:
-            if self._is_news():
-                self._save(status)
+            head = self._line.head
+            if head is None or head.files is None:
+                self._save("running")
+                return
+            files = self._workspace.status(head.id).files
+            if files:
+                self._has_worked = self._has_worked or is_burst
+                self._save("running", self._calls.about_burst(files, head_moment(head)))
         except HardsaveError as error:
             self._failed(error)
 
-    def _is_news(self) -> bool:
-        head = self._line.head
-        if head is None or head.files is None:
-            return True
-        return bool(self._workspace.status(head.id).files)
+    def _made_by(self) -> About:
+        """Of what has changed since the head."""
+        try:
+            head = self._line.head
+            if head is not None and head.files is not None:
+                files = self._workspace.status(head.id).files
+                if files:
+                    return self._calls.about_burst(files, head_moment(head))
+        except HardsaveError:
+            _log.warning("which calls have made a change cannot be told", exc_info=True)
+        return NOTHING
 
     def _is_more_said(self) -> bool:
-        """Not at the end: the last save has it all."""
         try:
-            return not self._is_ending and self._conversation.is_due()
+            return self._conversation.is_due()
         except Exception:  # noqa: BLE001 # ours; files are saved all the same
             _log.exception("nothing more of the conversation is saved")
             self._conversation = NO_CONVERSATION
             return False
 
-    def _save(self, status: str) -> None:
+    def _save(self, status: str, made_by: About = NOTHING) -> None:
         try:
-            self._save_files(status)
+            self._save_files(status, made_by)
         except HardsaveError as error:
             self._failed(error)
 
-    def _save_files(self, status: str) -> None:
+    def _save_files(self, status: str, made_by: About = NOTHING) -> None:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
         saved = self._put(
             status=status,
-            description=told(self._left) if status == "ended" else "",
-            metadata={**self._about, **_listed(self._left), **self._missed.about()},
+            description=told(self.left) or made_by.description,
+            metadata={
+                **self._about,
+                **_listed(self.left),
+                **made_by.metadata,
+                **self._missed.about(),
+            },
         )
         self._about = {}
         self.saves += 1
@@ -278,21 +287,21 @@ class Recorder:
                 if said.state is None:
                     how = about
                     break
-                with suppress(
-                    Conflict
-                ):  # another writer has moved the head: it may have more, or less
+                with suppress(Conflict):  # another writer has moved the head meanwhile
                     return self._line.save(
                         said.state, workspace=self._workspace, expect=head, **about
                     )
-        except Exception:  # noqa: BLE001 # if it is about the files, they say so by themselves
+        except Exception as error:  # noqa: BLE001 # if it is about the files, they say so as well
             _log.warning("the conversation could not be saved", exc_info=True)
+            how["metadata"] |= {NOT_SAID: f"not saved: {error}"[:_LONGEST_REASON]}
+        how["description"] = how["description"] or how["metadata"].get(NOT_SAID, "")
         return self._line.save_files(self._workspace, **how)
 
     def _failed(self, error: HardsaveError) -> None:
         """The next burst is another chance. The agent knows nothing of it."""
         self.failed_saves += 1
         is_other = isinstance(error, (Corrupt, Gone)) or not self._same.are_the_same()
-        self._has_lost_store = is_other
+        self.has_lost_store = is_other
         _log.exception("the workspace could not be saved")
         self._missed.failed(str(error))
 

@@ -11,15 +11,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hardsave import config
 from hardsave.agents import registry
 from hardsave.agents.spec import is_called
-from hardsave.daemon.processes import Running, outermost, running, with_variable
 from hardsave.stores import processes
 from hardsave.stores.registry import sqlite_path
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
+
+if TYPE_CHECKING:  # which hooks do without
+    from hardsave.daemon.processes import Running
 
 RUN_VARIABLE = "HARDSAVE_RUN"
 _MOST = 8  # processes of one agent, one above the other
@@ -48,13 +51,15 @@ def others(agent: int, program: str, directory: str) -> Others:
     return Others.SOME if is_any else Others.NONE
 
 
-def at_work(directory: Path, waiting: Collection[int] = ()) -> list[Running]:
+def at_work(directory: Path, waiting: Collection[int] = ()) -> "list[Running]":
     """The agents in a directory, or below it, however they were started; and tools there that have
     outlived theirs. Each once, though it may have started others to do the work.
 
     `waiting` are processes that do nothing until this one is done: what they have started before
     may.
     """
+    from hardsave.daemon.processes import outermost, running, with_variable
+
     programs = [agent.program for agent in registry.every()]
     agents = (pid for pid in processes.pids() if any(_is_one(pid, each) for each in programs))
     tools = (

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hardsave
 from hardsave import config
@@ -25,6 +25,9 @@ from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
+
+if TYPE_CHECKING:  # which a hook without a daemon does without
+    from hardsave.daemon.attribution import About
 
 _ATTEMPTS = 20
 _LOOK_SECONDS = 0.01
@@ -48,6 +51,9 @@ class Outcome(NamedTuple):
 
 Afterwards = Callable[[Outcome], None]
 """What follows a call."""
+
+Attribute = Callable[[hardsave.Timeline, Event, Path], "About"]
+"""What a checkpoint on a timeline says of the calls that have made its changes in a project."""
 
 
 class Called(NamedTuple):
@@ -87,6 +93,7 @@ def work(
     *,
     at_once: Callable[[], None] | None = None,
     afterwards: Afterwards | None = None,
+    attribute: Attribute | None = None,
 ) -> bool:
     """Save what a hook was called for, or leave a note that says why not; whether it is saved.
 
@@ -114,7 +121,7 @@ def work(
             _ended(note, None)  # a store with nothing in it would look as if something was saved
             return
         with opened(project, told) as vault:
-            is_made = save(vault, agent, event, project, place, told, called.id)
+            is_made = save(vault, agent, event, project, place, told, called.id, attribute)
             late = _lateness(called) if is_made else None
             _ended(note, late)
             if at_once is not None:
@@ -193,6 +200,7 @@ def save(
     place: Path,
     environment: Mapping[str, str],
     id: str,
+    attribute: Attribute | None = None,
 ) -> bool:
     """One checkpoint: the files, the transcript so far, and what was missed before.
 
@@ -207,7 +215,17 @@ def save(
     if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
         return False
     about = event.metadata(agent.name) | spool.listed(unsaved)
-    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, project, about))
+    how: dict[str, Any] = {
+        "status": event.status,
+        "description": event.seen_from(project).description,
+        "metadata": about,
+        "workspace": project,
+    }
+    if attribute is not None:
+        made_by = attribute(vault.timeline(name), event, project)
+        how["description"] = "; ".join(filter(None, (made_by.description, how["description"])))
+        how["metadata"] = {**about, **made_by.metadata}
+    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, how))
     if made.metadata.get("missed") != about.get("missed"):
         return False  # another process was quicker, and knew of other notes
     for note in notes:
@@ -278,16 +296,10 @@ def _timeline(agent: AgentSpec, event: Event, environment: Mapping[str, str]) ->
 
 
 def _put(
-    line: hardsave.Timeline, agent: AgentSpec, event: Event, project: Path, about: dict[str, Any]
+    line: hardsave.Timeline, agent: AgentSpec, event: Event, how: dict[str, Any]
 ) -> hardsave.Checkpoint:
     """Add what is new of the transcript to what the head has; all of it if the head has another
     session's."""
-    how: dict[str, Any] = {
-        "status": event.status,
-        "description": event.seen_from(project).description,
-        "metadata": about,
-        "workspace": project,
-    }
     known = state.mark_in(line.head, event.session)
     is_aside = event.subagent is not None and agent.has_transcripts_of_subagents
     if event.transcript is None or is_aside:

@@ -55,6 +55,9 @@ class RequestHandler(Protocol):
     def objection(self, request: Request) -> str | None:
         """Why this daemon refuses it."""
 
+    def outdated(self) -> None:
+        """A client of another protocol has called."""
+
     def save(self, request: Request) -> bytes | None:
         """Do it: None if the checkpoint is there; what the hook prints, perhaps nothing, if a
         note says why not.
@@ -156,6 +159,7 @@ class Server:
                 raise PermissionError("another user has asked")
             body = _received(talk, time.monotonic() + _REQUEST_SECONDS)
             if body is None:
+                self._handler.outdated()
                 talk.sendall(NO + b" another protocol than %d\n" % PROTOCOL)
                 return None
             return decoded(body)._replace(caller=peer_pid(talk))

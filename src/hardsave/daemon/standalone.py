@@ -99,17 +99,13 @@ def _stay(
     not wait any more once `let_go` was called; before that, there is next to nothing to wait for.
     """
     from hardsave.daemon import election  # for which hardly any agent waits any more
-    from hardsave.stores.sqlite import daemon_lock
-    from hardsave.stores.sqlite.daemon_lock import DaemonLock
 
     address = election.address_for(os.environ, directory, project)
     if address is None or election.are_too_many_zombies():
         return
     with suppress(OSError):  # a disk or a sandbox that does not allow it: then there is no daemon
-        lock = DaemonLock.take(address.lock, address.socket, is_evictable=True)
+        lock = election.candidate(address, let_go)
         if lock is None:
-            if (found := daemon_lock.holder(address.lock)) is not None:
-                election.publish(address.link, found.socket)
             return
         try:
             socket = election.listen(address.socket)

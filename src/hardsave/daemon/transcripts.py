@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave.agents import install, registry, sessions, state
+from hardsave.agents import registry, sessions, state
 from hardsave.agents.spec import AgentSpec, Unknown
-from hardsave.agents.state import Source
+from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import beginning_lines, tail
 from hardsave.daemon import running_agents
-from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, Said
+from hardsave.daemon.calls import CallLog
+from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Said
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
@@ -116,8 +117,10 @@ class TranscriptTail:
         *,
         around: Callable[[], Others],
         is_copy: Callable[[str], bool] = lambda session: False,
+        calls: CallLog | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._calls = calls or CallLog(directory)
         self._agent, self._folder, self._directory = agent, folder, directory
         self._around, self._is_copy, self._clock = around, is_copy, clock
         self._began = datetime.now(UTC)
@@ -132,11 +135,14 @@ class TranscriptTail:
         self._judged = self._size = 0
         self._first_at = self._last_at = self._saved_at = clock()
         self._sizes = {session: stat.st_size for session, _, stat in self._found()}
+        self._before = dict(self._sizes)  # what was said before the agent was started
+        self._error = ""
+        self._is_saved = False
 
     def is_due(self) -> bool:
         """Whether something was said that is not saved yet, and nothing more for a moment."""
         now = self._clock()
-        if self._is_over:
+        if self._is_over or self._calls.has_hooks:
             return False
         self._meet()
         if now < self._next_look:
@@ -165,7 +171,7 @@ class TranscriptTail:
 
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         """What there is of it, to be added to what the head has."""
-        self._is_over = self._is_over or self._is_called(head)
+        self._is_over = self._is_over or self._calls.has_hooks or self._is_called(head)
         if self._is_over:
             return NOTHING_SAID
         self._look()
@@ -173,10 +179,23 @@ class TranscriptTail:
         if session is None or not self._paths[session].exists():
             return Said(None, self._reason())
         source = Source(self._agent, session, str(self._paths[session]), {"pending": None})
-        found = state.parts(source, state.mark_in(head, session))
+        try:
+            found = state.parts(source, state.mark_in(head, session))
+        except Unreadable as error:
+            self._error = str(error)
+            raise
+        self._is_saved = True
         self._judged = self._size = self._sizes[session]
         self._saved_at = self._clock()
         return Said(self._noted(found), {"agent": self._agent.name, "session": session})
+
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        """Told at the end, where no hook has called and the transcript was of no use either."""
+        if self._is_saved or self._is_over:
+            return ""
+        nothing = "no hook has called, and no transcript has grown" if has_worked else ""
+        why = self._choice.why_none or self._error or nothing
+        return f"the conversation of {self._agent.title} is not saved: {why}" if why else ""
 
     def _is_called(self, head: hardsave.Checkpoint | None) -> bool:
         """Whether hooks save here, after all: then the conversation is theirs."""
@@ -197,7 +216,7 @@ class TranscriptTail:
         if not why or why == told:
             return {}
         log(__name__).warning("the conversation is not saved: %s", why)
-        return {"conversation": f"not saved: {why}"}
+        return {NOT_SAID: f"not saved: {why}"}
 
     # Looking
 
@@ -209,7 +228,9 @@ class TranscriptTail:
             chosen = own_after(self._choice, grown, self._others())
             if chosen.session is not None and chosen.session != self._choice.session:
                 log(__name__).info("the conversation is read in %s", self._paths[chosen.session])
-                self._offset = self._judged = self._size = 0
+                self._offset = self._judged = self._size = self._before.get(chosen.session, 0)
+                path = str(self._paths[chosen.session])
+                self._calls.source(self._agent, chosen.session, path)
             self._choice = chosen
         self._looked_at = start
         took = self._clock() - start
@@ -261,6 +282,7 @@ class TranscriptTail:
                 place = self._place(session, path)
             except (OSError, Unknown, UnicodeDecodeError) as error:
                 log(__name__).warning("%s is left out: %s", path, error)
+                self._error = f"{path.name} is not understood: {error}"
                 place = ""
             if place is None:
                 return False
@@ -275,11 +297,12 @@ class TranscriptTail:
 
 
 def of_a_run(
-    environment: Mapping[str, str], command: Sequence[str], workspace: Path, pid: int
+    environment: Mapping[str, str], command: Sequence[str], pid: int, calls: CallLog
 ) -> Conversation:
-    """Of the agent that is about to be started here, if it is known and its hooks do not call."""
+    """Of the agent that is about to be started here, if it is known. Whether its hooks call is not
+    known before they do: an option of the agent may switch them off."""
     agent = registry.typed(command[0]) if command else None
-    if agent is None or not install.is_silent(agent, environment, workspace):
+    if agent is None:
         return NO_CONVERSATION
     directory = os.path.realpath(os.getcwd())
     return TranscriptTail(
@@ -288,4 +311,5 @@ def of_a_run(
         directory,
         around=lambda: running_agents.others(pid, agent.program, directory),
         is_copy=lambda session: sessions.timeline(environment, session) is not None,
+        calls=calls,
     )

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hardsave
+from hardsave.vault.files import difference
 from tests.integration.cli.screen import Screen
 
 TIMEOUT_SECONDS = 120
@@ -29,6 +31,15 @@ UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/daemons/* ]; do sleep 0.1
 
 # And one that waits until the process beside an agent has heard of it
 UNTIL_HEARD = f": %s; until {HARDSAVE} log --timeline t | grep -q ': %s;'; do sleep 0.1; done; "
+
+
+def attributed(saved: hardsave.Checkpoint, path: str) -> list[str]:
+    """The calls that a checkpoint says have changed a path, by their ids."""
+    for told in saved.metadata.get("changed_by", ()):
+        if path in told["paths"]:
+            return [call["tool_use_id"] for call in told["calls"]]
+    is_own = saved.metadata.get("hook") == "PostToolUse"
+    return [str(saved.metadata["tool_use_id"])] if is_own else []
 
 
 class Saved(NamedTuple):
@@ -79,13 +90,27 @@ class Stage:
         """A command as `hardsave run` runs it."""
         return [*HARDSAVE.split(), "run", "--timeline", "t", "--", *command]
 
-    def overheard(self) -> list[Saved]:
+    def saved(self) -> list[Saved]:
         """What the checkpoints of that hold, oldest first, once the process beside it has ended."""
         self.wait_until(lambda: self.hardsave("log", "--timeline", "t")[0]["status"] == "ended")
         (store,) = Path(self.environment["XDG_DATA_HOME"]).rglob("store.db")
         with hardsave.open(f"sqlite:///{store}") as vault:
             found = reversed(vault.timeline("t").checkpoints())
             return [Saved(each.id, dict(each.metadata), _lines(each.state)) for each in found]
+
+    def changes(self) -> dict[str, list[str]]:
+        """Each path that has changed on the timeline of a `hardsave run` since its first
+        checkpoint, with the calls that its checkpoint says have made it."""
+        self.wait_until(lambda: self.hardsave("log", "--timeline", "t")[0]["status"] == "ended")
+        (store,) = Path(self.environment["XDG_DATA_HOME"]).rglob("store.db")
+        found: dict[str, list[str]] = {}
+        with hardsave.open(f"sqlite:///{store}") as vault:
+            saved = list(reversed(vault.timeline("t").checkpoints(limit=1000)))
+            for before, after in pairwise(saved):
+                diff = difference(before.files, after.files)
+                paths = (*diff.added, *diff.removed, *diff.changed)
+                found |= {path: attributed(after, path) for path in paths}
+        return found
 
     @contextmanager
     def started(self, command: list[str], more: dict[str, str]) -> Iterator[None]:
@@ -118,7 +143,7 @@ class Stage:
         )
 
     def broken(self) -> dict[str, str]:
-        """A store that nobody can save in."""
+        """A store that cannot be saved in."""
         path = Path(self.environment["HOME"]) / "broken.db"
         path.write_text("no store at all\n")
         return {"HARDSAVE_STORE": str(path)}
@@ -145,7 +170,7 @@ class Stage:
         found = []
         for folder in Path("/proc").iterdir():
             with suppress(OSError):
-                if folder.name.isdigit() and b"hardsave-hooks" in (folder / "comm").read_bytes():
+                if folder.name.isdigit() and b"hardsave-daemon" in (folder / "comm").read_bytes():
                     told = (folder / "environ").read_bytes().split(b"\0")
                     if os.fsencode(f"XDG_DATA_HOME={self.environment['XDG_DATA_HOME']}") in told:
                         found.append(int(folder.name))

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
-from tests.integration.agents.stage import UNTIL_ANSWERED, UNTIL_HEARD, UNTIL_SAVED, Stage
+from tests.integration.agents.stage import (
+    HARDSAVE,
+    UNTIL_ANSWERED,
+    UNTIL_HEARD,
+    UNTIL_SAVED,
+    Stage,
+)
 from tests.integration.cli.screen import Screen
 
 
@@ -58,7 +64,7 @@ class ClaudeStage(Stage):
         return [CLAUDE, "-p", "--dangerously-skip-permissions", *arguments]
 
     def is_known_to_its_user(self) -> None:
-        """As if somebody had answered what Claude Code asks at a terminal for the first time."""
+        """As if a user had answered what Claude Code asks at a terminal for the first time."""
         known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         answers = {
             "hasCompletedOnboarding": True,
@@ -431,7 +437,7 @@ def test_without_hooks_the_conversation_is_read_along_and_comes_back(tmp_path: P
         assert done.returncode == 0, done
         assert "as Claude Code writes it down" in done.stderr
         original = [each.body for each in model.requests if each.body.get("tools")]
-    saved = stage.overheard()
+    saved = stage.saved()
     before = stage.transcripts()
     midst = next(each for each in saved if '"toolu_2"' in each.lines)  # no file had changed
     back = stage.hardsave("rewind", midst.id, "--yes")["conversation"]
@@ -462,7 +468,7 @@ def test_without_hooks_a_session_that_is_resumed_is_read_from_its_beginning(tmp_
         url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
         command = stage.command("--resume", Path(old).stem, "the second prompt")
         assert stage.run(stage.watched(command), url).returncode == 0
-    last = stage.overheard()[-1]
+    last = stage.saved()[-1]
     assert last.metadata["session"] == Path(old).stem
     assert last.lines == Path(old).read_text().removesuffix("\n")
     assert "the first prompt" in last.lines
@@ -479,9 +485,14 @@ def test_conversations_of_two_agents_in_one_directory_are_not_mixed(tmp_path: Pa
         stage.wait_for(stage.project / "pid")
         with ScriptedModel([Reply("Done.")]) as other:
             url = {"ANTHROPIC_BASE_URL": other.anthropic_url}
-            assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
-        saved = stage.overheard()
+            done = stage.run(stage.watched(stage.command("do it")), url)
+            assert done.returncode == 0
+        saved = stage.saved()
+        why = "their conversations cannot be told apart"
+        stage.wait_until(lambda: why in stage.run([*HARDSAVE.split(), "doctor"], {}).stdout)
+        assert why in stage.run([*HARDSAVE.split(), "log", "--timeline", "t"], {}).stderr
     stage.end_tool()
+    assert "NOT saved: another Claude Code works here" in done.stderr
     assert {each.lines for each in saved} == {""}
     (told,) = (each.metadata for each in saved if "conversation" in each.metadata)
     assert "cannot be told apart" in told["conversation"]
@@ -496,19 +507,62 @@ def test_an_agent_that_a_tool_starts_is_another(tmp_path: Path) -> None:
         with ScriptedModel([Reply("I begin.", (call,)), Reply("Done.")]) as model:
             url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
             assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
-    saved = stage.overheard()
+    saved = stage.saved()
     assert stage.files() == {"made.txt": "b\n", "out.txt": "An inner answer.\n"}
     assert "Done." in saved[-1].lines
     assert len({each.metadata["session"] for each in saved if each.lines}) == 1
 
 
-def test_with_hooks_nobody_reads_along(tmp_path: Path) -> None:
+def test_with_hooks_the_transcript_is_not_read(tmp_path: Path) -> None:
     stage = ClaudeStage(tmp_path)
     stage.hardsave("init", "--yes")
     with ScriptedModel([Reply(calls=(bash("echo b > b; sleep 1", "t"),)), Reply("Done.")]) as model:
         url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
         done = stage.run(stage.watched(stage.command("do it")), url)
         assert "writes it down" not in done.stderr
-    saved = stage.overheard()
+    saved = stage.saved()
     assert any("Done." in each.lines for each in saved)
     assert all("hook" in each.metadata for each in saved if "session" in each.metadata)
+
+
+# Hooks that are installed and not called
+
+
+@pytest.mark.parametrize(
+    "options", [("--setting-sources", "project,local"), NO_HOOKS], ids=["sources", "disabled"]
+)
+def test_where_installed_hooks_are_not_called_the_transcript_is_read(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    stage = ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [Reply("I write.", (bash("echo b > made.txt; sleep 1", "t1"),)), Reply("Done.")]
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        done = stage.run(stage.watched(stage.command(*options, "do it")), url)
+        assert done.returncode == 0, done
+    last = stage.saved()[-1]
+    assert "do it" in last.lines
+    assert "Done." in last.lines
+    assert last.metadata.get("hook") is None
+
+
+# Hooks and a `hardsave run`: which call has made a change
+
+
+def test_with_hooks_and_run_each_change_is_told_of_the_call_that_made_it(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    for number in range(6):
+        (stage.project / f"f{number}").write_text("one\n")
+    stage.hardsave("init", "--yes")
+    commands = [f"rm f{number}; sleep {0.3 * number}; touch g{number}" for number in range(6)]
+    calls = [Reply(calls=(bash(each, f"t{at}"),)) for at, each in enumerate(commands)]
+    edited = {"file_path": str(stage.project / "new.txt"), "content": "new\n"}
+    script = [*calls, Reply(calls=(Call("Write", edited, id="t9"),)), Reply("Done.")]
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        assert stage.run(stage.watched(stage.command("do it")), url).returncode == 0
+    changes = stage.changes()
+    made = {path: f"t{path[1:]}" for path in ("f0", "f1", "f2", "f3", "f4", "f5")}
+    made |= {path.replace("f", "g"): id for path, id in made.items()} | {"new.txt": "t9"}
+    assert changes == {path: [id] for path, id in made.items()}

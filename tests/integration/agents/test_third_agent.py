@@ -115,7 +115,7 @@ def test_run_reads_the_conversation_where_no_hook_calls(stage: ParrotStage) -> N
     done = stage.run(command, {})
     assert done.returncode == 0, done
     assert "'hardsave init' saves it at every step" in done.stderr
-    last = stage.overheard()[-1]
+    last = stage.saved()[-1]
     assert last.metadata["agent"] == "parrot"
     assert '"prompt"' in last.lines
     assert '"answer"' in last.lines

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.cli.agent_loader import loaded
+from hardsave.cli.agent_loader import load_agents
 
 AGENTS = """
 import sys
@@ -29,7 +29,7 @@ def test_what_lies_beside_agents_is_found_when_they_are_loaded_and_when_they_are
         (tmp_path / f"beside_{name}.py").write_text(f"NAME = {name!r}")
         monkeypatch.delitem(sys.modules, f"beside_{name}", raising=False)
     (tmp_path / "agents.py").write_text(AGENTS)
-    found = loaded(f"{tmp_path / 'agents.py'}:AGENTS")
+    found = load_agents(f"{tmp_path / 'agents.py'}:AGENTS")
     assert found["early"] == "early"
     assert found["one"](None) == "late"
     assert sys.path == ["lib", *before, str(tmp_path)]

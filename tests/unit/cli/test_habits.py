@@ -37,6 +37,16 @@ def test_a_word_that_is_like_no_other_is_answered_with_the_help(run: Run) -> Non
     assert run("tasks", "shwo").err.endswith("in 'hardsave tasks'; is it 'show'?\n")
 
 
+@pytest.mark.parametrize(
+    "options", [("jobs", "list", "--all"), ("tasks", "list", "-n", "5", "--state", "failed")]
+)
+def test_a_group_alone_takes_the_options_of_its_default(options: tuple[str, ...], run: Run) -> None:
+    group, default, *more = options
+    assert run(group, *more, "--json") == run(group, default, *more, "--json")
+    assert run(group, *more, "--json").code == Exit.DONE
+    assert run(group, "--nonsense").code == Exit.USAGE
+
+
 @pytest.mark.parametrize("word", habits.MEANT)
 def test_every_habit_is_answered_with_a_command_that_there_is(word: str) -> None:
     assert word not in COMMANDS

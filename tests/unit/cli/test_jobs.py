@@ -9,18 +9,18 @@ import pytest
 
 from hardsave.cli.errors import Exit
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.office import furnish
+from tests.unit.cli.jobs_project import make_jobs
 
 WORK = ("worker", "--agents", "agents.py:AGENTS", "--until-idle")
 
 
 @pytest.fixture
-def office(project: Path) -> Path:
-    furnish(project)
+def jobs_project(project: Path) -> Path:
+    make_jobs(project)
     return project
 
 
-def test_the_list_has_what_can_be_gone_on_with(run: Run, office: Path) -> None:
+def test_the_list_has_what_can_be_gone_on_with(run: Run, jobs_project: Path) -> None:
     found = {job["id"]: job for job in run("jobs", "list", "--json").data}
     assert found.keys() == {"fix", "asks"}
     fix = found["fix"]
@@ -40,7 +40,7 @@ def test_the_list_has_what_can_be_gone_on_with(run: Run, office: Path) -> None:
     assert "resumable" in shown
 
 
-def test_health_is_in_numbers(run: Run, office: Path) -> None:
+def test_health_is_in_numbers(run: Run, jobs_project: Path) -> None:
     assert run("jobs", "list", "--health", "--json").data == {
         "total": 4,
         "queued": 1,
@@ -56,7 +56,7 @@ def test_health_is_in_numbers(run: Run, office: Path) -> None:
     assert "resumable: 1" in run("jobs", "list", "--health").out
 
 
-def test_inspecting_counts_messages_and_tools(run: Run, office: Path) -> None:
+def test_inspecting_counts_messages_and_tools(run: Run, jobs_project: Path) -> None:
     found = run("jobs", "show", "done", "--json").data
     assert found["percent"] == 100
     assert found["message_counts"] == {"user": 2, "assistant": 2}
@@ -71,12 +71,12 @@ def test_inspecting_counts_messages_and_tools(run: Run, office: Path) -> None:
     assert "hardsave jobs list --all" in run("jobs", "show", "unknown").err
 
 
-def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
+def test_a_resumed_job_is_run_by_a_worker(run: Run, jobs_project: Path) -> None:
     ran = run("jobs", "resume", "fix")
     assert ran.out == "fix goes on as fix~2, from turn 1 of 10\n"
     assert run("jobs", "resume", "fix").code == Exit.CONFLICT
-    (office / "agents.py").write_text(
-        (office / "agents.py").read_text().replace('"default"', '"fix"')
+    (jobs_project / "agents.py").write_text(
+        (jobs_project / "agents.py").read_text().replace('"default"', '"fix"')
     )
     ended = {job["id"]: job for job in run(*WORK, "--json").data}
     assert ended["fix~2"]["output"] == "all done"
@@ -97,12 +97,14 @@ def test_a_resumed_job_is_run_by_a_worker(run: Run, office: Path) -> None:
         ("unknown", Exit.NOT_FOUND),
     ],
 )
-def test_what_cannot_be_resumed_is_refused(run: Run, office: Path, job: str, code: Exit) -> None:
+def test_what_cannot_be_resumed_is_refused(
+    run: Run, jobs_project: Path, job: str, code: Exit
+) -> None:
     assert run("jobs", "resume", job).code == code
     assert run("jobs", "resume", job, "--json").data["error"]["exit"] == code
 
 
-def test_a_resumption_may_begin_earlier(run: Run, office: Path) -> None:
+def test_a_resumption_may_begin_earlier(run: Run, jobs_project: Path) -> None:
     ran = run("jobs", "resume", "fix", "--from", "fix:1", "--max-turns", "3", "--json")
     assert (ran.data["turn"], ran.data["max_turns"]) == (0, 3)
 
@@ -110,9 +112,11 @@ def test_a_resumption_may_begin_earlier(run: Run, office: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"), [(["approve"], "noted hello"), (["deny", "--because", "no"], "no")]
 )
-def test_a_word_lets_a_job_go_on(run: Run, office: Path, answer: list[str], told: str) -> None:
-    (office / "agents.py").write_text(
-        (office / "agents.py")
+def test_a_word_lets_a_job_go_on(
+    run: Run, jobs_project: Path, answer: list[str], told: str
+) -> None:
+    (jobs_project / "agents.py").write_text(
+        (jobs_project / "agents.py")
         .read_text()
         .replace('"default": agent()', '"asks": agent(careful=True)')
     )
@@ -139,16 +143,16 @@ def test_a_word_lets_a_job_go_on(run: Run, office: Path, answer: list[str], told
     ],
 )
 def test_agents_that_are_not_there_are_named(
-    run: Run, office: Path, agents: list[str], code: Exit, says: str
+    run: Run, jobs_project: Path, agents: list[str], code: Exit, says: str
 ) -> None:
-    (office / "broken.py").write_text("1 / 0")
+    (jobs_project / "broken.py").write_text("1 / 0")
     ran = run("worker", "--until-idle", *agents)
     assert ran.code == code
     assert says in ran.err
 
 
-def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, office: Path) -> None:
-    flow = office / "flow.yaml"
+def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, jobs_project: Path) -> None:
+    flow = jobs_project / "flow.yaml"
     whole = flow.read_text()
     flow.write_text(whole.replace("second, agent: shout", "second, agent: fall"))
     arguments = ("workflow", "run", "flow.yaml", "--agents", "agents.py:AGENTS", "--json")
@@ -167,9 +171,9 @@ def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, office: Path) -> 
 
 
 def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
-    run: Run, office: Path
+    run: Run, jobs_project: Path
 ) -> None:
-    (office / "agents.py").write_text(
+    (jobs_project / "agents.py").write_text(
         "import os\n"
         "def count(inputs):\n"
         "    with open('counted', 'a') as file: file.write(f'{inputs}\\n')\n"
@@ -179,7 +183,7 @@ def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
         "        os.kill(os.getpid(), 9)\n"
         "AGENTS = {'count': count, 'die': die}\n"
     )
-    (office / "flow.yaml").write_text(
+    (jobs_project / "flow.yaml").write_text(
         "steps: [{name: a, agent: count}, {name: b, agent: die}, {name: c, agent: count}]"
     )
     words = ["workflow", "run", "flow.yaml", "--agents", "agents.py:AGENTS"]
@@ -190,11 +194,11 @@ def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
     name = killed.stderr.split(" begins; ")[0]
     done = run(*words, "--from", name, "--json").data
     assert (done["ok"], done["run"]) == (True, name)
-    assert (office / "counted").read_text() == "{}\n{}\n"
+    assert (jobs_project / "counted").read_text() == "{}\n{}\n"
     assert run(*words, "--from", "nowhere:1").code == Exit.NOT_FOUND
 
 
-def test_the_workflow_that_the_help_shows_can_be_run(run: Run, office: Path) -> None:
+def test_the_workflow_that_the_help_shows_can_be_run(run: Run, jobs_project: Path) -> None:
     shown = run("workflow", "run", "--help").out.split("\n\n")
     Path("shown.yaml").write_text(next(part for part in shown if "steps:" in part))
     Path("own.py").write_text(
@@ -204,20 +208,20 @@ def test_the_workflow_that_the_help_shows_can_be_run(run: Run, office: Path) -> 
     assert run(*typed, "--json").data["steps"]["code"]["answer"] == "tidy"
 
 
-def test_a_workflow_is_checked_without_agents(run: Run, office: Path) -> None:
+def test_a_workflow_is_checked_without_agents(run: Run, jobs_project: Path) -> None:
     found = run("workflow", "check", "flow.yaml", "--json").data
     assert found["steps"][0] == {"name": "first", "agent": "shout"}
-    (office / "flow.yaml").write_text("steps:\n  - {name: a, agent: b, colour: red}\n")
+    (jobs_project / "flow.yaml").write_text("steps:\n  - {name: a, agent: b, colour: red}\n")
     wrong = run("workflow", "check", "flow.yaml")
     assert wrong.code == Exit.USAGE
     assert "flow.yaml:2" in wrong.err
     assert run("workflow", "run", "flow.yaml", "--input", "x").code == Exit.USAGE
 
 
-def test_a_job_is_queued_and_run_in_this_workspace(run: Run, office: Path) -> None:
+def test_a_job_is_queued_and_run_in_this_workspace(run: Run, jobs_project: Path) -> None:
     words = ("jobs", "submit", "fresh", "--prompt", "Do it", "--max-turns", "5", "--json")
     job = run(*words).data
-    assert (job["state"], job["workspace"], job["max_turns"]) == ("queued", str(office), 5)
+    assert (job["state"], job["workspace"], job["max_turns"]) == ("queued", str(jobs_project), 5)
     assert run(*words).data["state"] == "queued"  # once more changes nothing
     assert run("jobs", "submit", "fresh", "--prompt", "Something else").code == Exit.CONFLICT
     assert (

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hardsave.cli.commands.run import mark, named_after
+from hardsave.cli.commands.run import random_suffix, timeline_name
 
 NOON = datetime(2026, 6, 15, 12, 0, 7, tzinfo=UTC)
 
@@ -16,10 +16,10 @@ NOON = datetime(2026, 6, 15, 12, 0, 7, tzinfo=UTC)
     ],
 )
 def test_a_run_is_called_after_what_runs_and_since_when(program: str, name: str) -> None:
-    assert named_after(program, NOON, "c0ffee") == name
+    assert timeline_name(program, NOON, "c0ffee") == name
 
 
 def test_runs_of_one_second_have_timelines_of_their_own() -> None:
     """Also in containers, where the processes have one number."""
-    names = {named_after("claude", NOON, mark()) for _ in range(20)}
+    names = {timeline_name("claude", NOON, random_suffix()) for _ in range(20)}
     assert len(names) == 20

@@ -57,7 +57,7 @@ def test_a_script_is_known_by_its_name() -> None:
         (),
     ],
 )
-def test_whoever_does_more_is_the_agent(words: tuple[str, ...]) -> None:
+def test_a_process_that_does_more_is_the_agent(words: tuple[str, ...]) -> None:
     assert agent_among(HOOK, [between(*words), CLAUDE], "claude") == between(*words)
 
 
@@ -66,7 +66,7 @@ def test_in_a_container_the_agent_may_be_the_first_process() -> None:
     assert agent_among(HOOK._replace(parent=1), [first], "claude") == first
 
 
-def test_whose_agent_has_died_belongs_to_nobody() -> None:
+def test_a_hook_whose_agent_has_died_has_none() -> None:
     assert agent_among(HOOK, [INIT], "claude") is None  # another user's
     assert (
         agent_among(HOOK, [CLAUDE._replace(began=401)], "claude") is None
@@ -74,7 +74,7 @@ def test_whose_agent_has_died_belongs_to_nobody() -> None:
     assert agent_among(HOOK, [], "claude") is None
 
 
-def test_whoever_buries_orphans_is_no_agent_although_it_is_the_same_users() -> None:
+def test_the_process_that_adopts_orphans_is_no_agent_although_it_is_the_same_users() -> None:
     reaper = Process(1, 1, 0, 1000, ("/lib/systemd/systemd", "--user"), session=1)
     assert agent_among(HOOK._replace(session=10), [reaper], "claude") is None
     assert agent_among(HOOK._replace(session=40), [reaper], "claude") is None

@@ -27,7 +27,9 @@ from hardsave.stores import processes
 from tests.unit.agents.conftest import said
 
 SESSION = "claude-s-1"
-NOT_FOR_HOOKS = (  # as long as somebody waits
+NOT_FOR_HOOKS = (  # as long as the agent waits
+    "daemon.attribution",
+    "daemon.calls",
     "daemon.main",
     "daemon.server",
     "objects.redaction",
@@ -202,7 +204,7 @@ def test_what_could_not_be_saved_is_noted_and_the_next_checkpoint_tells_it(
 
 
 def called(data: bytes, environment: Mapping[str, str]) -> bytes:
-    """What a hook prints that nobody answers."""
+    """What a hook prints that finds no daemon."""
     own = {key: value for key, value in environment.items() if key != protocol.SOCKET_VARIABLE}
     command = [sys.executable, "-P", "-m", "hardsave.daemon.hook"]
     own[protocol.SWITCH] = protocol.OFF
@@ -228,7 +230,7 @@ def test_where_a_turn_begins_and_ends_the_user_is_told_that_nothing_is_saved(
     assert b"the last 2 steps" in told_again
 
 
-def test_a_warning_is_one_line_whatever_went_wrong() -> None:
+def test_a_warning_is_one_line_for_every_reason() -> None:
     event = events.parse(b'{"session_id": "s", "hook_event_name": "Stop"}')
     for why in ("two\nlines", "\ud83d half", "\0\x1b" * 2_000, "😀" * 2_000):
         said = CLAUDE_CODE.warning(save.warning(event, why, 1))
@@ -348,10 +350,10 @@ def test_a_job_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_proc", [True, False])
-def test_a_job_holds_nothing_open_that_somebody_waits_for(
+def test_a_job_holds_nothing_open_that_an_agent_waits_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_proc: bool
 ) -> None:
-    """As an agent waits for the end of whatever it has let its hook inherit."""
+    """As an agent waits for the end of all that it has let its hook inherit."""
     reads, writes = os.pipe()
     listed = os.listdir
 
@@ -378,14 +380,14 @@ def test_a_job_holds_nothing_open_that_somebody_waits_for(
         os.close(reads)
 
 
-def test_nobody_waits_for_what_a_job_does_after_it_has_let_go(tmp_path: Path) -> None:
+def test_the_agent_does_not_wait_for_what_a_job_does_after_it_has_let_go(tmp_path: Path) -> None:
     done = tmp_path / "done"
 
     def job(let_go: Callable[[bytes], None]) -> None:
         let_go(b"done")
         while not (tmp_path / "go").exists():
             time.sleep(0.01)
-        let_go(b"more")  # nobody is there any more
+        let_go(b"more")  # the hook is gone by now
         done.touch()
 
     assert hook.detached(job, seconds=30) == b"done"
@@ -434,7 +436,7 @@ def test_a_hook_is_let_go_as_soon_as_its_checkpoint_is_there(
     assert happened == ["let go, with b''", "closed"]
 
 
-def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
+def test_where_process_1_reaps_no_orphans_a_hook_waits_for_the_end_of_its_child(
     project: Path, transcript: Path
 ) -> None:
     happened: list[str] = []
@@ -461,7 +463,7 @@ def test_where_nobody_buries_the_dead_a_hook_waits_for_the_end_of_its_child(
     began = processes.started(dead.pid)
     last().write_text(f"{dead.pid} {began} 7")
     work()
-    assert last().read_text().split()[2] == "7"  # it lives, and nobody knows
+    assert last().read_text().split()[2] == "7"  # it lives, which says nothing
     assert dead.stdin is not None
     dead.stdin.close()
     os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
@@ -492,7 +494,7 @@ def test_a_program_without_any_input_leaves_a_note(project: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
-def test_the_program_ends_with_0_whatever_is_raised(
+def test_the_program_ends_with_0_for_every_error(
     error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails() -> None:
@@ -582,7 +584,7 @@ def test_a_stream_that_is_kept_open_is_not_waited_for_longer_than_the_budget() -
     )
     os.close(reads)
     os.close(writes)
-    assert done.stdout == b"b'' 0\n"  # all was read, and nobody waits any more
+    assert done.stdout == b"b'' 0\n"  # all was read, and the time is over
 
 
 def test_all_of_a_long_input_is_heard() -> None:
@@ -692,7 +694,7 @@ def test_who_may_not_look_at_the_notes_either_is_told_that_nothing_is_saved(
 
 
 def nowhere(*given: object) -> Path:
-    raise Unavailable("nobody knows where your home is")
+    raise Unavailable("your home is unknown")
 
 
 def test_who_has_no_home_is_saved_in_a_store_that_was_named(
@@ -712,7 +714,7 @@ def test_who_has_no_home_is_told_that_nothing_is_saved(
     monkeypatch.setattr("hardsave.config.places.data_directory", nowhere)
     outcomes: list[save.Outcome] = []
     assert not save.work(told(transcript), os.environ, afterwards=outcomes.append)
-    assert b"NOT saved. nobody knows where your home is" in outcomes[0].warning
+    assert b"NOT saved. your home is unknown" in outcomes[0].warning
     assert not save.work(b"nonsense", os.environ)
 
 

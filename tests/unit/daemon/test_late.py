@@ -50,11 +50,11 @@ def test_the_conversation_is_the_same_however_much_of_it_was_written(
     found = cut(claude_lines, WHOLE[:written], WHOLE[written:], SESSION, moment)
     assert found.lines == WHOLE[:5]
     assert found.waiting == []
-    assert found.later == (moment.pending is not None)  # of the other's end nobody knew
+    assert found.later == (moment.pending is not None)  # of the other's end no hook knew
 
 
 def test_a_call_that_was_never_written_is_not_looked_for() -> None:
-    """Nor are later lines, which may be of a kind that nobody knows."""
+    """Nor are later lines, which may be of an unknown kind."""
     moment = Moment(pending="nowhere")
     found = cut(claude_lines, WHOLE[:5], [*WHOLE[5:], "no line at all"], SESSION, moment)
     assert found.lines == WHOLE[:5]
@@ -131,9 +131,9 @@ def test_an_answer_is_waited_for_until_it_is_written(tmp_path: Path) -> None:
     assert later == []
 
 
-def test_nobody_waits_long_for_an_answer_that_does_not_come(tmp_path: Path) -> None:
+def test_a_hook_does_not_wait_long_for_an_answer_that_does_not_come(tmp_path: Path) -> None:
     path, now = tmp_path / "t.jsonl", [0.0]
-    path.write_text(line("user", text("All done.")) + "\n")  # said by somebody else
+    path.write_text(line("user", text("All done.")) + "\n")  # said by the user
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
@@ -143,7 +143,7 @@ def test_nobody_waits_long_for_an_answer_that_does_not_come(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("agent", "answer"), [(CODEX, "All done."), (CLAUDE_CODE, "")])
-def test_nobody_waits_for_what_is_not_late(tmp_path: Path, agent: Any, answer: str) -> None:
+def test_a_hook_does_not_wait_for_what_is_not_late(tmp_path: Path, agent: Any, answer: str) -> None:
     def sleep(_: float) -> None:
         raise AssertionError
 

@@ -40,7 +40,7 @@ def wait_for(token: str, count: int) -> list[Running]:
     return found
 
 
-def test_whoever_has_inherited_it_is_found_and_the_dead_are_not(
+def test_processes_that_have_inherited_it_are_found_and_the_dead_are_not(
     token: str, left: "subprocess.Popen[bytes]"
 ) -> None:
     assert wait_for(token, 1) == [Running(left.pid, f"{sys.executable} -c {SLEEP}"[:80])]
@@ -81,7 +81,7 @@ def test_what_one_of_them_has_started_is_not_named_besides() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
-def test_where_there_is_no_proc_nobody_is_found(
+def test_where_there_is_no_proc_no_process_is_found(
     token: str, left: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(wait_for(token, 1)) == 1
@@ -89,7 +89,7 @@ def test_where_there_is_no_proc_nobody_is_found(
     assert with_variable(VARIABLE, token) == []
 
 
-def test_waiting_ends_when_nobody_is_left_or_time_is_over() -> None:
+def test_waiting_ends_when_no_process_is_left_or_time_is_over() -> None:
     now = [0.0]
 
     def sleep(seconds: float) -> None:

@@ -10,7 +10,14 @@ import pytest
 
 from hardsave import config
 from hardsave.daemon import election, protocol
-from hardsave.daemon.lifecycle import Facts, Lifecycle, SameFiles, Sessions, why_end
+from hardsave.daemon.lifecycle import (
+    Facts,
+    Lifecycle,
+    SameFiles,
+    Sessions,
+    why_end,
+    why_unfit,
+)
 from hardsave.defaults import DAEMON_IDLE_SECONDS
 from hardsave.stores import processes
 from hardsave.stores.processes import Process, started
@@ -34,10 +41,28 @@ def test_it_stays_as_long_as_nothing_speaks_against_it() -> None:
         (STAYING._replace(is_current=False), "installed anew"),
         (STAYING._replace(is_wanted=False), "switched off"),
         (STAYING._replace(has_failed=True), "could not save"),
+        (STAYING._replace(told="another version"), "another version"),
     ],
 )
 def test_each_reason_to_go_is_enough(facts: Facts, why: str) -> None:
     assert why in why_end(facts)
+
+
+def test_one_with_a_run_to_save_for_ends_only_when_it_is_told_to() -> None:
+    alone = Facts(agents=0, sessions=0, idle_seconds=2 * DAEMON_IDLE_SECONDS, is_current=False)
+    assert why_end(alone._replace(has_run=True, has_failed=True, is_in_place=False)) == ""
+    assert why_unfit(alone._replace(has_run=True, has_failed=True)) == ""
+    assert why_end(alone._replace(has_run=True, told="its agent has ended")) != ""
+
+
+def test_it_can_be_told_to_end_while_it_waits() -> None:
+    lifecycle, woken = Lifecycle(has_run=True), []
+    lifecycle.wakes(lambda: woken.append("files"))
+    lifecycle.end("first")
+    lifecycle.end("second")
+    lifecycle.wait(60)
+    assert lifecycle.why_end() == "first"
+    assert woken == ["files", "files"]
 
 
 # Its callers
@@ -68,7 +93,7 @@ def test_sessions_end_with_their_agent_or_before() -> None:
         callers.add(second, "c")
         assert callers.counts() == (2, 3)
         callers.end("b")
-        callers.end("nobody's")
+        callers.end("unknown")
         assert callers.counts() == (2, 2)
         one.kill()
         one.wait()
@@ -87,33 +112,30 @@ def test_a_number_that_is_used_again_is_no_agent() -> None:
 
 def test_it_ends_when_its_agent_does_however_long_a_look_takes() -> None:
     process, agent = sleeper()
-    standby = Lifecycle(is_in_place=lambda: True, is_current=lambda: True, is_wanted=lambda: True)
-    standby.asked(agent, "s")
+    lifecycle = Lifecycle()
+    lifecycle.asked(agent, "s")
     process.kill()
     process.wait()
-    assert standby.stay() == "its agents have ended"
+    while not (why := lifecycle.why_end()):
+        lifecycle.wait()
+    assert why == "its agents have ended"
 
 
-def test_one_that_has_failed_answers_nobody() -> None:
-    standby = Lifecycle(is_in_place=lambda: True, is_current=lambda: True, is_wanted=lambda: True)
-    assert standby.why_unfit() == ""
-    standby.failed()
-    assert standby.why_unfit() == standby.stay() != ""
+def test_one_that_has_failed_answers_no_hook() -> None:
+    lifecycle = Lifecycle()
+    assert lifecycle.why_unfit() == ""
+    lifecycle.failed()
+    assert lifecycle.why_unfit() == lifecycle.why_end() != ""
 
 
-def test_it_waits_for_nobody_longer_than_half_an_hour() -> None:
+def test_it_waits_for_no_hook_longer_than_half_an_hour() -> None:
     now = [0.0]
-    standby = Lifecycle(
-        is_in_place=lambda: True,
-        is_current=lambda: True,
-        is_wanted=lambda: True,
-        clock=lambda: now[0],
-    )
+    lifecycle = Lifecycle(clock=lambda: now[0])
     own = processes.look(os.getpid())
     assert own is not None
-    standby.asked(own, "s")
+    lifecycle.asked(own, "s")
     now[0] += DAEMON_IDLE_SECONDS
-    assert "for 30 minutes" in standby.stay()
+    assert "for 30 minutes" in lifecycle.why_end()
 
 
 # What it stands on
@@ -168,7 +190,7 @@ def test_a_meeting_is_another_where_a_hook_would_save_elsewhere() -> None:
     assert protocol.rendezvous(home, "/w\udcff") is not None  # a path that is no UTF-8
 
 
-def test_who_has_no_home_or_wants_nobody_meets_nobody() -> None:
+def test_without_a_home_or_switched_off_there_is_no_rendezvous() -> None:
     assert protocol.rendezvous({}, "/work") is None
     assert protocol.rendezvous({"HOME": "relative"}, "/work") is None
     assert protocol.rendezvous({"HOME": "/h", "HARDSAVE_DAEMON": "off"}, "/work") is None
@@ -183,7 +205,7 @@ def test_links_lead_to_the_last_who_came_and_go_with_it(tmp_path: Path) -> None:
     election.publish(str(folder / "b"), str(other))
     election.publish(str(folder / "b"), str(other))
     assert os.readlink(folder / "b") == str(other)
-    election.unpublish(str(folder), "nobody's")
+    election.unpublish(str(folder), "unknown")
     assert [path.name for path in folder.iterdir()] == ["b"]
     election.unpublish(str(folder), str(other))
     assert list(folder.iterdir()) == []

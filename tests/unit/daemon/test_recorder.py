@@ -2,9 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ def looks(vault: hardsave.Vault, name: str, work: Path) -> int:
     """A daemon looks as it does after a burst; how many checkpoints its timeline has then."""
     line = vault.timeline(name)
     misses = MissedSaves(work.parent / "notes")
-    Recorder(line, vault.workspace(work), ["agent"], misses)._save_changes("running")
+    Recorder(line, vault.workspace(work), ["agent"], misses).save_changes()
     return len(line)
 
 
@@ -38,7 +37,7 @@ def test_what_has_not_changed_is_not_saved_again(vault: hardsave.Vault, tmp_path
 
 
 def test_each_timeline_has_every_burst(vault: hardsave.Vault, tmp_path: Path) -> None:
-    """Also those that somebody else has saved on his."""
+    """Also those that another daemon has saved on its own."""
     work = tmp_path / "work"
     (work / "f").write_text("one")
     assert [looks(vault, "a", work), looks(vault, "b", work)] == [1, 1]
@@ -78,16 +77,16 @@ def test_what_could_not_be_saved_is_noted_until_a_checkpoint_tells_it(
     line = vault.timeline("a")
     daemon = Recorder(line, vault.workspace(work), ["agent"], MissedSaves(place))
     (work / "f").write_text("one")
-    daemon._save_changes("running")
-    assert spool.missed(place) == []  # somebody is at work
+    daemon.save_changes()
+    assert spool.missed(place) == []  # a process is at work
     work.rename(tmp_path / "away")
-    daemon._save_changes("running")
-    daemon._save_changes("running")
+    daemon.save_changes()
+    daemon.save_changes()
     (note,) = spool.missed(place)
     assert spool.count([note]) == 2
     (tmp_path / "away").rename(work)
     (work / "f").write_text("two")
-    daemon._save_changes("running")
+    daemon.save_changes()
     assert spool.missed(place) == []
     head = line.head
     assert head is not None
@@ -121,7 +120,7 @@ def test_what_failed_once_is_told_by_the_next_run_and_no_longer(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("odd", [b"[" * 60_000, b"\xff", b"[1]", b"{"])
-def test_an_odd_note_keeps_nobody_from_saving(tmp_path: Path, odd: bytes) -> None:
+def test_an_odd_note_prevents_no_save(tmp_path: Path, odd: bytes) -> None:
     (tmp_path / "0.json").write_bytes(odd)
     (tmp_path / "1.json").mkdir()  # it stays: nothing of ours, and nothing in the way
     misses = MissedSaves(tmp_path)
@@ -164,7 +163,7 @@ def test_one_that_was_killed_leaves_its_note(tmp_path: Path) -> None:
     assert note.why == "the process beside the agent was killed"
 
 
-def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+def test_a_place_for_notes_that_cannot_be_written_prevents_no_save(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     misses = MissedSaves(tmp_path / "file" / "notes")
     assert misses.about() == {}
@@ -172,24 +171,6 @@ def test_a_place_for_notes_that_cannot_be_written_stops_nobody(tmp_path: Path) -
     misses.saved("chk_1")
     misses.ended()
     assert (tmp_path / "file").read_text() == "in the way"
-
-
-def test_who_is_told_twice_to_end_saves_for_the_last_time_all_the_same(
-    vault: hardsave.Vault, tmp_path: Path
-) -> None:
-    """As by the end of its agent, and right then by a signal."""
-
-    class Impatient(MissedSaves):
-        def about(self) -> Mapping[str, Any]:
-            daemon.end()
-            return super().about()
-
-    place = vault.workspace(tmp_path / "work")
-    daemon = Recorder(vault.timeline("a"), place, ["x"], Impatient(tmp_path / "notes"))
-    assert daemon.stay()
-    assert [each.status for each in vault.timeline("a").checkpoints()] == ["ended", "running"]
-    assert daemon.failed_saves == 0
-    assert list((tmp_path / "notes").iterdir()) == []  # nobody is missed
 
 
 # A purge, and a daemon that goes on
@@ -233,6 +214,9 @@ class Scripted:
             raise found
         return found
 
+    def why_unsaved(self, *, has_worked: bool) -> str:
+        return "nothing is known" if has_worked else ""
+
 
 def listening(vault: hardsave.Vault, work: Path, talk: Conversation) -> Recorder:
     return Recorder(vault.timeline("a"), vault.workspace(work), [], MissedSaves(work.parent), talk)
@@ -263,7 +247,14 @@ def test_a_conversation_that_cannot_be_had_costs_no_files(
         daemon._save("running")
     assert (daemon.saves, daemon.failed_saves) == (3, 0)
     told = [dict(each.metadata) for each in vault.timeline("a").checkpoints()]
-    assert told == [{"conversation": "not saved: x"}, {}, {"command": []}]
+    why = "not saved: state.odd: builtins.object has no stored form; pass plain data instead"
+    assert told == [
+        {"conversation": "not saved: x"},
+        {"conversation": why},
+        {"command": [], "conversation": "not saved: ours"},
+    ]
+    titles = [each.description for each in vault.timeline("a").checkpoints()]
+    assert titles == ["not saved: x", why, "not saved: ours"]  # as a log shows them
 
 
 def test_a_fault_of_who_listens_ends_the_listening_alone(
@@ -275,7 +266,7 @@ def test_a_fault_of_who_listens_ends_the_listening_alone(
     assert daemon.failed_saves == 0
 
 
-def test_whoever_moves_the_head_meanwhile_is_heard_first(
+def test_a_writer_that_moves_the_head_meanwhile_is_read_first(
     vault: hardsave.Vault, tmp_path: Path
 ) -> None:
     """What is new of a conversation is new to a certain head."""
@@ -292,3 +283,16 @@ def test_whoever_moves_the_head_meanwhile_is_heard_first(
     listening(vault, tmp_path / "work", talk)._save("running")
     assert talk.heads == [1, 2]
     assert line.load() == ["late"]
+
+
+def test_a_run_without_any_conversation_leaves_a_note_that_says_why(tmp_path: Path) -> None:
+    place = tmp_path / "notes"
+    missed = MissedSaves(place, "t")
+    missed.saved("chk_1")
+    missed.ended()
+    assert spool.missed(place) == []
+    missed.saved("chk_2")
+    missed.ended("the conversation is not saved: no hook has called")
+    (note,) = spool.missed(place)
+    assert note.why == "the conversation is not saved: no hook has called"
+    assert spool.listed([note])["missed"][0]["why"] == note.why

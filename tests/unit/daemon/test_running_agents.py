@@ -54,7 +54,7 @@ def started(program: Path, folder: Path, *words: str) -> Iterator[int]:
         process.wait()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process tells its directory")
 def test_another_one_in_the_same_directory_is_company(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +82,7 @@ def test_another_one_in_the_same_directory_is_company(
             assert company(two) is Others.SOME
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process tells its directory")
 def test_agents_at_work_are_found_once_each_and_not_those_of_other_places(tmp_path: Path) -> None:
     sleep, bash = shutil.which("sleep"), shutil.which("bash")
     assert sleep is not None
@@ -108,11 +108,11 @@ def test_agents_at_work_are_found_once_each_and_not_those_of_other_places(tmp_pa
     assert {each.pid for each in found} == {one, two.pid}
     deadline = time.monotonic() + 60
     while at_work(tmp_path / "work") and time.monotonic() < deadline:
-        time.sleep(0.01)  # nobody waits for what the second one has started
+        time.sleep(0.01)  # no process waits for what the second one has started
     assert at_work(tmp_path / "work") == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process tells its directory")
 @pytest.mark.parametrize("agent", registry.every(), ids=lambda agent: agent.name)
 def test_a_tool_that_has_outlived_its_agent_is_found_once(tmp_path: Path, agent: AgentSpec) -> None:
     bash = shutil.which("bash")
@@ -131,7 +131,7 @@ def test_a_tool_that_has_outlived_its_agent_is_found_once(tmp_path: Path, agent:
         assert [each.pid for each in found] == [left.pid] * is_found
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process tells its directory")
 def test_a_tool_of_an_agent_that_is_there_is_not_named_besides(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     assert bash is not None
@@ -150,7 +150,7 @@ def test_a_tool_of_an_agent_that_is_there_is_not_named_besides(tmp_path: Path) -
     assert [each.command for each in tools] == ["bash -c sleep 60 & wait"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody tells where others stand")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process tells its directory")
 def test_what_an_agents_tool_pipes_our_words_to_is_not_at_work(tmp_path: Path) -> None:
     script = (
         "from pathlib import Path; from hardsave.daemon.running_agents import at_work; "

@@ -27,11 +27,15 @@ class Handler:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.why: str | None = None
+        self.is_outdated = False
         self.says: bytes | None = None
         self.before: Callable[[], object] = lambda: None
 
     def objection(self, request: Request) -> str | None:
         return self.why
+
+    def outdated(self) -> None:
+        self.is_outdated = True
 
     def save(self, request: Request) -> bytes | None:
         self.before()
@@ -41,7 +45,7 @@ class Handler:
 
 @pytest.fixture
 def handler(monkeypatch: pytest.MonkeyPatch) -> Handler:
-    """Behind whoever answers here, however slow the machine is."""
+    """Behind the server of a test, however slow the machine is."""
     monkeypatch.setattr(client, "TAKEN_SECONDS", 60.0)
     monkeypatch.setattr(server, "_REQUEST_SECONDS", 60.0)
     return Handler()
@@ -49,7 +53,7 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> Handler:
 
 @pytest.fixture
 def path(tmp_path: Path, handler: Handler) -> Iterator[Path]:
-    path = Path(election.new_socket_path(str(tmp_path / "store.db-run-")))
+    path = Path(election.new_socket_path(str(tmp_path / "store.db")))
     here = Server(path, handler)
     yield path
     here.close()
@@ -139,7 +143,7 @@ def test_a_desk_that_fails_leaves_it_to_the_hook(
         OURS + b" 12\nid=a\0at=b\0\0\0",
     ],
 )
-def test_garbage_is_not_answered_and_harms_nobody(
+def test_garbage_is_not_answered_and_harms_no_other_client(
     path: Path, handler: Handler, message: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert said(path, message) == b""
@@ -150,8 +154,10 @@ def test_garbage_is_not_answered_and_harms_nobody(
 
 def test_another_protocol_is_refused(path: Path, handler: Handler) -> None:
     message = protocol.request(ID, 7, [], b"{}").replace(OURS, b"hardsave 1", 1)
+    assert not handler.is_outdated
     assert said(path, message) == b"no another protocol than %d\n" % protocol.PROTOCOL
     assert handler.requests == []
+    assert handler.is_outdated
 
 
 def test_a_client_that_never_finishes_is_not_waited_for(
@@ -174,7 +180,7 @@ def test_what_was_taken_is_done_even_if_the_hook_is_gone(path: Path, handler: Ha
     handler.before = lambda: go.wait(60)
 
     def hook() -> None:
-        assert asked(path, seconds=0.05) == b""  # its time is over, and somebody is at it
+        assert asked(path, seconds=0.05) == b""  # its time is over, and the daemon is at it
         gone.set()
 
     threading.Thread(target=hook).start()
@@ -209,7 +215,7 @@ def test_closing_waits_for_what_was_taken(tmp_path: Path, handler: Handler) -> N
     assert asked(path) is None
 
 
-def test_nobody_there_and_a_stale_socket_are_the_hooks_own(tmp_path: Path) -> None:
+def test_without_a_daemon_or_with_a_stale_socket_the_hook_saves_itself(tmp_path: Path) -> None:
     assert asked(tmp_path / "nothing.sock") is None
     stale = tmp_path / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:
@@ -247,7 +253,7 @@ def test_one_that_never_answers_is_waited_for_half_a_second(tmp_path: Path) -> N
 def test_a_path_that_is_too_long_for_a_socket_is_reached(tmp_path: Path, handler: Handler) -> None:
     folder = tmp_path / ("deep" * 30) / ("down" * 30)
     folder.mkdir(parents=True)
-    path = Path(election.new_socket_path(str(folder / "store.db-run-")))
+    path = Path(election.new_socket_path(str(folder / "store.db")))
     here = Server(path, handler)
     try:
         assert asked(path) == b""
@@ -256,7 +262,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_reached(tmp_path: Path, handler
     assert list(folder.iterdir()) == []
 
 
-def test_nobody_else_may_use_it(path: Path) -> None:
+def test_no_other_user_may_use_it(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -285,7 +291,7 @@ def test_another_user_is_not_heard(path: Path, handler: Handler) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_what_another_user_serves_is_not_relied_on() -> None:
-    """Somebody who can put a socket where ours was gets no transcript."""
+    """A user who can put a socket where ours was gets no transcript."""
     script = (
         "import os, socket, sys, tempfile\n"
         "os.setuid(65534)\n"
@@ -306,7 +312,8 @@ def test_what_another_user_serves_is_not_relied_on() -> None:
 
 def test_sockets_of_residents_that_are_gone_are_removed(tmp_path: Path, handler: Handler) -> None:
     beside = tmp_path / "store.db-run-"
-    stale, alive, other = (Path(election.new_socket_path(str(beside))) for _ in range(3))
+    store = str(tmp_path / "store.db")
+    stale, alive, other = (Path(election.new_socket_path(store)) for _ in range(3))
     other = other.with_name("store.db-run-log")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(stale))
@@ -328,19 +335,19 @@ def test_a_hook_that_hands_over_loads_next_to_nothing() -> None:
     )
     ours = "hardsave hardsave.daemon hardsave.daemon.hook hardsave.daemon.client"
     loaded = set(done.stdout.split())
-    assert loaded - {"select"} == {*ours.split(), "hardsave.daemon.protocol"}
+    assert loaded - {"select"} == {*ours.split(), "hardsave.daemon.protocol", "hardsave.defaults"}
 
 
-def test_where_nobody_can_be_heard_any_more_nobody_waits(
+def test_where_no_client_can_be_heard_any_more_no_hook_waits(
     tmp_path: Path, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with no descriptor left: the socket would take calls that nobody answers."""
+    """As with no descriptor left: the socket would take calls that are never answered."""
 
     def fails(_: socket.socket) -> tuple[socket.socket, object]:
         raise OSError(errno.EMFILE, "too many open files")
 
     monkeypatch.setattr(socket.socket, "accept", fails)
-    path = Path(election.new_socket_path(str(tmp_path / "store.db-run-")))
+    path = Path(election.new_socket_path(str(tmp_path / "store.db")))
     here = Server(path, handler)
     while path.exists():
         time.sleep(0.01)

@@ -17,7 +17,7 @@ def seen(*looks: tuple[Others, str]) -> Choice:
     return choice
 
 
-def test_what_grows_while_nobody_else_is_here_is_ours() -> None:
+def test_what_grows_while_no_other_agent_is_here_is_ours() -> None:
     assert seen().session is None
     assert seen((NONE, "")).session is None
     assert seen((NONE, "a")).session == "a"
@@ -68,7 +68,7 @@ def test_who_goes_on_alone_is_ours() -> None:
         (["a", "b", "a", "b", "b"], None),
     ],
 )
-def test_where_nobody_tells_who_is_here_turns_tell_two_agents(
+def test_where_other_agents_cannot_be_seen_turns_tell_two_agents(
     looks: list[str], session: str | None
 ) -> None:
     choice = seen(*((UNKNOWN, each) for each in looks))

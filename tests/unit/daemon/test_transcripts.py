@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.agents import install, sessions
+from hardsave.agents import sessions
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.conversation import resume
 from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import transcripts
-from hardsave.daemon.recorder import NO_CONVERSATION, NoMissedSaves, Recorder
+from hardsave.daemon.calls import CallLog
+from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import TranscriptTail
 from hardsave.vault.parts import Parts
@@ -23,7 +24,7 @@ ONE, TWO = (f"{n}0000000-1111-4222-8333-444444444444" for n in "12")
 
 
 class Stage:
-    """Claude Code's folder, a workspace, and somebody beside it that listens."""
+    """Claude Code's folder, a workspace, and a daemon that reads the transcript."""
 
     def __init__(self, project: Path, vault: hardsave.Vault) -> None:
         self.project, self.vault = project, vault
@@ -38,13 +39,19 @@ class Stage:
             "XDG_DATA_HOME": str(project.parent / "data"),
         }
 
-    def listen(self, agent: AgentSpec = CLAUDE_CODE, folder: Path | None = None) -> TranscriptTail:
+    def listen(
+        self,
+        agent: AgentSpec = CLAUDE_CODE,
+        folder: Path | None = None,
+        calls: CallLog | None = None,
+    ) -> TranscriptTail:
         return TranscriptTail(
             agent,
             folder or self.folder,
             str(self.project),
             around=lambda: self.company,
             is_copy=lambda session: sessions.timeline(self.environment, session) is not None,
+            calls=calls,
             clock=lambda: self.time,
         )
 
@@ -222,7 +229,7 @@ def test_what_another_says_that_is_gone_before_it_is_read_is_not_ours(stage: Sta
     assert talk.now(None).about["session"] == ONE
 
 
-def test_the_copy_of_a_rewind_is_nobodys_until_somebody_goes_on_with_it(stage: Stage) -> None:
+def test_the_copy_of_a_rewind_is_no_agents_until_one_goes_on_with_it(stage: Stage) -> None:
     talk = stage.listen()
     sessions.remember_timeline(stage.environment, TWO, "t")
     stage.write(TWO, "copied")
@@ -246,7 +253,7 @@ def test_what_is_said_without_a_change_of_files_is_due_when_it_is_quiet(stage: S
         file.write(f'{{"type":"mode","sessionId":"{ONE}"}}\n')
     for _ in range(3):
         stage.time += 3
-        assert not talk.is_due()  # nobody has said anything
+        assert not talk.is_due()  # nothing was said
 
 
 def test_one_who_does_not_stop_talking_is_saved_all_the_same(stage: Stage) -> None:
@@ -292,7 +299,7 @@ def test_what_was_purged_does_not_come_back_while_the_agent_talks_on(
     assert stage.said() == ["[purged]", "two"]
 
 
-def test_a_call_that_was_under_way_has_no_result_whatever_came_later(stage: Stage) -> None:
+def test_a_call_that_was_under_way_has_no_result_even_if_one_came_later(stage: Stage) -> None:
     """The files are from the midst of it, and its result would tell of others."""
     daemon = stage.daemon(stage.listen())
     stage.write(ONE, "do it")
@@ -339,22 +346,50 @@ def test_codex_says_in_its_first_line_where_it_works(stage: Stage) -> None:
     assert talk.now(None).about == {"agent": "codex", "session": three}
 
 
-def test_who_is_not_known_or_calls_us_is_not_listened_to(project: Path) -> None:
+def test_the_transcript_of_an_agent_that_is_known_is_read_until_a_hook_calls(
+    project: Path,
+) -> None:
     environment = {"CLAUDE_CONFIG_DIR": str(project / "claude"), "HOME": str(project)}
-    settings = project / "claude/settings.json"
 
-    def heard(command: str) -> bool:
-        return transcripts.of_a_run(environment, [command], project, 1) is not NO_CONVERSATION
+    def conversation(command: str) -> Conversation:
+        return transcripts.of_a_run(environment, [command], 1, CallLog(str(project)))
 
-    assert not heard("bash")
-    assert heard("/usr/bin/claude")
-    settings.parent.mkdir()
-    install.apply(install.plan(CLAUDE_CODE, settings, undo=False))
-    assert not heard("claude")
-    local = project / ".claude/settings.local.json"
-    local.parent.mkdir()
-    local.write_text('{"disableAllHooks": true}')
-    assert heard("claude")
-    local.unlink()
-    settings.write_text("nonsense")
-    assert heard("claude")
+    assert conversation("bash") is NO_CONVERSATION
+    assert conversation("/usr/bin/claude") is not NO_CONVERSATION
+
+
+def test_once_a_hook_calls_nothing_more_is_read(stage: Stage) -> None:
+    calls = CallLog(str(stage.project))
+    talk = stage.listen(calls=calls)
+    stage.write(ONE, "hello")
+    calls.has_hooks = True
+    assert not talk.is_due()
+    assert talk.now(None) == (None, {})
+    assert talk.why_unsaved(has_worked=True) == ""
+
+
+def test_why_nothing_is_saved_is_told_at_the_end(stage: Stage) -> None:
+    talk = stage.listen()
+    assert talk.why_unsaved(has_worked=False) == ""
+    assert "no hook has called, and no transcript has grown" in talk.why_unsaved(has_worked=True)
+    (stage.place / f"{ONE}.jsonl").write_text('{"type": "of tomorrow"}\n')
+    talk.now(None)
+    assert "lines of type 'of tomorrow' are not known" in talk.why_unsaved(has_worked=False)
+    stage.write(TWO, "hello")
+    talk.now(None)
+    assert talk.why_unsaved(has_worked=True) == ""
+
+
+def test_a_session_that_is_only_opened_again_has_nothing_new_to_save(stage: Stage) -> None:
+    """Its hooks may be about to call: nothing is saved in their place."""
+    stage.write(ONE, "hello")
+    talk = stage.listen()
+    with (stage.place / f"{ONE}.jsonl").open("a") as file:
+        file.write(json.dumps({"type": "mode", "sessionId": ONE}) + "\n")
+    for _ in range(3):
+        assert not talk.is_due()
+        stage.time += 10
+    stage.write(ONE, "more")
+    assert not talk.is_due()
+    stage.time += 10
+    assert talk.is_due()

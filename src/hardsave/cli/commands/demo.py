@@ -1,4 +1,4 @@
-"""`hardsave demo`: see it survive."""
+"""`hardsave demo`: plays the scenes of `cli/demo`. A new one: a module with `play`, named here."""
 
 import sys
 import tempfile
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hardsave.cli.command import command
-from hardsave.cli.demo import crash, files, job, work
+from hardsave.cli.demo import crash, files, job, tasks
 from hardsave.cli.demo.stage import Stage
 from hardsave.cli.session import Session
 from hardsave.tuples import NamedTuple
@@ -22,7 +22,7 @@ class Scene(NamedTuple):
 
 SCENES = {
     "crash": Scene("An agent that is killed, and goes on", crash.play),
-    "work": Scene("Tasks that survive their server", work.play),
+    "tasks": Scene("Tasks that survive their server", tasks.play),
     "job": Scene("A job that is killed, and resumed elsewhere", job.play),
     "files": Scene("A workspace that is deleted, and comes back", files.play),
 }

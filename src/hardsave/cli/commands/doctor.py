@@ -1,4 +1,4 @@
-"""`hardsave doctor`: each part looked at by itself, with what to do about it."""
+"""`hardsave doctor`: checks each part by itself, and says what to do about it."""
 
 import os
 import shutil
@@ -41,13 +41,13 @@ def doctor(session: Session) -> Exit | None:
     """
     with session.out.busy("looking"):
         checked = [_checked(what, check, session) for what, check in _checks().items()]
-    found = [_aimed(session, each) for each in findings.told_once(checked)]
+    found = [_with_full_commands(session, each) for each in findings.told_once(checked)]
     session.out.result(lambda: [each._asdict() for each in found], lambda: _lines(found))
     return Exit.FAILED if any(each.level == "failure" for each in found) else None
 
 
-def _aimed(session: Session, found: Finding) -> Finding:
-    """What helps is typed where this was."""
+def _with_full_commands(session: Session, found: Finding) -> Finding:
+    """The same with commands that work where this one was typed."""
     in_context = session.out.in_context
     return found._replace(message=in_context(found.message), remedy=in_context(found.remedy))
 

@@ -55,13 +55,15 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
         try:
             install.apply(change)
         except (OSError, HardsaveError):
-            session.out.say(*(_said(each, undo=undo) for each in wanted[:at]))  # that stays
+            session.out.say(*(_outcome(each, undo=undo) for each in wanted[:at]))  # that stays
             session.out.say(f"{change.agent.title}: {change.path} was left as it is")
             raise
-    session.out.result(lambda: _data(changes), lambda: [_said(each, undo=undo) for each in changes])
-    session.out.say(*_left(changes))
+    session.out.result(
+        lambda: _data(changes), lambda: [_outcome(each, undo=undo) for each in changes]
+    )
+    session.out.say(*_hooks_of_others(changes))
     if not undo:
-        session.out.say(*_off(changes, session.workspace_root), *_next(changes))
+        session.out.say(*_switched_off(changes, session.workspace_root), *_next(changes))
     return None
 
 
@@ -129,7 +131,7 @@ def _in_a_cache(installation: Path) -> Iterator[str]:
         )
 
 
-def _said(change: Change, *, undo: bool) -> str:
+def _outcome(change: Change, *, undo: bool) -> str:
     if not change:
         state = "no hooks of ours in" if undo else "hooks are there already:"
         return f"{change.agent.title}: {state} {change.path}"
@@ -137,7 +139,7 @@ def _said(change: Change, *, undo: bool) -> str:
     return f"{change.agent.title}: hooks {done} {change.path}"
 
 
-def _left(changes: Sequence[Change]) -> Iterator[str]:
+def _hooks_of_others(changes: Sequence[Change]) -> Iterator[str]:
     """Commands of others that call us, too."""
     for change in changes:
         for theirs in install.longer(change.agent, change.path):
@@ -145,7 +147,7 @@ def _left(changes: Sequence[Change]) -> Iterator[str]:
             yield f"{change.agent.title}: {told}"
 
 
-def _off(changes: Sequence[Change], project: Path) -> Iterator[str]:
+def _switched_off(changes: Sequence[Change], project: Path) -> Iterator[str]:
     """Agents that run no hooks here, though these stand in their settings."""
     for change in changes:
         if off := install.switched_off(change.agent, os.environ, project):

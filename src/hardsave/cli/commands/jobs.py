@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli.agent_loader import AGENTS, loaded
+from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
 from hardsave.cli.render import job_lines, json_data, messages, wording
@@ -255,7 +255,9 @@ def worker(
         raise Misuse(
             f"a worker needs Pydantic AI ({error}); install it with: pip install 'hardsave[agents]'"
         ) from error
-    made = Worker(session.vault, loaded(agents), allow_private_callbacks=allow_private_callbacks)
+    made = Worker(
+        session.vault, load_agents(agents), allow_private_callbacks=allow_private_callbacks
+    )
     ended: list[Job] = []
 
     def told(job: "Job") -> None:

@@ -149,7 +149,7 @@ def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Tex
     shown = {each.id for each in found.checkpoints} if found.is_filtered else None
     nodes = [_node(summaries, each, found, line, shown) for each in found.checkpoints]
     graphics = graph.draw(nodes, apart=not found.is_filtered)
-    above = rows.told_above(line)
+    above = rows.long_name(line)
     narrow = session.out.console.width < rows.NARROW
     cells = [
         rows.cells(summaries.of(each), each, found.heads, session.now, above, narrow=narrow)

@@ -85,8 +85,10 @@ def rewind(
             return _nothing_done(session)
         ref, options = chosen
     target = _target(session, ref, status, before)
-    line = _line(session, target)
-    options = _seen_from_there(session, _after_a_move(session, options, line, target), line, target)
+    line = _timeline_of(session, target)
+    options = _with_relative_paths(
+        session, _after_a_move(session, options, line, target), line, target
+    )
     plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
         return _only_conversation(session, plan, options, dry_run=dry_run)
@@ -96,12 +98,12 @@ def rewind(
     if plan.files:
         session.out.say(
             *_still_writing(session, plan.files),
-            *_without_git(plan),
+            *_missing_repository(plan),
             *_newer_files(session, plan, options),
         )
     if not yes and not _is_agreed(session, plan, options):
         return _nothing_done(session)
-    with _told_where_it_stands(session, plan), session.out.busy("rewinding"):
+    with _explain_interruption(session, plan), session.out.busy("rewinding"):
         done = line.rewind(target.id, **options.asked())
     back = _conversation(session, done, options)
     _answer(session, done, options, dry_run=False, back=back)
@@ -111,7 +113,7 @@ def rewind(
 
 
 @contextmanager
-def _told_where_it_stands(session: Session, plan: Rewind) -> Iterator[None]:
+def _explain_interruption(session: Session, plan: Rewind) -> Iterator[None]:
     """What is there is saved first. After an interruption the same command would go somewhere else:
     `@` now means what was saved."""
     try:
@@ -157,7 +159,7 @@ def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
         yield f"still running, and may write meanwhile: {wording.shown(named)}"
 
 
-def _without_git(plan: Rewind) -> Iterator[str]:
+def _missing_repository(plan: Rewind) -> Iterator[str]:
     """An agent that has removed a whole project has removed its repository, too."""
     if plan.files is None or plan.target.git is None or plan.target.git.commit is None:
         return
@@ -250,7 +252,7 @@ def _after_a_move(
     return options._replace(into=now) if then != now == own else options
 
 
-def _seen_from_there(
+def _with_relative_paths(
     session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
 ) -> RewindOptions:
     """The same with paths that are relative to the workspace which they are in.
@@ -306,7 +308,7 @@ def _target(
     return found.target
 
 
-def _line(session: Session, target: Checkpoint) -> Timeline:
+def _timeline_of(session: Session, target: Checkpoint) -> Timeline:
     """The timeline that goes back: the one in question, if it has been there; else the target's."""
     own = session.vault.timeline(target.timeline)
     if session.timeline_given is not None:

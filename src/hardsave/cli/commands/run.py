@@ -38,14 +38,14 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     unless one is named; so does a run inside of another.
     """
     _check_program(cmd[0])
-    _leave_theirs(session)
+    _ignore_outer_store(session)
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
     from hardsave.daemon import election, launch, protocol, running_agents, server
 
     session.may_save_here()
-    timeline = _named(session) or named_after(cmd[0], session.now, mark())
+    timeline = _timeline_named(session) or timeline_name(cmd[0], session.now, random_suffix())
     url, directory = session.url, session.directory
     session.close()
     config.make_folder(path.parent)
@@ -59,7 +59,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         command=list(cmd),
         ready=-1,
         log=f"{path}-run.log",
-        socket=election.new_socket_path(str(prefix)),
+        socket=election.new_socket_path(str(path.absolute())),
     )
     daemon = launch.start(task)
     where = wording.shown(str(directory))
@@ -81,7 +81,7 @@ run.allow_interspersed_args = False
 
 
 def _check_program(name: str) -> None:
-    """Before anything is saved for it."""
+    """Refuse a program that cannot be run, before anything is saved for it."""
     if shutil.which(name) is not None:
         return
     if os.path.isfile(name) and os.path.dirname(name):
@@ -95,7 +95,7 @@ def _check_program(name: str) -> None:
     )
 
 
-def _leave_theirs(session: Session) -> None:
+def _ignore_outer_store(session: Session) -> None:
     """In another project than that of a run around us, its store is not ours, though it was told:
     the user would not look for this project's saves there."""
     from hardsave.daemon import running_agents
@@ -106,7 +106,7 @@ def _leave_theirs(session: Session) -> None:
         os.environ.pop(config.STORE_VARIABLE)
 
 
-def _named(session: Session) -> str | None:
+def _timeline_named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
     from hardsave.daemon import running_agents
 
@@ -143,21 +143,32 @@ def _advice(program: str, directory: Path) -> Iterator[str]:
             yield f"{agent.title} leaves some of our hooks out; see 'hardsave doctor'"
     except HardsaveError as error:  # settings that we cannot read are no reason not to start
         why = str(error)
-    if why:
-        yield f"the talk is saved as {agent.title} writes it down; {why}"
+    if why and _is_beside_another(agent.program):
+        yield f"the conversation is NOT saved: another {agent.title} works here, and their"
+        yield f"transcripts cannot be told apart; {why}"
+    elif why:
+        yield f"the conversation is saved as {agent.title} writes it down; {why}"
 
 
-def mark() -> str:
+def _is_beside_another(program: str) -> bool:
+    from hardsave.daemon import running_agents
+    from hardsave.daemon.running_agents import Others
+
+    directory = os.path.realpath(os.getcwd())
+    return running_agents.others(os.getpid(), program, directory) is Others.SOME
+
+
+def random_suffix() -> str:
     """By which runs of one second are told apart. Not the number of the process: in containers,
     that is the same for all, and they may share a store."""
     return os.urandom(3).hex()
 
 
-def named_after(program: str, moment: datetime, mark: str) -> str:
+def timeline_name(program: str, moment: datetime, random_suffix: str) -> str:
     """The name of a run's timeline: what runs, since when, and which of those that were started in
     the same second. Nothing is saved yet by which another would know it as taken."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(program)).strip("-.") or "run"
-    return f"{plain}-{moment:%Y%m%d-%H%M%S}-{mark}"
+    return f"{plain}-{moment:%Y%m%d-%H%M%S}-{random_suffix}"
 
 
 COMMANDS = {"run": run}

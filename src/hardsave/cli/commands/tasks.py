@@ -1,4 +1,4 @@
-"""`hardsave tasks …`: the ledger from a terminal."""
+"""`hardsave tasks …`: durable tasks, from a terminal."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
     def lines() -> Any:
         from hardsave.cli.render import task_lines
 
-        return task_lines.listed(shown, session.now, task_lines.given_up(tasks, shown))
+        return task_lines.rows(shown, session.now, task_lines.given_up(tasks, shown))
 
     session.out.result(lambda: [json_data.task(each) for each in shown], lines, paged=True)
     if not session.out.as_json:
@@ -55,7 +55,7 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
 
 
 def _next_page(cursor: str, state: str | None, limit: int) -> list[str]:
-    """What to type to see on, as it was asked for."""
+    """What to type to see the next page, with the same filters."""
     narrow = [] if state is None else ["--state", state]
     count = [] if limit == LIMIT else ["-n", str(limit)]
     return ["tasks", "list", *narrow, *count, "--after", cursor]
@@ -126,8 +126,8 @@ def show(session: Session, id: str, history: bool) -> None:
     def lines() -> Any:
         from hardsave.cli.render import task_lines
 
-        yield from task_lines.described(task, session.now)
-        yield from task_lines.happened(past)
+        yield from task_lines.page(task, session.now)
+        yield from task_lines.history(past)
 
     also = {"history": [json_data.happening(each) for each in past]} if history else {}
     session.out.result(lambda: {**json_data.task(task), **also}, lines, paged=True)

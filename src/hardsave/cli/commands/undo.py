@@ -1,4 +1,4 @@
-"""`hardsave undo` and `redo`: walking over what was done, and a list of it."""
+"""`hardsave undo` and `redo`, and the list of operations."""
 
 import os
 from collections.abc import Iterator
@@ -97,7 +97,7 @@ def _list(session: Session, limit: int) -> None:
 
 
 def _refuse_where_nothing_was_saved(session: Session) -> None:
-    """Below a directory that was: what can be taken back is there."""
+    """Where only a directory above was saved, what can be taken back is there."""
     if session.saved_above:
         raise NotFound(session.saved_above)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli.agent_loader import AGENTS, loaded
+from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
 from hardsave.cli.render import json_data, wording
@@ -92,7 +92,7 @@ def _run(
     from hardsave.runtime.workflow import StepFailed, WorkflowExecutor
 
     session.may_create_store = ref is None
-    executor = WorkflowExecutor(loaded(agents), vault=session.vault)
+    executor = WorkflowExecutor(load_agents(agents), vault=session.vault)
     start = None if ref is None else _start(session, ref)
     failed: str | None = None
     with stdout_is_stderr():  # agents may print

@@ -60,7 +60,7 @@ def _has_files(one: Checkpoint) -> bool:
 
 def _cells(session: Session, log: Log, summary: Summary, one: Checkpoint) -> tuple[Text, ...]:
     mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
-    above = rows.told_above(session.line)
+    above = rows.long_name(session.line)
     narrow = session.out.messages.width < rows.NARROW  # which is drawn on
     cells = rows.cells(summary, one, log.heads, session.now, above, narrow=narrow)
     return (Text(mark), *cells)

@@ -55,8 +55,8 @@ def console(file: TextIO, *, width: int | None = None, terminal: bool | None = N
 
 
 class Verbatim:
-    """Lines that people see drawn, and programs read byte for byte: these shall do something with
-    them, and what is spelt out for a terminal is something else."""
+    """Lines that a terminal shows with escapes spelt out, and a pipe gets byte for byte: a patch
+    has to apply."""
 
     def __init__(self, text: str) -> None:
         self.text = text  # bytes that are no UTF-8 as surrogates

@@ -1,4 +1,4 @@
-"""What is drawn, where the terminal's encoding does not have it: a letter for each. Pure."""
+"""ASCII letters for drawing characters that the terminal's encoding does not have. Pure."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""What the library hands out, as plain data ready for JSON. Pure."""
+"""Results of the library as plain data, ready for JSON. Pure."""
 
 import base64
 import math

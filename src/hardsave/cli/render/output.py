@@ -94,7 +94,7 @@ class Output:
         self.messages.print(wording.passage(text), soft_wrap=whole or None)
 
     def in_context(self, message: str) -> str:
-        """A message whose commands do what it says, typed there where this one was."""
+        """A message whose commands have the -C and --store of this one."""
         return self._invocation.in_context(message)
 
     def hint(self, what: str, *typed: str) -> None:

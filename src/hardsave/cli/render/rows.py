@@ -21,7 +21,7 @@ def mark(one: Checkpoint, head_of: Sequence[str], current: str | None) -> str:
     return "○" if one.kind == "automatic" and not one.name else "●"
 
 
-def told_above(line: Timeline | None) -> str | None:
+def long_name(line: Timeline | None) -> str | None:
     """The name of a timeline that is so long that it stands above its list, and not in each row:
     an agent's session is known by 36 letters, and what was said would not fit beside them."""
     return line.name if line is not None and len(line.name) > LONG else None

@@ -15,7 +15,7 @@ NAMED = 5  # of the files that have changed; a line has no room for more
 
 
 class Summary(NamedTuple):
-    """None stands for "has none": no messages in the state, no files."""
+    """One checkpoint. None stands for "has none": no messages in the state, no files."""
 
     messages: int | None
     new_messages: int
@@ -27,7 +27,8 @@ class Summary(NamedTuple):
 
 
 class Summaries:
-    """Checkpoints that were looked at: the parent of one is the next of another."""
+    """Makes summaries, and keeps what it has read: the parent of one checkpoint is the next in a
+    list."""
 
     def __init__(self, vault: Vault, checkpoints: Iterable[Checkpoint] = ()) -> None:
         self._vault = vault

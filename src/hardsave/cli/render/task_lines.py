@@ -1,4 +1,4 @@
-"""Tasks as people see them: a list, one with all that is known of it, and what happened to it."""
+"""Tasks as people see them: rows of a list, a page of one task, and its history."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ STYLES = {
 }
 
 
-def listed(tasks: Sequence[Task], now: datetime, over: Collection[str] = ()) -> list[Text]:
+def rows(tasks: Sequence[Task], now: datetime, over: Collection[str] = ()) -> list[Text]:
     """One line a task. `over` are those that were given up: what waits for one waits in vain."""
     return draw.columns([_row(task, now, over) for task in tasks])
 
@@ -77,7 +77,7 @@ def counted(found: TaskStats) -> str:
     return ", ".join(said) or "no tasks"
 
 
-def described(task: Task, now: datetime) -> Iterator[Text]:
+def page(task: Task, now: datetime) -> Iterator[Text]:
     """All that is known of one."""
     yield draw.line((wording.shown(task.id), "name"), "  ", (task.state, STYLES[task.state]))
     progress = f"{task.progress.done} of {task.progress.total}" if task.progress.total else None
@@ -106,7 +106,7 @@ def _ago(then: datetime | None, now: datetime) -> str | None:
     return None if then is None else times.ago(then, now)
 
 
-def happened(history: Sequence[TaskEvent]) -> Iterator[Text]:
+def history(history: Sequence[TaskEvent]) -> Iterator[Text]:
     """What happened to one, in order; tracebacks below."""
     for one in history:
         about = {key: value for key, value in one.about.items() if key != "traceback" and value}

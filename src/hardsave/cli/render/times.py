@@ -1,4 +1,4 @@
-"""Moments as people say them: `5 minutes ago`, `--before 2h`. Pure: the clock is passed in."""
+"""Times as people write them: `5 minutes ago`, `--before 2h`. Pure: the clock is passed in."""
 
 import re
 from datetime import UTC, datetime, timedelta

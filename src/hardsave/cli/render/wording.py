@@ -1,4 +1,4 @@
-"""How things are said to people: counts, sizes, texts that came from anywhere. Pure."""
+"""Counts, sizes, and texts of any origin made safe for a terminal. Pure."""
 
 import unicodedata
 from collections.abc import Iterable

@@ -14,7 +14,7 @@ from hardsave.cli.errors import Exit
 from hardsave.cli.main import cli
 from hardsave.cli.tree import COMMANDS, SECTIONS, Branch, Entry
 from tests.unit.cli.conftest import Run, talk
-from tests.unit.cli.office import furnish
+from tests.unit.cli.jobs_project import make_jobs
 
 CONTEXT = click.Context(cli)
 
@@ -145,7 +145,7 @@ def ask() -> None:
 def agreed(name: str, run: Run, *more: str) -> list[str]:
     """The same where it has something to do, with --yes if it would ask."""
     if name in WITH_JOBS:
-        furnish(Path.cwd())
+        make_jobs(Path.cwd())
     for arguments in BEFORE.get(name, []):
         assert run(*arguments).code == Exit.DONE
     if name == "tasks answer":

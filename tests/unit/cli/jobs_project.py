@@ -11,7 +11,7 @@ import hardsave
 from hardsave.runtime.jobs.worker import Worker
 
 AGENTS = """
-from tests.unit.cli.office import agent
+from tests.unit.cli.jobs_project import agent
 
 def shout(inputs):
     print("noise")
@@ -52,7 +52,7 @@ def agent(*, breaks: bool = False, careful: bool = False) -> Agent[None, Any]:
     return made
 
 
-def furnish(project: Path) -> None:
+def make_jobs(project: Path) -> None:
     """Files, a job that has failed, one that asks, one that is done."""
     (project / "agents.py").write_text(AGENTS)
     (project / "flow.yaml").write_text(FLOW)

@@ -1,0 +1,221 @@
+"""Which call of a tool has made a change to a file, decided over calls and changes. Pure.
+
+A change belongs to the calls that were running when it was made. An edit by one of the agent's own
+tools is known by its path as well; so only what was made while several commands ran at once may be
+"one of these". What was made while no call ran belongs to none: a person's edit, or a process that
+a command has left in the background.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hardsave.tuples import NamedTuple
+
+NEXT = "during the next tool"  # where it is not known which call was running
+_COMMANDS = ("command", "cmd")
+_FILES = ("file_path", "path", "notebook_path")
+_CONTENTS = ("content", "new_string", "new_source", "edits", "old_string")
+_QUESTIONS = ("pattern", "query", "url", "todos")
+_PATCH = "*** Begin Patch"
+_PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
+_MANY_CALLS = 200  # that have ended, of which the oldest are forgotten
+_NAMED = 20  # paths that a checkpoint names for a call
+_LONGEST_TARGET = 150  # characters
+_LONGEST_DESCRIPTION = 200
+_EDITS, _RUNS, _OTHER, _TOUCHES, _READS = range(5)  # how likely a call of this kind changes a file
+
+
+class Call(NamedTuple):
+    """One call of a tool."""
+
+    id: str
+    tool: str
+    target: str = ""  # the command, or the file
+    kind: int = _OTHER
+    paths: tuple[str, ...] = ()  # that it may change, if its input says so
+    began: float | None = None  # in seconds since 1970; None: unknown
+    ended: float | None = None  # None: it is running
+
+    def __str__(self) -> str:
+        return f"{self.tool}: {self.target}" if self.target else self.tool
+
+    def ran_during(self, after: float, before: float) -> bool:
+        """Whether it was running at any moment between two."""
+        return (self.began is None or self.began <= before) and (
+            self.ended is None or self.ended >= after
+        )
+
+
+class Change(NamedTuple):
+    """A path that differs; it was changed at some moment between two."""
+
+    path: str
+    after: float
+    before: float
+
+
+class Verdict(NamedTuple):
+    """Paths that the same calls may have changed: one, several, or none."""
+
+    paths: tuple[str, ...]
+    calls: tuple[Call, ...]
+
+
+def call(id: str, tool: str, given: Any, directory: str = "") -> Call:
+    """What the input of a call says about it. Paths are made relative to a directory."""
+    given = _mapping(given)
+    if isinstance(given, str):
+        patched = _patched(given)
+        return _of_files(id, tool, patched, directory, _EDITS) if patched else Call(id, tool)
+    for key in _COMMANDS:
+        if found := _words(given.get(key)):
+            patched = _patched(found)
+            if patched:
+                return _of_files(id, tool, patched, directory, _EDITS)
+            return Call(id, tool, " ".join(found.split())[:_LONGEST_TARGET], _RUNS)
+    if patched := _patched(_words(given.get("input")) or ""):
+        return _of_files(id, tool, patched, directory, _EDITS)
+    for key in _FILES:
+        if path := _words(given.get(key)):
+            kind = _EDITS if any(each in given for each in _CONTENTS) else _TOUCHES
+            return _of_files(id, tool, [path], directory, kind)
+    is_question = any(key in given for key in _QUESTIONS)
+    return Call(id, tool, kind=_READS if is_question else _OTHER)
+
+
+def attributed(changes: Iterable[Change], calls: Sequence[Call]) -> list[Verdict]:
+    """The calls that have made each change, with changes of the same calls together."""
+    found: dict[tuple[Call, ...], list[str]] = {}
+    for change in changes:
+        found.setdefault(candidates(change, calls), []).append(change.path)
+    return [Verdict(tuple(paths), made) for made, paths in found.items()]
+
+
+def candidates(change: Change, calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Of the calls that were running, those of the kind that is most likely to change this path."""
+    running = [each for each in calls if each.ran_during(change.after, change.before)]
+    for kind in (_EDITS, _RUNS, _OTHER, _TOUCHES):
+        found = [each for each in running if each.kind == kind and _may_change(each, change.path)]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _may_change(call: Call, path: str) -> bool:
+    """A directory that has come or gone with a file counts as its path."""
+    if call.kind in (_RUNS, _OTHER):
+        return True
+    return any(each == path or each.startswith(f"{path}/") for each in call.paths)
+
+
+def described(verdicts: Sequence[Verdict], *, is_known: bool) -> str:
+    """For a log. `is_known`: whether it is known which calls were running at all."""
+    made = dict.fromkeys(each for verdict in verdicts for each in verdict.calls)
+    if not made:
+        return "between calls" if is_known else NEXT
+    is_sure = all(len(verdict.calls) <= 1 for verdict in verdicts)
+    several = "" if is_sure or len(made) == 1 else "one of "
+    text = " | ".join(str(each) for each in made)
+    return f"during {several}{text}"[:_LONGEST_DESCRIPTION]
+
+
+def metadata(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """For a checkpoint: which paths belong to which calls, by their ids."""
+    told = [
+        {
+            "calls": [{"tool": each.tool, "tool_use_id": each.id} for each in verdict.calls],
+            "paths": list(verdict.paths[:_NAMED]),
+            "count": len(verdict.paths),
+        }
+        for verdict in verdicts
+        if verdict.calls
+    ]
+    return {"changed_by": told} if told else {}
+
+
+class About(NamedTuple):
+    """What a checkpoint says of the calls that have made its changes."""
+
+    description: str = ""
+    metadata: Mapping[str, Any] = {}
+
+
+NOTHING = About()
+
+
+class Calls:
+    """The calls of all sessions: begun, ended, and which were running when."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Call] = {}
+        self._sessions: dict[str, str] = {}
+
+    def begin(self, one: Call, session: str, at: float | None) -> None:
+        """A call that began at a moment. Told twice, by a hook and by a transcript, the earlier
+        moment counts, and what is known of its input stays."""
+        known = self._calls.get(one.id, one)
+        known = one._replace(began=known.began, ended=known.ended) if one.target else known
+        self._calls[one.id] = known._replace(began=_earlier(known.began, at))
+        self._sessions[one.id] = session
+
+    def end(self, id: str, at: float) -> None:
+        """The earliest moment counts at which it is known to have ended."""
+        if (known := self._calls.get(id)) is not None:
+            self._calls[id] = known._replace(ended=_earlier(known.ended, at))
+            self._forget()
+
+    def end_all(self, session: str, at: float) -> None:
+        """Where a turn begins or ends no call of a session is running."""
+        for id, known in list(self._calls.items()):
+            if known.ended is None and self._sessions.get(id) == session:
+                self.end(id, at)
+
+    def during(self, after: float, before: float) -> list[Call]:
+        return [each for each in self._calls.values() if each.ran_during(after, before)]
+
+    def is_running(self) -> bool:
+        return any(each.ended is None for each in self._calls.values())
+
+    def _forget(self) -> None:
+        ended = [id for id, each in self._calls.items() if each.ended is not None]
+        for id in ended[:-_MANY_CALLS]:
+            del self._calls[id]
+            self._sessions.pop(id, None)
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    return min((each for each in (one, other) if each is not None), default=None)
+
+
+def _mapping(given: Any) -> Mapping[str, Any] | str:
+    """The input of a call as a mapping, or the text that it is."""
+    if isinstance(given, str):
+        try:
+            loaded = json.loads(given)
+        except (ValueError, RecursionError):
+            return given
+        return loaded if isinstance(loaded, dict) else given
+    return given if isinstance(given, Mapping) else {}
+
+
+def _words(found: Any) -> str:
+    if isinstance(found, Sequence) and not isinstance(found, str | bytes):
+        return " ".join(each for each in found if isinstance(each, str))
+    return found if isinstance(found, str) else ""
+
+
+def _patched(text: str) -> list[str]:
+    """The files that a patch names."""
+    if _PATCH not in text:
+        return []
+    lines = text.splitlines()
+    return [
+        line.removeprefix(begin) for line in lines for begin in _PATCHED if line.startswith(begin)
+    ]
+
+
+def _of_files(id: str, tool: str, paths: Sequence[str], directory: str, kind: int) -> Call:
+    own = tuple(os.path.relpath(os.path.join(directory, path), directory) for path in paths)
+    return Call(id, tool, ", ".join(own)[:_LONGEST_TARGET], kind, own)

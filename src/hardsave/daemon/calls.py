@@ -1,0 +1,219 @@
+"""The calls that the agents of a workspace make, as hooks and transcripts tell them to the daemon.
+
+The daemon is the one owner of the question which change belongs to which call: hooks tell when a
+call ends, some when it begins; the transcript has every call with its moment. What follows from
+that is decided in `daemon.attribution`.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import hardsave
+from hardsave.agents.events import Event
+from hardsave.agents.spec import AgentSpec
+from hardsave.agents.transcripts import tail
+from hardsave.daemon import attribution
+from hardsave.daemon.attribution import NOTHING, About, Calls, Change, Verdict
+from hardsave.objects import depth
+from hardsave.timeline.diff import FileDiff
+
+HOOK_TURN_SECONDS = 1.0  # that a save of a burst waits for the hook of the call that is running
+_LOOK_SECONDS = 0.02
+_LAST_BYTES = 256 * 1024  # of a transcript that is read for the first time
+_MANY_PATHS = 500  # changes of which the moment is looked up
+_GRAIN_SECONDS = 0.02  # by which the kernel's file times lag behind the clock
+_SKEW_SECONDS = 1.0  # a file time that is further off says nothing
+_PROMPT = "prompt"
+_TURNS = ("UserPromptSubmit", "Stop", "SessionEnd")
+
+
+class CallLog:
+    """What is known of the calls in one workspace. For any thread."""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        self._lock = threading.Lock()
+        self._calls = Calls()
+        self._offsets: dict[str, int] = {}
+        self._sources: dict[str, tuple[AgentSpec, str]] = {}  # by session: its transcript
+        self._hooks_done = 0
+        self.has_hooks = False  # whether one has called on the timeline of the run
+
+    def source(self, agent: AgentSpec, session: str, transcript: str) -> None:
+        """Where the calls of a session stand."""
+        with self._lock:
+            self._sources[session] = (agent, transcript)
+
+    def hook(self, agent: AgentSpec, event: Event, at: float) -> None:
+        """A hook was called, at a moment in seconds since 1970."""
+        if event.transcript is not None:
+            self.source(agent, event.session, event.transcript)
+        self.read()
+        with self._lock:
+            if event.name in _TURNS and event.subagent is None:
+                self._calls.end_all(event.session, at)
+            if event.tool_use_id is not None:
+                self._tool(event, at)
+            for id in event.batch:
+                self._calls.end(id, at)
+
+    def _tool(self, event: Event, at: float) -> None:
+        assert event.tool_use_id is not None
+        tool = ", ".join(event.tools)
+        one = attribution.call(event.tool_use_id, tool, event.tool_input, self._workspace)
+        self._calls.begin(one, event.session, at if event.name == "PreToolUse" else None)
+        if event.name != "PreToolUse":
+            self._calls.end(event.tool_use_id, at)
+
+    def hook_done(self) -> None:
+        """A hook has saved: a burst that has waited for it may look what is left."""
+        with self._lock:
+            self._hooks_done += 1
+
+    def give_way(
+        self,
+        is_ending: Callable[[], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Wait a moment for the hook of a call that is running: its checkpoint then has all that
+        the call has changed, instead of a part of it. No lock or event is waited for: the handler
+        of a signal that interrupts this could not release it."""
+        done, end = self._hooks_done, clock() + HOOK_TURN_SECONDS
+        if not self.has_hooks:
+            return
+        self.read()
+        with self._lock:
+            is_running = self._calls.is_running()
+        if is_running:
+            while self._hooks_done == done and clock() < end and not is_ending():
+                sleep(_LOOK_SECONDS)
+
+    def read(self) -> None:
+        """What transcripts have by now. One that cannot be read tells nothing."""
+        with self._lock:
+            for session, (agent, path) in self._sources.items():
+                with suppress(OSError, ValueError):
+                    self._read(agent, session, path)
+
+    def _read(self, agent: AgentSpec, session: str, path: str) -> None:
+        size = os.path.getsize(path)
+        start = min(self._offsets.get(path, max(size - _LAST_BYTES, 0)), size)
+        lines = tail(Path(path), start, size - start)
+        self._offsets[path] = start + sum(len(line) + 1 for line in lines)
+        for line in lines:
+            for kind, block in _blocks(agent, line):
+                self._note(session, kind, block, _moment(line))
+
+    def _note(self, session: str, kind: str, block: Mapping[str, Any], at: float) -> None:
+        if kind == _PROMPT:
+            self._calls.end_all(session, at)  # among them one whose agent was killed, long ago
+            return
+        if kind == "tool_result":
+            self._calls.end(str(block.get("tool_use_id")), at)
+            return
+        id, tool = str(block.get("id")), str(block.get("name"))
+        one = attribution.call(id, tool, block.get("input"), self._workspace)
+        self._calls.begin(one, session, at)
+
+    # What they have changed
+
+    def is_shared(self, id: str | None, after: float, now: float) -> bool:
+        """Whether other calls than this one have run between two moments."""
+        with self._lock:
+            return any(each.id != id for each in self._calls.during(after, now))
+
+    def verdicts(self, files: FileDiff, after: float, now: float) -> list[Verdict]:
+        """The calls that have changed these paths, between two moments."""
+        self.read()
+        changes = list(_changes(self._workspace, files, after, now))
+        with self._lock:
+            found = self._calls.during(after - _SKEW_SECONDS, now)
+        return attribution.attributed(changes, found)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an agent whose calls are told."""
+        return bool(self._sources) or self.has_hooks
+
+    def about_burst(self, files: FileDiff, after: float) -> About:
+        """What a checkpoint of a burst says; nothing if no calls are known here."""
+        if not self.is_known:
+            return NOTHING
+        verdicts = self.verdicts(files, after, time.time())
+        text = attribution.described(verdicts, is_known=bool(self._offsets))
+        return About(text, attribution.metadata(verdicts))
+
+    def about_hook(self, event: Event, files: FileDiff, after: float) -> About:
+        """What the checkpoint of a hook says beside its own call, where others have run, too."""
+        verdicts = self.verdicts(files, after, time.time())
+        own = {event.tool_use_id, *event.batch}
+        is_own = all(each.id in own for verdict in verdicts for each in verdict.calls)
+        text = "" if is_own else attribution.described(verdicts, is_known=True)
+        return About(text, attribution.metadata(verdicts))
+
+
+def _blocks(agent: AgentSpec, line: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The calls and results of one line of a transcript; or that it is a prompt."""
+    for message in agent.lines.messages([line]):
+        content = message["content"]
+        found = content if isinstance(content, list) else ()
+        blocks = [block for block in found if isinstance(block, Mapping)]
+        kinds = [str(block.get("type")) for block in blocks]
+        if message["role"] == "user" and "tool_result" not in kinds:
+            yield _PROMPT, {}
+        for kind, block in zip(kinds, blocks, strict=True):
+            if kind in ("tool_use", "tool_result"):
+                yield kind, block
+
+
+def _moment(line: bytes) -> float:
+    """When a line of a transcript was written, as it says itself; now, if it says nothing."""
+    with suppress(ValueError, TypeError, AttributeError):
+        return datetime.fromisoformat(depth.loads(line).get("timestamp")).timestamp()
+    return time.time()
+
+
+def _changes(root: str, files: FileDiff, after: float, now: float) -> Iterator[Change]:
+    """When each path was changed, as far as the file system tells."""
+    paths: list[tuple[str, bool]] = [(path, True) for path in (*files.added, *files.changed)]
+    paths += [(path, False) for path in files.removed]
+    for number, (path, is_there) in enumerate(paths):
+        if number >= _MANY_PATHS:
+            yield Change(path, after, now)
+        elif is_there:
+            yield _changed(path, os.path.join(root, path), after, now)
+        else:
+            yield Change(path, after, _removed_before(os.path.join(root, path), root, now))
+
+
+def _changed(path: str, place: str, after: float, now: float) -> Change:
+    """A file's status time is that of its last change; a directory's that of any change in it."""
+    with suppress(OSError):
+        at = os.lstat(place).st_ctime
+        if not os.path.isdir(place) and after - _SKEW_SECONDS <= at <= now + _SKEW_SECONDS:
+            return Change(path, at - _GRAIN_SECONDS, at + _GRAIN_SECONDS)
+    return Change(path, after, now)
+
+
+def _removed_before(place: str, root: str, now: float) -> float:
+    """The latest moment at which a path can have been removed: the last change of the directory
+    that it was in, or of the next one above that is still there."""
+    folder = os.path.dirname(place)
+    while folder.startswith(root):
+        with suppress(OSError):
+            return min(os.lstat(folder).st_mtime + _GRAIN_SECONDS, now)
+        folder = os.path.dirname(folder)
+    return now
+
+
+def head_moment(head: hardsave.Checkpoint | None) -> float:
+    """What was changed before this moment is in the head."""
+    return 0.0 if head is None else head.created_at.timestamp()
