@@ -158,8 +158,8 @@ class Timeline:
         save: "Callable[[Taking | None], CheckpointRecord]",
         workspace: Directory | None,
     ) -> Checkpoint:
-        """What `save` makes. Tells whoever wants to know, also about one that fails; who asked for
-        that gets the error all the same."""
+        """What `save` makes. Tells the handlers, also about one that fails; the caller gets that
+        error all the same."""
         try:
             record = self._saved(save, workspace)
             checkpoint = self._context.checkpoint(record)
@@ -306,8 +306,8 @@ class Timeline:
         `scope="mine"` takes back only what this timeline has changed, `"everyone"` all of it.
         `git=True` brings HEAD, branch and index back too. `workspace` names another directory
         than the one that this timeline saves. `tasks=True` rolls back the tasks whose attempts
-        have saved on this timeline after the checkpoint: whoever is at work on one is stopped,
-        and it runs again, from its beginning, only if somebody asks for it.
+        have saved on this timeline after the checkpoint: a worker that is at one is stopped, and
+        it runs again, from its beginning, only with `tasks.retry`.
         """
         from hardsave.vault import rewind
 
@@ -435,6 +435,6 @@ class Timeline:
 
 
 def doubt(line: Timeline, id: Id) -> None:
-    """Whoever asked for this checkpoint did not get it: see `Saving.doubt`."""
+    """The caller that asked for this checkpoint did not get it: see `Saving.doubt`."""
     with line._lock:
         line._saving.doubt(id)

@@ -1,4 +1,4 @@
-"""The `Vault`: a store that somebody has opened, as one user sees it.
+"""The `Vault`: an open store, as one user sees it.
 
 What each method does lives in a module of its own beside this one, imported when it is first
 called; here the parts are only put together.
@@ -61,7 +61,7 @@ class Vault:
         directory: str | None = None,
     ) -> None:
         check_cap(max_value_bytes)
-        self._directory = directory  # whose project's settings hold; None: nobody's
+        self._directory = directory  # whose project's settings hold; None: of no project
         self._closing = threading.Event()
         self._opening = threading.Lock()
         self._tasks: Tasks | None = None
@@ -126,7 +126,7 @@ class Vault:
     def timeline(self, name: str, *, once: str | None = None) -> Timeline:
         """A handle on a timeline. One that does not exist begins with its first save.
 
-        `once` is for a single save that may be asked for twice, by somebody who does not know
+        `once` is for a single save that may be asked for twice, by a caller that does not know
         whether the first came through: a new id, `chk_` and 24 random hex digits. It is saved under
         that id; if a checkpoint has it already, that one is returned and nothing is written.
         """
@@ -321,7 +321,7 @@ class Vault:
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
-    """The one of a vault, loaded and made when somebody first searches."""
+    """The one of a vault, loaded and made with the first search."""
     made: list[SearchIndex] = []
     turn = threading.Lock()
 

@@ -1,11 +1,11 @@
 """The end of a job of which nothing is to stay: its purge, as work that survives.
 
-Contract. Whoever begins with such a job adds the task of its purge first, which waits for the job
-in the ledger: it is due with the very commit that completes the job, whoever lives to see that,
-and also if the job is forgotten then. Whichever worker finds it due carries it out: again after a
-while if it does not work, until its tries are used, and once more whenever a worker starts. A
-worker that dies over it leaves it to the next, whatever it was in the middle of. So nobody has to
-look for what was left: what a worker reads when it starts does not grow with what is completed.
+Contract. A worker that begins with such a job adds the task of its purge first, which waits for the
+job in the ledger: it is due with the very commit that completes the job, also if the worker dies
+then, and also if the job is forgotten then. Whichever worker finds it due carries it out: again
+after a while if it does not work, until its tries are used, and once more whenever a worker starts.
+A worker that dies over it leaves it to the next, at any point. So no search for what was left is
+needed: what a worker reads when it starts does not grow with what is completed.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from hardsave.vault.vault import Vault
 
 TRIES = 10
 ANOTHERS = "what is saved there is not of that job any more"
-PRIORITY = 2**61  # before any job, and after the callbacks: for those somebody waits
+PRIORITY = 2**61  # before any job, and after the callbacks: receivers wait for those
 
 _PAGE = 500
 

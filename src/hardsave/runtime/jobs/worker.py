@@ -256,7 +256,7 @@ class Worker:
 
 
 def _asked(attempt: Attempt, call: loop.PendingCall, turn: int) -> loop.Verdict:
-    """What somebody says about a call; ids may come again in later responses."""
+    """What was answered about a call; ids may come again in later responses."""
     key = f"{turn}/{digest(call.id.encode()).hex()}"
     return specs.verdict(attempt.ask(f"may it call {call}?", key=key))
 
@@ -280,7 +280,7 @@ def _made(name: str, made: Any) -> Agent[Any, Any]:
     if isinstance(made, AbstractAgent):
         return cast(Agent[Any, Any], made)
     if asyncio.iscoroutine(made):
-        made.close()  # nobody will wait for it
+        made.close()  # it is not awaited any more
     raise Misuse(f"agent {name!r} was made of the class {default_name(type(made))}; {_GIVE}")
 
 
