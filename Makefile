@@ -11,6 +11,12 @@ READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | 
 
 unexport PYTHONDONTWRITEBYTECODE # the tests start thousands of processes, which load what is compiled
 
+# A test waits for disks and other processes for about as long as it computes: one worker more than
+# there are cores. Tests of one file stay with one worker, as far as the others have work of their own.
+CORES = $(shell $(BIN)/python -c \
+  'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
+TOGETHER = -n $(shell expr $(CORES) + 1) --dist worksteal
+
 .NOTPARALLEL: # two installers in one environment would race
 .PHONY: help run test torture lint format types check bench dist lock clean
 
@@ -21,10 +27,10 @@ run: $(READY)/test ## agents that are killed, and go on
 	@$(BIN)/hardsave demo
 
 test: $(READY)/test ## all tests but the torture; ARGS="-k name" goes to pytest
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) $(ARGS)
 
 torture: $(READY)/test ## the tests that take minutes
-	@$(BIN)/python -m pytest -n auto -m torture $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m torture $(ARGS)
 
 lint: $(READY)/lint ## rules and formatting
 	@$(BIN)/ruff check

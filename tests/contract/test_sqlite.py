@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing import StoreContract
 
@@ -9,6 +11,7 @@ class TestSqliteStore(StoreContract):
         return SqliteStore(folder / "store.db")
 
 
+@pytest.mark.torture  # the same code but for one pragma and the mark, which have tests of their own
 class TestSqliteStoreThatSurvivesItsProcessOnly(StoreContract):
     def open_store(self, folder: Path) -> SqliteStore:
         return SqliteStore(folder / "store.db", durability="process")

@@ -170,8 +170,8 @@ def commands(disk: Path, elsewhere: Path) -> dict[str, Any]:
             ("show", "@"),
             ("diff", "@~1", "@"),
             ("timelines",),
-            ("stats",),
-            ("export", str(elsewhere / "out")),
+            ("store", "stats"),
+            ("store", "export", str(elsewhere / "out")),
             ("save", "-m", "third"),
         )
     }

@@ -14,7 +14,7 @@ from tests.crash.injector import How, Strike
 from tests.crash.rig import Rig
 from tests.crash.scenarios import SCENARIOS
 
-SAMPLE = 3  # of each scenario and kind of error, in the ordinary suite
+SAMPLE = 2  # of each scenario and kind of error, in the ordinary suite
 ERRORS: tuple[How, ...] = ("ENOSPC", "EIO")
 
 

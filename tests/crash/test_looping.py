@@ -26,13 +26,11 @@ CASES = [
 ]
 PIECES = [f"piece {number}" for number in (1, 4, 12, 25, 40)]
 WAYS: tuple[How, ...] = ("before", "middle", "after")
-SAMPLE_OF_WRITES = 2
+SAMPLE_OF_WRITES = 1
 PARTS = 6
 SAMPLE = [
-    ("openai", False, "turn 1"),
     ("openai", False, "ended 2"),
     ("anthropic", True, "inside pay 7"),
-    ("anthropic", True, "piece 12"),
 ]
 
 

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from tests.crash import disk, outage
 from tests.crash.damage import flips
 from tests.crash.rig import Rig
@@ -43,6 +45,7 @@ def test_a_failure_that_is_not_heeded_is_noticed(rig: Rig) -> None:
     assert any("another writer saved" in fault for fault in faults)  # the next save missed it
 
 
+@pytest.mark.torture  # many kills are needed before one strikes between the two
 def test_an_index_row_before_its_pack_is_noticed(rig: Rig) -> None:
     fault = noticed_by_killing(rig, "merge", "index_before_pack")
     assert "object" in fault

@@ -96,19 +96,11 @@ def check_server(soak: Soak, vault: hardsave.Vault) -> int:
     return len(added)
 
 
-@pytest.mark.parametrize(
-    ("kills", "pause"),
-    [
-        pytest.param(12, 0.5, id="short"),
-        pytest.param(1_000, 0.6, id="long", marks=pytest.mark.torture),
-    ],
-)
-def test_nothing_is_lost_whoever_is_killed_while_all_are_at_work(
-    tmp_path: Path, kills: int, pause: float
-) -> None:
+@pytest.mark.torture
+def test_nothing_is_lost_by_kills_while_all_processes_are_at_work(tmp_path: Path) -> None:
     soak = Soak(tmp_path)
     try:
-        soak.go_on(kills, pause)
+        soak.go_on(kills=1_000, pause=0.6)
         deadline = time.monotonic() + 60
         while sum(1 for _ in soak.told("agent")) < 3 * _LOOKED_AT:
             assert time.monotonic() < deadline

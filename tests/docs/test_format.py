@@ -60,7 +60,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     states: dict[tuple[str | None, str, int], Any] = {}
     with hardsave.open(f"sqlite:///{path}") as vault:
         main = vault.timeline("main")
-        for number, state in enumerate(conversation(140), 1):
+        for number, state in enumerate(conversation(100), 1):
             main.save(state)
             states[None, "main", number] = state
         other = main.fork("main:40", name="another way")

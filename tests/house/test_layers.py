@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,7 @@ def targets(node: ast.AST, package: str) -> Iterator[str]:
                 yield f"{package}{name}" if name.startswith(".") else name
 
 
+@cache
 def imports_of_the_source() -> set[Import]:
     paths = modules()
     found: set[Import] = set()

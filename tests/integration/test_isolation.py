@@ -59,7 +59,7 @@ def test_a_run_is_saved_and_every_command_works(stage: Stage) -> None:
         return done.stdout
 
     does("run", "--timeline", "r", "--", "sh", "-c", "rm f")
-    assert "r:1" in does("log", "r")
+    assert "r:1" in does("log", "--timeline", "r")
     does("rewind", "r:1", "--yes")
     assert (stage.work / "f").read_text() == "one"
 

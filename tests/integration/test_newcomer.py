@@ -125,10 +125,10 @@ def test_from_a_wheel_to_the_first_rewind_within_a_minute(
     said = one.run("hardsave", "run", "--timeline", "t", "--", "sh", "-c", AGENT, HOOK=command)
     assert "saving" in said
     assert one.files() == {"other.txt": "ruins\n"}
-    log = json.loads(one.run("hardsave", "log", "t", "--json"))
+    log = json.loads(one.run("hardsave", "log", "-t", "t", "--json"))
     (written,) = [each for each in log if each["metadata"].get("tool_use_id") == "t1"]
     assert written["messages"] == 2
-    assert "after Bash" in one.run("hardsave", "log", "t")
+    assert "after Bash" in one.run("hardsave", "log", "-t", "t")
     back = one.run("hardsave", "rewind", written["id"], "--timeline", "t", "--files", "--yes")
     assert "hardsave undo" in back
     assert one.files() == {"app.py": 'print("it works")\n'}
@@ -186,7 +186,7 @@ def test_claude_code_with_a_daemon_from_a_wheel(wheel: Path, tmp_path: Path) -> 
             IS_SANDBOX="1",
         )
     assert one.files() == {}
-    log = json.loads(one.run("hardsave", "log", "t", "--json"))
+    log = json.loads(one.run("hardsave", "log", "-t", "t", "--json"))
     calls = [each["metadata"].get("tool_use_id") for each in log]
     assert calls.count("toolu_1") == calls.count("toolu_2") == 1
     (first,) = [each for each in log if each["metadata"].get("tool_use_id") == "toolu_1"]

@@ -78,6 +78,9 @@ class Lines(Protocol):
     def directory(self, line: Line) -> str | None:
         """Where its session works, if this line says so."""
 
+    def moment(self, line: bytes) -> str | None:
+        """When a line was written, as ISO 8601, if it says so; None for any other bytes."""
+
     def calls(self, line: Line) -> Iterable[str]:
         """The tools that are called here, by the ids of the calls."""
 

@@ -20,7 +20,6 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.agents.transcripts import tail
 from hardsave.daemon import attribution
 from hardsave.daemon.attribution import NOTHING, About, Calls, Change, Verdict
-from hardsave.objects import depth
 from hardsave.timeline.diff import FileDiff
 
 HOOK_TURN_SECONDS = 1.0  # that a save of a burst waits for the hook of the call that is running
@@ -110,7 +109,7 @@ class CallLog:
         self._offsets[path] = start + sum(len(line) + 1 for line in lines)
         for line in lines:
             for kind, block in _blocks(agent, line):
-                self._note(session, kind, block, _moment(line))
+                self._note(session, kind, block, _moment(agent, line))
 
     def _note(self, session: str, kind: str, block: Mapping[str, Any], at: float) -> None:
         if kind == _PROMPT:
@@ -174,10 +173,11 @@ def _blocks(agent: AgentSpec, line: bytes) -> Iterator[tuple[str, Mapping[str, A
                 yield kind, block
 
 
-def _moment(line: bytes) -> float:
+def _moment(agent: AgentSpec, line: bytes) -> float:
     """When a line of a transcript was written, as it says itself; now, if it says nothing."""
-    with suppress(ValueError, TypeError, AttributeError):
-        return datetime.fromisoformat(depth.loads(line).get("timestamp")).timestamp()
+    with suppress(ValueError):
+        if found := agent.lines.moment(line):
+            return datetime.fromisoformat(found).timestamp()
     return time.time()
 
 

@@ -101,11 +101,8 @@ def work(
     that feeds the backup, for which the hook need not wait.
     """
     called, agent = called or Called.now(), agent or registry.of_hook(())
-    try:
-        event = agent.event(data)
-    except ValueError as error:
-        place = spool.place_of(environment, config.project_root(called.directory))
-        _ended(_begun(place, called, {}), f"not the input of a hook: {error}")
+    event = _event(agent, data, environment, called)
+    if event is None:
         return False
     project = project_of(agent, event, environment, called.directory)
     place = spool.place_of(environment, project)
@@ -132,11 +129,22 @@ def work(
         _ended(note, failure)
     why = failure or late
     if afterwards is not None:
-        said = b""
-        if why is not None and not is_made:
-            said = agent.warning(warning(event, why, _unsaved(place)))
+        is_lost = why is not None and not is_made
+        said = agent.warning(warning(event, why or "", _unsaved(place))) if is_lost else b""
         afterwards(Outcome(event, project, why is None, said))
     return why is None
+
+
+def _event(
+    agent: AgentSpec, data: bytes, environment: Mapping[str, str], called: Called
+) -> Event | None:
+    """What a hook was told; None, and a note, if that is nothing that its agent says."""
+    try:
+        return agent.event(data)
+    except ValueError as error:
+        place = spool.place_of(environment, config.project_root(called.directory))
+        _ended(_begun(place, called, {}), f"not the input of a hook: {error}")
+        return None
 
 
 def _unsaved(place: Path) -> int:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ SAID, HEARD = frozenset({"call", "answer"}), frozenset({"prompt", "result"})
 
 
 class ParrotLines:
-    """Lines as `{"talk": ID, "kind": KIND, …}`; the first says where the talk is."""
+    """Lines as `{"talk": ID, "kind": KIND, "at": MOMENT, …}`; the first says where the talk is."""
 
     def parsed(self, text: str, session: str) -> Line:
         try:
@@ -44,6 +44,9 @@ class ParrotLines:
 
     def directory(self, line: Line) -> str | None:
         return line.get("directory")
+
+    def moment(self, line: bytes) -> str | None:
+        return str(json.loads(line)["at"])
 
     def calls(self, line: Line) -> list[str]:
         return [line["id"]] if line["kind"] == "call" else []
@@ -82,7 +85,7 @@ class ParrotLines:
         return json.dumps({**self.parsed(text, session), "talk": new})
 
     def closing(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
-        told = {"talk": ending.session, "kind": "result", "text": UNSAVED}
+        told = {"talk": ending.session, "kind": "result", "at": ending.moment, "text": UNSAVED}
         return [json.dumps({**told, "id": call.id}) for call in waiting]
 
     def messages(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
@@ -92,7 +95,7 @@ class ParrotLines:
 def message(line: Line) -> dict[str, Any] | None:
     kind = line["kind"]
     if kind == "call":
-        call = {"type": "tool_use", "id": line["id"], "name": "run", "input": line["text"]}
+        call = {"type": "tool_use", "id": line["id"], "name": "run", "input": line["input"]}
         return {"role": "assistant", "content": [call]}
     if kind == "result":
         result = {"type": "tool_result", "tool_use_id": line["id"], "content": line["text"]}
@@ -193,9 +196,10 @@ class Talk:
             self.transcript.parent.mkdir(parents=True, exist_ok=True)
             self.write("begin", directory=os.getcwd())
 
-    def write(self, kind: str, **more: str) -> None:
+    def write(self, kind: str, **more: Any) -> None:
+        head = {"talk": self.id, "kind": kind, "at": datetime.now(UTC).isoformat()}
         with self.transcript.open("a") as file:
-            file.write(json.dumps({"talk": self.id, "kind": kind, **more}) + "\n")
+            file.write(json.dumps({**head, **more}) + "\n")
 
     def hook(self, event: str, **more: str) -> None:
         """What its user has written into the settings for this event, unless it sleeps."""
@@ -232,7 +236,7 @@ class Talk:
 
     def run(self, command: str) -> str:
         call = str(uuid.uuid4())
-        self.write("call", id=call, text=command)
+        self.write("call", id=call, input={"command": command})
         environment = {**os.environ, "PARROT_TALK": self.id}
         done = subprocess.run(
             ["sh", "-c", command], env=environment, stdout=subprocess.PIPE, text=True, check=False

@@ -111,17 +111,22 @@ def test_the_first_hook_of_a_session_leaves_a_daemon_that_answers_the_next(
 
 
 def test_run_reads_the_conversation_where_no_hook_calls(stage: ParrotStage) -> None:
-    command = stage.ours("run", "--timeline", "t", "--", "parrot", "run echo one > a.txt")
-    done = stage.run(command, {})
+    prompts = ["run sleep 2", "run sleep 0.5; echo one > a.txt; sleep 2"]
+    done = stage.run(stage.ours("run", "--timeline", "t", "--", "parrot", *prompts), {})
     assert done.returncode == 0, done
     assert "'hardsave init' saves it at every step" in done.stderr
-    last = stage.saved()[-1]
+    saved = stage.saved()
+    last = saved[-1]
     assert last.metadata["agent"] == "parrot"
     assert '"prompt"' in last.lines
     assert '"answer"' in last.lines
+    _, call = [each for each in map(json.loads, last.lines.splitlines()) if "input" in each]
+    (made,) = [each.metadata["changed_by"] for each in saved if "changed_by" in each.metadata]
+    told = {"tool": "run", "tool_use_id": call["id"]}
+    assert made == [{"calls": [told], "paths": ["a.txt"], "count": 1}]
     done = stage.hardsave("rewind", last.id, "--yes")
     _, *words = shlex.split(done["conversation"]["command"])
-    assert stage.parrot(*words, "recall") == ["run echo one > a.txt, recall"]
+    assert stage.parrot(*words, "recall") == [", ".join([*prompts, "recall"])]
 
 
 def test_its_user_is_warned_in_its_own_way_while_nothing_is_saved(stage: ParrotStage) -> None:

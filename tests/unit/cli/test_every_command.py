@@ -319,7 +319,7 @@ NAMING = [(n, o) for n in EVERY for o in ("--store", "--timeline") if (n, o) not
 
 @pytest.mark.parametrize(("name", "option"), NAMING)
 def test_what_an_unset_variable_names_is_not_the_usual_one(
-    name: str, option: str, run: Run, session_1: Path
+    name: str, option: str, run: Run, project: Path
 ) -> None:
     has_one = option in ARGUMENTS.get(name, [])  # and of two, the second would count
     behind = [*name.split(), option, ""] if has_one else called(name, option, "")

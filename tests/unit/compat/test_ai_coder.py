@@ -411,7 +411,7 @@ def test_a_manager_of_many_jobs_does_not_keep_all_of_them_in_mind() -> None:
     with hardsave.open("memory://") as vault:
         manager = CheckpointManager(vault)
         before = kept()
-        for number in range(150):
+        for number in range(110):
             save(manager, made(f"job-{number}", number))
         assert kept() - before < 100
         save(manager, made("job-0", 7))

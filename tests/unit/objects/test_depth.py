@@ -50,7 +50,9 @@ def test_what_is_too_deep_or_none_is_a_value_error(text: str | bytes) -> None:
         loads(text)
 
 
-@pytest.mark.parametrize("depth", [0, 280, 600])
+@pytest.mark.parametrize(
+    "depth", [280, *(pytest.param(each, marks=pytest.mark.torture) for each in (0, 600))]
+)
 def test_who_reads_it_does_not_matter_nor_what_is_collected_meanwhile(
     monkeypatch: pytest.MonkeyPatch, depth: int
 ) -> None:

@@ -621,7 +621,7 @@ steps:
 
 def test_an_answer_that_is_too_deep_to_be_copied_is_an_answer(vault: hardsave.Vault) -> None:
     deep: list[Any] = []
-    for _ in range(3_000):
+    for _ in range(1_200):
         deep = [deep]
     text = "steps:\n  - {name: a, agent: dig}\n  - {name: b, agent: look, inputs: {d: '${a}'}}"
     done = run(vault, text, {"dig": lambda _: deep, "look": lambda inputs: len(inputs["d"])})

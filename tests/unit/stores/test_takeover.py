@@ -640,7 +640,7 @@ elif sys.argv[2] == "undo":
     line.undo()
 elif sys.argv[2] in ("gc", "compact"):
     ruins._fill(vault, ruins.SAVES + 1, ruins.SAVES + ruins.LATER)
-    getattr(vault, sys.argv[2])()
+    getattr(vault.store, sys.argv[2])()
 elif sys.argv[2] == "save":
     line.save({"again": True})
 elif sys.argv[2] == "forget":

@@ -64,8 +64,8 @@ def check(url: str) -> None:
         assert vault.store.gc().objects == 0
 
 
-def test_two_hundred_collections_beside_writers(url: str, beside: subprocess.Popen[str]) -> None:
-    race(url, beside, 200)
+def test_forty_collections_beside_writers(url: str, beside: subprocess.Popen[str]) -> None:
+    race(url, beside, 40)
 
 
 @pytest.mark.torture

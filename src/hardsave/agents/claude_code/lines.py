@@ -89,6 +89,10 @@ def directory(line: Line) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def moment(line: bytes) -> str | None:
+    return _id(_loaded(line), "timestamp") or None
+
+
 def calls(line: Line) -> Iterator[str]:
     if line["type"] == "assistant":
         yield from (str(block.get("id")) for block in _blocks(line, "tool_use"))

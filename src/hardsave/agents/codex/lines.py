@@ -105,6 +105,15 @@ def directory(line: Line) -> str | None:
     return found if isinstance(found, str) and origin in TYPED else ""
 
 
+def moment(line: bytes) -> str | None:
+    try:
+        told = depth.loads(line)
+    except ValueError:
+        return None
+    found = told.get("timestamp") if isinstance(told, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def calls(line: Line) -> Iterator[str]:
     if _item(line) in CALLS:
         yield str(line["payload"].get("call_id"))

@@ -1,6 +1,6 @@
 """A list to choose a checkpoint from: keys in, lines out. Pure: no terminal, no store.
 
-picker = press(picker, "down")        a picker, or `Chosen`, or `Left`
+picker = press(picker, "down")        a picker, or `Chosen`, or `Cancelled`
 lines = frame(picker, preview, size)  what to show, as many lines as there is room for
 """
 
