@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from hardsave.vault.files import File, Files, GitState, LeftOut
     from hardsave.vault.follow import Event, Following
     from hardsave.vault.guard import Guard
+    from hardsave.vault.jobs.ledger import Jobs
+    from hardsave.vault.jobs.spec import JobResumption, JobSpec
+    from hardsave.vault.jobs.state import Job, JobHealth
     from hardsave.vault.line import Timeline
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
@@ -111,6 +114,9 @@ _HOMES = {
     "hardsave.vault.files": ("File", "Files", "GitState", "LeftOut"),
     "hardsave.vault.follow": ("Event", "Following"),
     "hardsave.vault.guard": ("Guard",),
+    "hardsave.vault.jobs.ledger": ("Jobs",),
+    "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
+    "hardsave.vault.jobs.state": ("Job", "JobHealth"),
     "hardsave.vault.line": ("Timeline",),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.purge": ("Purged",),
@@ -160,6 +166,11 @@ __all__ = [
     "HardsaveError",
     "Hit",
     "Imported",
+    "Job",
+    "JobHealth",
+    "JobResumption",
+    "JobSpec",
+    "Jobs",
     "Kept",
     "LeaseLost",
     "LeftOut",

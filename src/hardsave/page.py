@@ -1,6 +1,6 @@
 """`Page`: some of a long listing, and where the rest begins."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar, overload
 
 T = TypeVar("T")
@@ -27,5 +27,21 @@ class Page(Sequence[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._items)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Page):
+            return NotImplemented
+        return (self._items, self.next) == (other._items, other.next)
+
+    __hash__ = None  # type: ignore[assignment] # as of a list: what it holds may have none
+
     def __repr__(self) -> str:
         return f"<page of {len(self)}{', more follow' if self.next else ''}>"
+
+
+def every(read: Callable[[str | None], Page[T]]) -> Iterator[T]:
+    """The items of all pages; `read` takes what `after=` takes."""
+    page = read(None)
+    yield from page
+    while page.next is not None:
+        page = read(page.next)
+        yield from page

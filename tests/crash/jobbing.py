@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave.runtime.jobs import Jobs
 from hardsave.runtime.jobs.worker import Worker
 from tests.crash import looping
 from tests.crash.talking import PROMPT
@@ -19,7 +18,7 @@ def _vault(folder: str) -> hardsave.Vault:
 
 def add(folder: str, **options: Any) -> None:
     with _vault(folder) as vault:
-        Jobs(vault).add("fix", PROMPT, workspace=Path(folder, "files"), **options)
+        vault.jobs.add("fix", PROMPT, workspace=Path(folder, "files"), **options)
 
 
 def work(folder: str, url: str, moment: str = "never", careful: bool = False) -> None:
@@ -29,13 +28,13 @@ def work(folder: str, url: str, moment: str = "never", careful: bool = False) ->
     with _vault(folder) as vault:
         vault.on("checkpoint_saved", when.saved)
         vault.on("task_completed", when.over)
-        Worker(Jobs(vault), {"default": agent}).run(until_idle=True, retry=AT_ONCE)
+        Worker(vault, {"default": agent}).run(until_idle=True, retry=AT_ONCE)
 
 
 def look(folder: str) -> dict[str, Any]:
     """The job as somebody sees it who comes by; and what its conversation holds."""
     with _vault(folder) as vault:
-        jobs = Jobs(vault)
+        jobs = vault.jobs
         job = jobs.get("fix")
         state = vault.timeline("fix").load() if job.checkpoint else {"calls": {}, "messages": []}
         return {
@@ -46,7 +45,7 @@ def look(folder: str) -> dict[str, Any]:
             "attempts": job.attempts,
             "calls": state["calls"],
             "messages": len(state["messages"]),
-            "health": jobs.health()._asdict(),
+            "health": jobs.health().as_dict(),
             "spec": {**asdict(job.spec)},
         }
 
@@ -60,12 +59,12 @@ def left(folder: str) -> dict[str, Any]:
 
 def resume(folder: str) -> str:
     with _vault(folder) as vault:
-        return Jobs(vault).resume("fix").id
+        return vault.jobs.resume("fix").id
 
 
 def answer(folder: str, allowed: bool) -> None:
     with _vault(folder) as vault:
-        jobs = Jobs(vault)
+        jobs = vault.jobs
         if allowed:
             jobs.approve("fix")
         else:

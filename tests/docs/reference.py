@@ -36,7 +36,16 @@ Timelines, operations and ancestors come by `async for`; `await line.count()` st
 `len(line)`. A state is read by `await line.load()` or `await checkpoint.read(…)`, never lazily, and
 files through `checkpoint.sync`. Handlers of events, and handlers and steps of tasks
 (`hardsave.aio.Attempt`), may be coroutine functions.
+
+**Results** are immutable records: their fields are read by name, `result.replace(name=value)` makes
+another one, and none can be unpacked by position, so a field that is added later breaks no program.
+Where a listing is shown in parts, it is a `Page`, with the `next` one.
+
+**What is public** is what this page names: `hardsave`, `hardsave.aio`, `hardsave.runtime`,
+`hardsave.runtime.loop`, `hardsave.runtime.scripted` and the packages of `hardsave.compat`, each
+with the names in its `__all__`. Every other module may change.
 """
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
@@ -113,6 +122,29 @@ PARTS = (
         ),
     ),
     Part(
+        "Jobs",
+        (
+            ("vault/jobs/ledger", "Jobs"),
+            ("vault/jobs/state", "Job"),
+            ("vault/jobs/state", "JobHealth"),
+            ("vault/jobs/spec", "JobSpec"),
+            ("vault/jobs/spec", "JobResumption"),
+        ),
+    ),
+    Part(
+        "Agents",
+        (
+            ("runtime/loop/run", "run"),
+            ("runtime/loop/run", "run_sync"),
+            ("runtime/loop/__init__", "if_unknown"),
+            ("runtime/coding/tools", "coding_tools"),
+            ("runtime/loop/run", "Outcome"),
+            ("runtime/loop/approvals", "ApprovalNeeded"),
+            ("runtime/loop/approvals", "PendingCall"),
+            ("runtime/jobs/worker", "Worker"),
+        ),
+    ),
+    Part(
         "What is kept, and what is left out",
         (
             ("timeline/policy", "Policy"),
@@ -159,6 +191,10 @@ _CALLED = {
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
+    "run": "hardsave.runtime.loop.run",
+    "run_sync": "hardsave.runtime.loop.run_sync",
+    "if_unknown": "hardsave.runtime.loop.if_unknown",
+    "coding_tools": "hardsave.runtime.coding_tools",
 }
 
 
@@ -177,7 +213,7 @@ def _part(part: Part) -> str:
     text = f"\n## {part.title}\n\n"
     for file, name in part.names:
         node = _node(file, name)
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, Function):
             text += _line(node, _CALLED[name])
             continue
         if name != part.title:
@@ -186,7 +222,7 @@ def _part(part: Part) -> str:
     return text
 
 
-def _node(file: str, name: str) -> ast.ClassDef | ast.FunctionDef:
+def _node(file: str, name: str) -> ast.ClassDef | Function:
     """A class or function of a file, or, with a dot, a function of a class."""
     tree = ast.parse((SOURCE / f"{file}.py").read_text())
     outer, _, inner = name.partition(".")
@@ -194,11 +230,9 @@ def _node(file: str, name: str) -> ast.ClassDef | ast.FunctionDef:
     return _among(found.body, inner) if inner else found
 
 
-def _among(nodes: list[ast.stmt], name: str) -> ast.ClassDef | ast.FunctionDef:
+def _among(nodes: list[ast.stmt], name: str) -> ast.ClassDef | Function:
     (found,) = (
-        node
-        for node in nodes
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+        node for node in nodes if isinstance(node, ast.ClassDef | Function) and node.name == name
     )
     return found
 
@@ -210,14 +244,14 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
             if not each.target.id.startswith("_"):
                 lines.append(_field(each, node.body[at + 1 : at + 2]))
-        elif isinstance(each, ast.FunctionDef) and _is_told(each):
+        elif isinstance(each, Function) and _is_told(each):
             lines.append(_line(each, each.name))
     if lines:
         yield "\n"
         yield from lines
 
 
-def _is_told(function: ast.FunctionDef) -> bool:
+def _is_told(function: Function) -> bool:
     if function.name.startswith("_") or function.name in _INSIDE:
         return False
     return "overload" not in map(ast.unparse, function.decorator_list)
@@ -232,12 +266,14 @@ def _field(field: ast.AnnAssign, following: list[ast.stmt]) -> str:
     return f"{text}\n"
 
 
-def _line(function: ast.FunctionDef, name: str) -> str:
+def _line(function: Function, name: str) -> str:
     """One function or property: how it is called, and the first words on it."""
     gives = "" if function.returns is None else _type(function.returns)
     if "property" in map(ast.unparse, function.decorator_list):
         return f"- `{name}: {gives}`{_said(function)}\n"
-    return f"- `{name}({', '.join(_given(function.args))}) -> {gives}`{_said(function)}\n"
+    awaited = "await " if isinstance(function, ast.AsyncFunctionDef) else ""
+    given = ", ".join(_given(function.args))
+    return f"- `{awaited}{name}({given}) -> {gives}`{_said(function)}\n"
 
 
 def _given(given: ast.arguments) -> Iterator[str]:
@@ -266,12 +302,12 @@ def _type(annotation: ast.expr) -> str:
     return ast.unparse(annotation).replace("'", "")
 
 
-def _said(function: ast.FunctionDef) -> str:
+def _said(function: Function) -> str:
     text = _doc(function)
     return f": {text}" if text else ""
 
 
-def _doc(node: ast.ClassDef | ast.FunctionDef) -> str:
+def _doc(node: ast.ClassDef | Function) -> str:
     """The first paragraph of what it says about itself."""
     return _joined((ast.get_docstring(node) or "").partition("\n\n")[0])
 

@@ -1,7 +1,18 @@
 """The page of all public names is what the code says today."""
 
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 import hardsave
 from tests.docs import reference
+from tests.docs.pages import PAGES, ROOT, blocks
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 
 def test_the_page_is_as_the_code_is() -> None:
@@ -13,3 +24,30 @@ def test_every_name_of_the_front_door_is_explained() -> None:
     page = reference.PAGE.read_text()
     rest = set(hardsave.__all__) - reference.named()
     assert {name for name in rest if f"`hardsave.{name}`" not in page} == set()
+
+
+PUBLIC = re.compile(r"hardsave(\.aio|\.runtime(\.loop|\.scripted)?|\.compat\.\w+)?")
+
+
+@pytest.mark.parametrize("page", [*PAGES, *EXAMPLES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_pages_import_is_public(page: Path) -> None:
+    programs = [page.read_text()] if page.suffix == ".py" else blocks(page, "python")
+    for program in programs:
+        for module, names in imported(program):
+            assert PUBLIC.fullmatch(module), f"{module} is not public"
+            public = importlib.import_module(module).__all__
+            assert set(names) <= {*public}, f"{names} of {module}"
+
+
+def imported(program: str) -> Iterator[tuple[str, list[str]]]:
+    """The modules of ours that a program imports, and the names that it takes from each."""
+    for node in ast.walk(ast.parse(program)):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names) if is_ours(module):
+                yield module, [each.name for each in names]
+            case ast.Import(names=names):
+                yield from ((each.name, []) for each in names if is_ours(each.name))
+
+
+def is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "hardsave"

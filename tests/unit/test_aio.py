@@ -26,6 +26,7 @@ PAIRS = [
     (hardsave.Workspace, aio.Workspace),
     (hardsave.VaultStore, aio.VaultStore),
     (hardsave.Retention, aio.Retention),
+    (hardsave.Jobs, aio.Jobs),
 ]
 # What differs on purpose; the module's docstring says why.
 ONLY_SYNC = {

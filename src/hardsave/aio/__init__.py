@@ -31,12 +31,14 @@ from hardsave.aio.workspace import Fork, Workspace
 from hardsave.page import Page
 
 if TYPE_CHECKING:
+    from hardsave.aio.jobs import Jobs
     from hardsave.aio.store import Retention, VaultStore
     from hardsave.tasks.awaited import Runner, Tasks
     from hardsave.tasks.awaited_attempt import Attempt
 
 _HOME_OF = {
     "Attempt": "hardsave.tasks.awaited_attempt",
+    "Jobs": "hardsave.aio.jobs",
     "Retention": "hardsave.aio.store",
     "Runner": "hardsave.tasks.awaited",
     "Tasks": "hardsave.tasks.awaited",
@@ -49,6 +51,7 @@ __all__ = [
     "Checkpoint",
     "Fork",
     "Guard",
+    "Jobs",
     "Opening",
     "Page",
     "Retention",

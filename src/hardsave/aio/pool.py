@@ -22,8 +22,8 @@ _log = log(__name__)
 class Pool:
     """The threads of one vault, and its handlers that are coroutine functions.
 
-    Functions that are somebody else's have threads of their own: they may take for ever, and the
-    vault's calls must not wait for them.
+    Functions of the caller have threads of their own: they may take for ever, and the vault's calls
+    must not wait for them.
     """
 
     def __init__(self) -> None:
@@ -76,8 +76,8 @@ class Pool:
 
 
 async def to_the_end(running: "asyncio.Future[T]") -> T:
-    """What a thread comes to. Nobody goes on before that, however often they are cancelled; then
-    they are."""
+    """What a thread comes to. The caller does not go on before that, however often it is cancelled;
+    then it is."""
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:

@@ -20,6 +20,7 @@ from hardsave.vault.undo import Operation
 if TYPE_CHECKING:
     import os
 
+    from hardsave.aio.jobs import Jobs
     from hardsave.aio.store import Retention, VaultStore
     from hardsave.tasks.awaited import Tasks
     from hardsave.timeline.diff import Diff
@@ -46,6 +47,12 @@ class Vault:
         from hardsave.tasks.awaited import Tasks  # many programs only save
 
         return Tasks(self._sync.tasks, self._pool)
+
+    @property
+    def jobs(self) -> "Jobs":
+        from hardsave.aio.jobs import Jobs
+
+        return Jobs(self._sync.jobs, self._pool)
 
     @property
     def store(self) -> "VaultStore":

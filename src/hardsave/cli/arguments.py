@@ -148,9 +148,7 @@ def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
 
 
 def _jobs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    from hardsave.runtime.jobs import Jobs
-
-    for job in Jobs(session.vault).find():
+    for job in session.vault.jobs.find(limit=_MOST_COMPLETIONS):
         if job.id.startswith(begun):
             yield job.id, job.state
 

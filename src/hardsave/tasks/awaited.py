@@ -16,6 +16,7 @@ from typing import Any
 
 from hardsave.defaults import GRACE_SECONDS, LEASE_SECONDS, POLL_SECONDS
 from hardsave.errors import Misuse, Unavailable
+from hardsave.page import Page
 from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks import executor as sync_executor
 from hardsave.tasks import ledger as sync_ledger
@@ -218,8 +219,8 @@ class Tasks:
         return await self._threads.run(self._sync.get, id)
 
     async def find(
-        self, *, state: str | None = None, limit: int = 50, after: str | Task | None = None
-    ) -> list[Task]:
+        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+    ) -> Page[Task]:
         return await self._threads.run(self._sync.find, state=state, limit=limit, after=after)
 
     async def history(self, id: str) -> list[TaskEvent]:

@@ -170,18 +170,19 @@ def _at(path: str) -> list[int] | None:
 
 
 def _tied(file: int) -> tuple[int, int]:
-    """Who was started, and when that began; 0: nobody can tell."""
+    """The process that was started, and when it began; 0: not known."""
     noted = _NOTE.fullmatch(os.pread(file, 100, 0))
     return (int(noted[1]), int(noted[2])) if noted else (0, 0)
 
 
 def _there(pid: int) -> list[int]:
-    """Where nothing else is known: whoever has the number now is most likely the one."""
+    """Where nothing else is known: the process that has the number now is most likely the one."""
     return [pid] if pid and processes.is_there(pid) else []
 
 
 def _is_free(file: int) -> bool:
-    """Whether nobody holds it. The lock is shared, so that two who ask do not meet each other."""
+    """Whether no process holds it. The lock is shared, so that two that ask do not get in each
+    other's way."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -193,7 +194,7 @@ def _holders(file: os.stat_result) -> Iterator[int]:
     """Who has it open, as far as we may look; but for this process, which asks."""
     for place in Path("/proc").glob("[0-9]*/fd"):
         pid = int(place.parent.name)
-        with contextlib.suppress(OSError):  # somebody else's, or gone meanwhile
+        with contextlib.suppress(OSError):  # another user's, or gone meanwhile
             if pid != os.getpid() and any(_is_same(each, file) for each in place.iterdir()):
                 yield pid
 

@@ -9,6 +9,7 @@ from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.page import Page
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
 from hardsave.tasks import (
     adding,
@@ -113,22 +114,18 @@ class Tasks(threads.Shared):
         return self._view(self._found(id))
 
     def find(
-        self, *, state: str | None = None, limit: int = 50, after: str | Task | None = None
-    ) -> list[Task]:
-        """Tasks in the order they were added; `after` is the last one of a page, or its id. Of one
-        that was forgotten meanwhile only the task itself leads on; its id is `NotFound`.
-        """
+        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+    ) -> Page[Task]:
+        """A page of tasks, in the order they were added. `after` is the `next` of the page
+        before."""
         if state is not None and state not in states.STATES:
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
         if limit < 1:
             raise Misuse(f"limit is at least 1, not {limit}")
-        query = TaskQuery(limit, after=self._place(after), state=state)
-        return [self._view(row) for row in self._desk.store.tasks(self._desk.user, query)]
-
-    def _place(self, after: str | Task | None) -> int:
-        if after is None:
-            return 0
-        return after.place if isinstance(after, Task) else self._found(after).place
+        query = TaskQuery(limit + 1, after=_place(after), state=state)
+        rows = self._desk.store.tasks(self._desk.user, query)
+        more = str(rows[limit - 1].place) if len(rows) > limit else None
+        return Page([self._view(row) for row in rows[:limit]], more)
 
     def history(self, id: str) -> list[TaskEvent]:
         """All that happened to a task, in order: every attempt, with its error and traceback."""
@@ -460,3 +457,12 @@ class Tasks(threads.Shared):
 
     def _view(self, record: TaskRecord, *, is_new: bool = False) -> Task:
         return view(record, self._desk.codec, is_new=is_new)
+
+
+def _place(cursor: str | None) -> int:
+    """Where a page ended; 0 before the first."""
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
+        raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
+    return int(cursor)

@@ -211,7 +211,7 @@ class History:
 
 
 def _near(ref: str, names: list[str]) -> list[str]:
-    import difflib  # only where somebody mistyped: it takes a while to load
+    import difflib  # only for a name that is mistyped: it takes a while to load
 
     return difflib.get_close_matches(ref, names, n=3, cutoff=0.5)
 

@@ -3,8 +3,8 @@
     plan = choose(history, policy, now)
     print(plan)
 
-`timeline.policy` says what the rules are. The same engine serves whatever has an age, a kind
-and an order.
+`timeline.policy` says what the rules are. The same engine serves all that has an age, a
+kind and an order.
 """
 
 from collections import Counter
@@ -38,8 +38,8 @@ class RetentionRow(Record):
     is_hidden: bool = False
     hidden_at: int = 0
     protected: bool = False  # an operation that can still be undone leads back to it
-    size: int | None = None  # what its going would free; None: nobody knows
-    stored_at: int = 0  # not before this, whatever it says: a clock was wrong, or it was imported
+    size: int | None = None  # what its going would free; None: not known
+    stored_at: int = 0  # not before this: its clock was wrong, or it was imported
 
     @property
     def since(self) -> int:
@@ -238,7 +238,8 @@ def _place(row: RetentionRow) -> tuple[str, int, Id]:
 
 
 def _age(row: RetentionRow) -> tuple[int, bool, int, str, int, Id]:
-    """Whatever says that it is older than what was there before it came after that."""
+    """A checkpoint whose time says that it is older than what was stored before it comes after
+    that."""
     return row.since, row.created_at < row.since, row.created_at, *_place(row)
 
 

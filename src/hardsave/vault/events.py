@@ -87,7 +87,7 @@ class Events:
         return off
 
     def has_handlers(self, event: str) -> bool:
-        """Whether anybody wants to know."""
+        """Whether there is a handler for it."""
         return bool(self._handlers.get(event))
 
     def count(self, event: EventName) -> int:

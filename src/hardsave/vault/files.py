@@ -195,8 +195,8 @@ def _patch(path: str, old: "Held | None", new: "Held | None") -> str:
 
 
 def _modes(old: "Held | None", new: "Held | None") -> str:
-    """What git writes above lines that do not tell all: whoever applied them alone would get a
-    program that cannot be run, a file in the place of a symlink, and no empty file."""
+    """What git writes above lines that do not tell all: to apply them alone would make a program
+    that cannot be run, a file in the place of a symlink, and no empty file."""
     was, now = (None if each is None else each.git_mode for each in (old, new))
     if was == now:
         return ""
@@ -239,7 +239,7 @@ def _named(path: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    """What nobody can see, and bytes that are no UTF-8, by their numbers."""
+    """What cannot be seen, and bytes that are no UTF-8, by their numbers."""
     if character.isprintable():
         return _ESCAPED.get(character, character)
     return _ESCAPED.get(character) or "".join(f"\\{byte:03o}" for byte in os.fsencode(character))

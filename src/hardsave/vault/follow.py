@@ -1,9 +1,9 @@
 """Following what happens, from any process: saves, operations and tasks, in the order of commits.
 
 The store is asked again and again, cheaply. Nothing is skipped and nothing comes twice, because
-commit numbers are given out inside the transaction, one writer at a time: whoever sees a number
-has every lower one before its eyes too. Saves, log and ledger are three reads, though, and
-commits may come between them: see `_read`.
+commit numbers are given out inside the transaction, one writer at a time: a reader that sees a
+number sees every lower one too. Saves, log and ledger are three reads, though, and commits may come
+between them: see `_read`.
 """
 
 import threading
@@ -90,7 +90,7 @@ class Following(Iterator[Event[Checkpoint]]):
         seen = [rows[-1].number for rows in self._pages() if rows]
         if not seen:
             return []
-        # Whatever has a lower number than what was seen is there by now, wherever it lies.
+        # All that has a lower number than what was seen is there by now, wherever it lies.
         return merged(self._pages(), max(seen), PAGE)
 
     def _pages(self) -> list[Sequence[Row]]:

@@ -1,7 +1,7 @@
 """A block of risky work: saved before, taken back if it fails.
 
-Contract. When the block is entered, files and state are saved. If it raises
-anything, `KeyboardInterrupt` too, what it left behind is saved as a checkpoint with status
+Contract. When the block is entered, files and state are saved. If it raises, be it
+`KeyboardInterrupt`, what it left behind is saved as a checkpoint with status
 `failed`, and files and head go back to where they were; the exception goes on, with a note if
 some files had to stay as they are. If that cannot be done, or is interrupted in its turn, both
 errors are told, and what to rewind to. Taking back is an operation like any other: `undo` brings

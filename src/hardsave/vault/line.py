@@ -293,8 +293,8 @@ class Timeline:
         `scope="mine"` takes back only what this timeline has changed, `"everyone"` all of it.
         `git=True` brings HEAD, branch and index back too. `workspace` names another directory
         than the one that this timeline saves. `tasks=True` rolls back the tasks whose attempts
-        have saved on this timeline after the checkpoint: a worker at one is stopped,
-        and it runs again, from its beginning, only if it is asked for.
+        have saved on this timeline after the checkpoint: a worker that is at one is stopped, and
+        it runs again, from its beginning, only with `tasks.retry`.
         """
         from hardsave.vault import rewind
 
@@ -422,6 +422,6 @@ class Timeline:
 
 
 def doubt(line: Timeline, id: Id) -> None:
-    """The caller who asked for this checkpoint did not get it: see `Saving.doubt`."""
+    """The caller that asked for this checkpoint did not get it: see `Saving.doubt`."""
     with line._lock:
         line._saving.doubt(id)

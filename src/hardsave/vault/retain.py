@@ -27,7 +27,7 @@ from hardsave.vault.operations import Entry
 
 CHUNK = 500  # checkpoints in one commit: others wait for the store meanwhile
 _PAGE = 1_000
-_ATTEMPTS = 100  # each time, somebody else has got an operation through
+_ATTEMPTS = 100  # each time, another process has got an operation through
 
 
 class Retained(Record):
@@ -190,7 +190,7 @@ def _hidden_at(entries: Iterable[Entry]) -> dict[int, int]:
 def _outdated(
     log: list[LogRecord], entries: list[Entry], policy: Policy, since: int
 ) -> Iterator[LogRecord]:
-    """The beginning of the log that nobody needs.
+    """The beginning of the log that is not needed any more.
 
     Where a policy is about some timelines only, the other ones' operations are not its
     business: it forgets its own timelines' old ones, up to the first that is not, and the

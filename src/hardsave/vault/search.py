@@ -1,6 +1,6 @@
 """Finding texts: in states, and in the names, descriptions and statuses of checkpoints.
 
-The index is brought up to date first (see `search_walk`), so a search finds whatever was saved
+The index is brought up to date first (see `search_walk`), so a search finds all that was saved
 before it began. What it finds is compared with the store: nothing hidden or dropped is shown.
 """
 
@@ -100,7 +100,7 @@ def _found(
     catch_up(context, index)
     rows = _rows(index, values)
     shown = _shown(context, rows[:limit])
-    if len(shown) < len(rows[:limit]):  # somebody hid or dropped them this moment
+    if len(shown) < len(rows[:limit]):  # others were hidden or dropped this moment
         catch_up(context, index, thorough=True)
         rows = _rows(index, values)
         shown = _shown(context, rows[:limit])

@@ -1,4 +1,4 @@
-"""The `Vault`: a store that somebody has opened, as one user sees it.
+"""The `Vault`: an open store, as one user sees it.
 
 What each method does lives in a module of its own beside this one, imported when it is first
 called; here the parts are only put together.
@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Following
+    from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.search import Hit
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.store import Retention, VaultStore
@@ -59,7 +61,7 @@ class Vault:
         directory: str | None = None,
     ) -> None:
         check_cap(max_value_bytes)
-        self._directory = directory  # whose project's settings hold; None: nobody's
+        self._directory = directory  # whose project's settings hold; None: of no project
         self._closing = threading.Event()
         self._opening = threading.Lock()
         self._tasks: Tasks | None = None
@@ -101,6 +103,13 @@ class Vault:
             return self._tasks
 
     @property
+    def jobs(self) -> "Jobs":
+        """Jobs: runs of agents that survive, for a worker to carry out."""
+        from hardsave.vault.jobs.ledger import Jobs  # many programs only save
+
+        return Jobs(self, now=lambda: datetime.fromtimestamp(self._context.clock() / 1e6, UTC))
+
+    @property
     def store(self) -> "VaultStore":
         """The store as a whole: its size, its soundness, its room, and what must be forgotten."""
         from hardsave.vault.store import VaultStore  # few callers need it
@@ -117,7 +126,7 @@ class Vault:
     def timeline(self, name: str, *, once: str | None = None) -> Timeline:
         """A handle on a timeline. One that does not exist begins with its first save.
 
-        `once` is for a single save that may be asked for twice, by somebody who does not know
+        `once` is for a single save that may be asked for twice, by a caller that does not know
         whether the first came through: a new id, `chk_` and 24 random hex digits. It is saved under
         that id; if a checkpoint has it already, that one is returned and nothing is written.
         """
@@ -312,7 +321,7 @@ class Vault:
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
-    """The one of a vault, loaded and made when somebody first searches."""
+    """The one of a vault, loaded and made with the first search."""
     made: list[SearchIndex] = []
     turn = threading.Lock()
 

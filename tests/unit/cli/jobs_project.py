@@ -8,7 +8,6 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import hardsave
-from hardsave.runtime.jobs import Jobs
 from hardsave.runtime.jobs.worker import Worker
 
 AGENTS = """
@@ -58,9 +57,9 @@ def make_jobs(project: Path) -> None:
     (project / "agents.py").write_text(AGENTS)
     (project / "flow.yaml").write_text(FLOW)
     with hardsave.open() as vault:
-        jobs = Jobs(vault)
+        jobs = vault.jobs
         for name in ("fix", "asks", "done"):
             jobs.add(name, f"Do {name}", agent=name, max_turns=10)
         agents = {"fix": agent(breaks=True), "asks": agent(careful=True), "done": agent()}
-        Worker(jobs, agents).run(until_idle=True)
+        Worker(vault, agents).run(until_idle=True)
         jobs.add("new", "Do new")

@@ -20,10 +20,11 @@ from pydantic_ai.models.test import TestModel
 
 import hardsave
 from hardsave.defaults import CALLBACK_SECONDS, CALLBACK_TRIES
-from hardsave.runtime.jobs import Jobs, callback, is_job, notices
+from hardsave.runtime.jobs import callback, notices
 from hardsave.runtime.jobs.callback import CallbackFailed, is_public, send
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.ledger import TaskQuery
+from hardsave.vault.jobs.ledger import Jobs
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
 
@@ -226,14 +227,14 @@ def vault() -> Iterator[hardsave.Vault]:
 
 
 def work(vault: hardsave.Vault, agent: Agent[None, Any], *, private: bool = True) -> None:
-    worker = Worker(Jobs(vault), {"default": agent}, allow_private_callbacks=private)
+    worker = Worker(vault, {"default": agent}, allow_private_callbacks=private)
     worker.run(until_idle=True, retry=AT_ONCE)
 
 
 def test_success_is_told_once(vault: hardsave.Vault, listener: Listener) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     seen: list[str] = []
-    listener.got = _Noting(lambda: seen.append(Jobs(vault).get("fix").state))
+    listener.got = _Noting(lambda: seen.append(vault.jobs.get("fix").state))
     agent: Agent[None, Any] = Agent(TestModel(custom_output_text="done"))
     work(vault, agent)
     [(path, _, told)] = listener.got
@@ -265,7 +266,7 @@ def broken() -> Agent[None, Any]:
 def test_failure_is_told_once_and_only_when_it_is_final(
     vault: hardsave.Vault, listener: Listener
 ) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url, retries=2)
+    vault.jobs.add("fix", "Fix", callback=listener.url, retries=2)
     work(vault, broken())
     [(_, _, told)] = listener.got
     assert told["error"] == told["message"] == "OSError: it is broken"
@@ -277,7 +278,7 @@ def test_a_worker_that_finds_another_dead_while_it_runs_tells_of_its_jobs(
     vault: hardsave.Vault, listener: Listener
 ) -> None:
     def wait(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        Jobs(vault).add("fix", "Fix", callback=listener.url)
+        vault.jobs.add("fix", "Fix", callback=listener.url)
         vault.tasks.claim("fix")
         store = vault._context.store
         owner = store.tasks(None, TaskQuery(9, state="in_progress"))[-1].owner
@@ -289,7 +290,7 @@ def test_a_worker_that_finds_another_dead_while_it_runs_tells_of_its_jobs(
             time.sleep(0.01)
         return ModelResponse(parts=[TextPart("waited")])
 
-    Jobs(vault).add("long", "Wait")
+    vault.jobs.add("long", "Wait")
     work(vault, Agent(FunctionModel(wait)))
     [(_, _, told)] = listener.got
     assert (told["jobId"], told["status"]) == ("fix", "failed")
@@ -297,7 +298,7 @@ def test_a_worker_that_finds_another_dead_while_it_runs_tells_of_its_jobs(
 
 
 def test_a_resumption_may_tell_somebody_else(vault: hardsave.Vault, listener: Listener) -> None:
-    jobs = Jobs(vault)
+    jobs = vault.jobs
     jobs.add("fix", "Fix", callback="http://nobody.invalid/")
     work(vault, broken())
     jobs.resume("fix", callback=listener.url)
@@ -316,10 +317,10 @@ def test_a_callback_that_fails_does_not_fail_the_job(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     listener.status = status
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     with caplog.at_level(logging.WARNING):
         work(vault, Agent(TestModel(custom_output_text="done")))
-    assert Jobs(vault).get("fix").state == "succeeded"
+    assert vault.jobs.get("fix").state == "succeeded"
     assert len(listener.got) == 1
     assert said in caplog.text
 
@@ -338,13 +339,13 @@ def abandoned(vault: hardsave.Vault, id: str) -> None:
 
 def idle(vault: hardsave.Vault, **how: Any) -> None:
     """A worker that finds nothing to run."""
-    Worker(Jobs(vault), {}, allow_private_callbacks=True, **how).run(until_idle=True)
+    Worker(vault, {}, allow_private_callbacks=True, **how).run(until_idle=True)
 
 
 def test_a_job_whose_dead_worker_somebody_else_has_buried_is_told(
     vault: hardsave.Vault, listener: Listener
 ) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     abandoned(vault, "fix")
     assert [task.id for task in vault.tasks.recover().interrupted] == ["fix"]
     idle(vault)
@@ -354,7 +355,7 @@ def test_a_job_whose_dead_worker_somebody_else_has_buried_is_told(
 
 
 def test_a_job_that_was_cancelled_is_told(vault: hardsave.Vault, listener: Listener) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     vault.tasks.cancel("fix")
     idle(vault)
     [(_, _, told)] = listener.got
@@ -365,7 +366,7 @@ def test_what_nobody_answered_is_told_again_under_the_same_key(
     vault: hardsave.Vault, listener: Listener
 ) -> None:
     listener.status = 503
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     vault.tasks.cancel("fix")
     idle(vault, callback_retry=AT_ONCE)
     assert len(listener.got) == CALLBACK_TRIES
@@ -380,7 +381,7 @@ def test_what_nobody_answered_is_told_again_under_the_same_key(
 
 
 def test_a_job_that_ends_twice_is_told_twice(vault: hardsave.Vault, listener: Listener) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     work(vault, broken())
     vault.tasks.retry("fix")
     work(vault, Agent(TestModel(custom_output_text="done")))
@@ -390,20 +391,20 @@ def test_a_job_that_ends_twice_is_told_twice(vault: hardsave.Vault, listener: Li
 
 def test_a_notice_is_no_job_and_no_other_runners(vault: hardsave.Vault, listener: Listener) -> None:
     listener.status = 503
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     vault.tasks.cancel("fix")
     idle(vault)
     (notice,) = vault.tasks.find(state="pending")
-    assert is_job(notice)
-    assert [job.id for job in Jobs(vault).find()] == ["fix"]
+    assert Jobs.owns(notice)
+    assert [job.id for job in vault.jobs.find()] == ["fix"]
     with pytest.raises(hardsave.NotFound):
-        Jobs(vault).get(notice.id)
+        vault.jobs.get(notice.id)
 
 
 def test_what_was_read_once_is_not_read_by_the_next_worker(vault: hardsave.Vault) -> None:
     """Else every start would cost what ever happened."""
     for number in range(3):
-        Jobs(vault).add(f"fix-{number}", "Fix", callback="http://nobody.invalid/")
+        vault.jobs.add(f"fix-{number}", "Fix", callback="http://nobody.invalid/")
         vault.tasks.cancel(f"fix-{number}")
     notices.Notices(vault, allow_private=False).write()
     through = vault.tasks.bookmark("callbacks")
@@ -422,7 +423,7 @@ def test_a_ledger_that_cannot_be_read_stops_no_messenger(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     vault.tasks.cancel("fix")
     happened, calls = type(vault.tasks).happened, []
 
@@ -441,7 +442,7 @@ def test_a_ledger_that_cannot_be_read_stops_no_messenger(
             time.sleep(0.01)
         return ModelResponse(parts=[TextPart("waited")])
 
-    Jobs(vault).add("long", "Wait")
+    vault.jobs.add("long", "Wait")
     work(vault, Agent(FunctionModel(wait)))
     assert "cannot be told for now" in caplog.text
 
@@ -450,12 +451,11 @@ WORKER = """
 import sys, hardsave
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
-from hardsave.runtime.jobs import Jobs
 from hardsave.runtime.jobs.worker import Worker
 
 agent = Agent(TestModel(custom_output_text="done"))
 with hardsave.open(sys.argv[1]) as vault:
-    Worker(Jobs(vault), {"default": agent}, allow_private_callbacks=True).run()
+    Worker(vault, {"default": agent}, allow_private_callbacks=True).run()
 """
 
 
@@ -465,14 +465,14 @@ def test_a_worker_that_is_killed_while_it_tells_leaves_it_to_the_next(
     listener.drip_seconds = 0.05
     url = f"sqlite:///{tmp_path}/store.db"
     with hardsave.open(url) as vault:
-        Jobs(vault).add("fix", "Fix", callback=listener.url)
+        vault.jobs.add("fix", "Fix", callback=listener.url)
         with subprocess.Popen([sys.executable, "-c", WORKER, url]) as worker:
             while not listener.got:
                 time.sleep(0.01)
             worker.kill()
         listener.drip_seconds = 0
         idle(vault)
-        assert Jobs(vault).get("fix").state == "succeeded"
+        assert vault.jobs.get("fix").state == "succeeded"
         assert [told["status"] for _, _, told in listener.got] == ["completed", "completed"]
         assert len(set(listener.keys)) == 1
         idle(vault)
@@ -483,10 +483,10 @@ def test_a_receiver_that_is_slow_does_not_keep_a_worker_from_ending(
     vault: hardsave.Vault, listener: Listener
 ) -> None:
     listener.drip_seconds = 0.05
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     vault.tasks.cancel("fix")
     begun = time.monotonic()
-    worker = Worker(Jobs(vault), {}, allow_private_callbacks=True)
+    worker = Worker(vault, {}, allow_private_callbacks=True)
     worker.run(until_idle=True, grace_seconds=0.5)
     assert time.monotonic() - begun < CALLBACK_SECONDS
     (notice,) = vault.tasks.find(state="pending")
@@ -496,10 +496,10 @@ def test_a_receiver_that_is_slow_does_not_keep_a_worker_from_ending(
 def test_a_worker_calls_no_private_address_unless_it_is_allowed_to(
     vault: hardsave.Vault, listener: Listener, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Jobs(vault).add("fix", "Fix", callback=listener.url)
+    vault.jobs.add("fix", "Fix", callback=listener.url)
     with caplog.at_level(logging.WARNING):
         work(vault, Agent(TestModel(custom_output_text="done")), private=False)
-    assert Jobs(vault).get("fix").state == "succeeded"
+    assert vault.jobs.get("fix").state == "succeeded"
     assert listener.got == []
     assert "not a public address" in caplog.text
 

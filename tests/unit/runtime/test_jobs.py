@@ -25,13 +25,15 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.runtime.jobs import Job, Jobs, closing, is_job, notices
-from hardsave.runtime.jobs import spec as specs
+from hardsave.runtime.jobs import closing, notices
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
 from hardsave.stores.memory import MemoryStore
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import Task
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs.ledger import Jobs
+from hardsave.vault.jobs.state import Job
 from hardsave.vault.store import VaultStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,7 +79,7 @@ class Office:
         return self.jobs.add("fix", "Fix the bug", **options)
 
     def work(self, agents: Any = None, **options: Any) -> None:
-        worker = Worker(self.jobs, agents or {"default": self.agent}, **options)
+        worker = Worker(self.vault, agents or {"default": self.agent}, **options)
         worker.run(until_idle=True, retry=AT_ONCE)
 
     def jump(self, **by: float) -> None:
@@ -141,10 +143,10 @@ def test_a_callback_that_would_lose_its_secret_is_refused_and_nothing_is_queued(
         jobs = Jobs(vault)
         with pytest.raises(Misuse, match=r"the callback of job 'fix' holds a secret.*\[redacted"):
             jobs.add("fix", "Fix the bug", callback=url)
-        assert vault.tasks.find() == []
+        assert not vault.tasks.find()
         assert jobs.add("fix", "Fix the bug", callback="https://example.com/").state == "queued"
     with hardsave.open("memory://") as vault:
-        assert Jobs(vault).add("fix", "Fix the bug", callback=url).spec.callback == url
+        assert vault.jobs.add("fix", "Fix the bug", callback=url).spec.callback == url
 
 
 def test_a_job_that_fails_keeps_what_it_has_done(office: Office) -> None:
@@ -295,7 +297,7 @@ def test_a_job_whose_task_is_gone_is_resumed_from_what_was_saved(office: Office)
     job = office.jobs.get("fix")
     assert (job.state, job.text, job.turns) == ("forgotten", "Fix the bug", 1)
     assert job.can_resume
-    assert office.jobs.find() == [job]
+    assert [*office.jobs.find()] == [job]
     assert office.jobs.resume("fix").spec.about == {"issue": 7}
     office.work()
     assert office.jobs.get("fix").output == "done"
@@ -417,6 +419,31 @@ def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
 
 def purges(office: Office) -> list[Task]:
     return [task for task in office.vault.tasks.find() if task.id.endswith("/purge")]
+
+
+def test_jobs_come_in_pages(office: Office) -> None:
+    for number in range(5):
+        office.jobs.add(f"fix-{number}", "Fix")
+    first = office.jobs.find(limit=2)
+    second = office.jobs.find(limit=2, after=first.next)
+    rest = office.jobs.find(limit=2, after=second.next)
+    assert [job.id for page in (first, second, rest) for job in page] == [
+        "fix-4",
+        "fix-3",
+        "fix-2",
+        "fix-1",
+        "fix-0",
+    ]
+    assert rest.next is None
+    with pytest.raises(Misuse, match="after is the `next` of an earlier page"):
+        office.jobs.find(after="yesterday fix")
+
+
+def test_the_jobs_of_a_vault_are_at_hand(office: Office) -> None:
+    office.vault.jobs.add("fix", "Fix")
+    assert [job.id for job in office.vault.jobs.find()] == ["fix"]
+    assert office.vault.jobs.owns(office.vault.tasks.get("fix"))
+    assert not office.vault.jobs.owns(office.vault.tasks.add("other"))
 
 
 def test_a_purge_that_fails_is_tried_again(
@@ -679,7 +706,7 @@ def test_health_counts_what_is_stale_and_what_is_near_its_limit(office: Office) 
     office.jobs.add("far", "x", max_turns=10)
     office.work()
     office.jobs.add("new", "x")
-    assert office.jobs.health()._asdict() == {
+    assert office.jobs.health().as_dict() == {
         "total": 3,
         "queued": 1,
         "unserved": 1,
@@ -711,7 +738,7 @@ def test_a_worker_leaves_other_tasks_alone(office: Office) -> None:
         runner.run(
             lambda attempt: ran.append(attempt.id),
             until_idle=True,
-            wants=lambda task: not is_job(task),
+            wants=lambda task: not Jobs.owns(task),
         )
     assert len(ran) == 20
     assert office.jobs.get("second").state == "queued"
@@ -720,7 +747,7 @@ def test_a_worker_leaves_other_tasks_alone(office: Office) -> None:
 def test_several_jobs_run_at_once(office: Office) -> None:
     for name in ("a", "b", "c"):
         office.jobs.add(name, "Fix")
-    Worker(office.jobs, {"default": office.agent}).run(concurrency=3, until_idle=True)
+    Worker(office.vault, {"default": office.agent}).run(concurrency=3, until_idle=True)
     assert {job.state for job in office.jobs.find()} == {"succeeded"}
 
 
@@ -738,7 +765,7 @@ def test_tools_that_take_long_keep_no_other_job_from_going_on(office: Office) ->
 
     for number in range(jobs):
         office.jobs.add(f"job-{number}", "wait for the others")
-    Worker(office.jobs, {"default": agent}).run(concurrency=jobs, until_idle=True)
+    Worker(office.vault, {"default": agent}).run(concurrency=jobs, until_idle=True)
     assert {job.state for job in office.jobs.find()} == {"succeeded"}
 
 
@@ -761,7 +788,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_queued(
 ) -> None:
     with pytest.raises(Misuse, match=message):
         office.add(**wrong)
-    assert office.jobs.find() == []
+    assert not office.jobs.find()
 
 
 @pytest.mark.parametrize("id", ["fix~2", "a:b", "", "@x"])
@@ -821,7 +848,7 @@ def test_a_job_says_which_worker_it_waits_for_and_that_none_runs(office: Office)
 @contextlib.contextmanager
 def _running(office: Office, agents: dict[str, Any]) -> Iterator[None]:
     """A worker in a thread, for as long as the block."""
-    worker = Worker(office.jobs, agents)
+    worker = Worker(office.vault, agents)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
@@ -1001,7 +1028,7 @@ def test_a_worker_that_is_stopped_hands_its_job_back(office: Office) -> None:
     agent: Agent[None, Any] = Agent(FunctionModel(hang))
     agent.tool_plain(office.note)
     office.add()
-    worker = Worker(office.jobs, {"default": agent})
+    worker = Worker(office.vault, {"default": agent})
     thread = threading.Thread(target=worker.run, kwargs={"grace_seconds": 0.1})
     thread.start()
     assert begun.wait(60)
@@ -1020,7 +1047,7 @@ def test_a_worker_that_is_stopped_while_it_begins_ends(
 ) -> None:
     """As a server is that is stopped while it looks for what the last one has left."""
     office.add()
-    worker = Worker(office.jobs, {"default": office.agent})
+    worker = Worker(office.vault, {"default": office.agent})
     enter = Runner.__enter__
 
     def stopped(runner: Runner) -> Runner:
@@ -1040,7 +1067,7 @@ def test_a_worker_that_is_stopped_while_it_begins_ends(
 
 def test_a_worker_may_wait_for_ever_for_what_is_under_way(office: Office) -> None:
     office.add()
-    Worker(office.jobs, {"default": office.agent}).run(until_idle=True, grace_seconds=math.inf)
+    Worker(office.vault, {"default": office.agent}).run(until_idle=True, grace_seconds=math.inf)
     assert office.jobs.get("fix").output == "done"
 
 
@@ -1060,7 +1087,7 @@ def test_a_worker_may_wait_for_ever_for_what_is_under_way(office: Office) -> Non
 def test_a_task_that_only_looks_like_a_job_ends_no_worker(stored: Any) -> None:
     with hardsave.open("memory://") as vault:
         vault.tasks.add("odd", metadata={"job": stored})
-        Jobs(vault).add("fix", "Fix")
+        vault.jobs.add("fix", "Fix")
         agent: Agent[None, Any] = Agent(TestModel(custom_output_text="done"))
-        Worker(Jobs(vault), {"default": agent}).run(until_idle=True)
-        assert [(job.id, job.state) for job in Jobs(vault).find()] == [("fix", "succeeded")]
+        Worker(vault, {"default": agent}).run(until_idle=True)
+        assert [(job.id, job.state) for job in vault.jobs.find()] == [("fix", "succeeded")]

@@ -419,7 +419,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_runs(vault: hardsave.Va
     with pytest.raises(Misuse, match=r"inputs is a dict, not \['x'\]"):
         run(vault, TEN, {"count": count}, inputs=["x"])
     assert count.calls == []
-    assert vault.tasks.find() == []
+    assert not vault.tasks.find()
 
 
 # Two at once

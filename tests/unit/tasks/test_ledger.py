@@ -46,7 +46,7 @@ def test_a_moment_long_ago_has_come(room: Room, year: int) -> None:
 def test_what_no_store_can_keep_is_refused(room: Room, about: dict[str, Any]) -> None:
     with pytest.raises(Misuse):
         room.tasks.add("t1", **about)
-    assert room.tasks.find() == []
+    assert not room.tasks.find()
 
 
 def test_the_same_id_again_changes_nothing(room: Room) -> None:
@@ -138,7 +138,7 @@ def test_the_end_of_time_never_comes(room: Room, zone: tzinfo | None) -> None:
 def test_metadata_that_cannot_be_stored_is_named(room: Room) -> None:
     with pytest.raises(Unstorable, match=r"metadata\.client"):
         room.tasks.add("t", metadata={"client": object()})
-    assert room.tasks.find() == []
+    assert not room.tasks.find()
 
 
 # Finding
@@ -157,7 +157,7 @@ def test_unknown_ids_are_not_found_and_change_nothing(room: Room) -> None:
     ):
         with pytest.raises(NotFound, match="there is no task 'nobody'"):
             call("nobody")
-    assert room.tasks.find() == []
+    assert not room.tasks.find()
 
 
 def test_tasks_are_found_by_state_and_in_pages(room: Room) -> None:
@@ -167,7 +167,11 @@ def test_tasks_are_found_by_state_and_in_pages(room: Room) -> None:
         pass
     pending = room.tasks.find(state="pending")
     assert [task.id for task in pending] == ["t0", "t1", "t3", "t4"]
-    assert [task.id for task in room.tasks.find(limit=2, after="t1")] == ["t2", "t3"]
+    first = room.tasks.find(limit=2)
+    second = room.tasks.find(limit=2, after=first.next)
+    assert [task.id for task in second] == ["t2", "t3"]
+    assert [task.id for task in room.tasks.find(limit=2, after=second.next)] == ["t4"]
+    assert room.tasks.find(limit=5).next is None
     with pytest.raises(Misuse):
         room.tasks.find(state="done")
 
@@ -180,7 +184,7 @@ def test_an_attempt_at_a_forgotten_task_is_refused(room: Room) -> None:
     room.tasks.forget(keep_completed=0)
     with pytest.raises(LeaseLost, match="'t' does not exist any more: it was forgotten"):
         old.progress(1, 2)
-    assert room.tasks.find() == []
+    assert not room.tasks.find()
 
 
 @pytest.mark.parametrize(
@@ -210,9 +214,10 @@ def test_a_page_leads_on_though_its_last_task_was_forgotten(room: Room) -> None:
         pass
     page = room.tasks.find(limit=2)
     room.tasks.forget(keep_completed=0)
-    assert [task.id for task in room.tasks.find(after=page[-1])] == ["t2", "t3"]
-    with pytest.raises(NotFound, match="there is no task 't1'"):  # its id tells nobody where it was
-        room.tasks.find(after=page[-1].id)
+    assert [task.id for task in room.tasks.find(after=page.next)] == ["t2", "t3"]
+    for wrong in ("t1", "-1", "9" * 19):
+        with pytest.raises(Misuse, match="after is the `next` of an earlier page"):
+            room.tasks.find(after=wrong)
 
 
 def test_the_counts_of_all_states_add_up(room: Room) -> None:

@@ -369,7 +369,7 @@ def test_a_task_that_is_begun_anew_while_it_is_purged_is_not_forgotten(
             vault.store.purge(text="swordfish")
         begun[0].complete("still here")
         assert vault.store.purge(text="swordfish").tasks == 1
-        assert vault.tasks.find() == []
+        assert not vault.tasks.find()
 
 
 def test_the_id_of_a_task_is_purged_from_its_checkpoints_and_from_the_log_too(path: Path) -> None:

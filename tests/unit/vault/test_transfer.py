@@ -728,4 +728,4 @@ def test_tasks_stay_where_they_are(tmp_path: Path) -> None:
         there.import_file(tmp_path / "out.hardsave")
         found = there.get(saved.id)
         assert (found.read("n"), found.task, found.attempt) == (1, None, None)
-        assert there.tasks.find() == []
+        assert not there.tasks.find()

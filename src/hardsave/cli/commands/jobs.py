@@ -12,17 +12,22 @@ from hardsave.cli.render import job_lines, json_data, messages, wording
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
+from hardsave.page import every as every_item
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hardsave.runtime.jobs import Job, Jobs
+    from hardsave import Job, Jobs
+
+_PAGE = 500
 
 
 def _jobs(session: Session) -> "Jobs":
-    from hardsave.runtime.jobs import Jobs
+    return session.vault.jobs
 
-    return Jobs(session.vault)
+
+def _every(session: Session) -> "Iterator[Job]":
+    return every_item(lambda after: session.vault.jobs.find(limit=_PAGE, after=after))
 
 
 @command(
@@ -39,12 +44,12 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
     """List the jobs that can go on; --all lists every job."""
     one_of(all=every, health=in_numbers)
     if in_numbers:
-        health = _jobs(session).health()._asdict()
+        health = _jobs(session).health().as_dict()
         session.out.result(
             lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
         )
         return
-    found = [job for job in _jobs(session).find() if every or job.is_open]
+    found = [job for job in _every(session) if every or job.is_open]
     session.out.result(
         lambda: [job_lines.as_data(job) for job in found],
         lambda: job_lines.rows(found, session.now),
@@ -251,7 +256,7 @@ def worker(
             f"a worker needs Pydantic AI ({error}); install it with: pip install 'hardsave[agents]'"
         ) from error
     made = Worker(
-        _jobs(session), load_agents(agents), allow_private_callbacks=allow_private_callbacks
+        session.vault, load_agents(agents), allow_private_callbacks=allow_private_callbacks
     )
     ended: list[Job] = []
 

@@ -34,12 +34,11 @@ ID = click.argument("id", type=TASK)
 )
 @click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
-@click.option("--after", metavar="ID", type=TASK, help="Those after this one.")
+@click.option("--after", metavar="CURSOR", help="Go on behind a page, as its last line says.")
 def list_(session: Session, state: str | None, limit: int, after: str | None) -> None:
     """List tasks, in the order they were added."""
     tasks = session.vault.tasks
-    found = tasks.find(state=state, limit=limit + 1, after=after)
-    shown, stats = found[:limit], tasks.stats()
+    shown, stats = tasks.find(state=state, limit=limit, after=after), tasks.stats()
 
     def lines() -> Any:
         from hardsave.cli.render import task_lines
@@ -51,15 +50,15 @@ def list_(session: Session, state: str | None, limit: int, after: str | None) ->
         from hardsave.cli.render import task_lines
 
         session.out.say(task_lines.counted(stats))
-        if len(found) > limit:
-            session.out.hint("more", *_next_page(shown[-1].id, state, limit))
+        if shown.next is not None:
+            session.out.hint("more", *_next_page(shown.next, state, limit))
 
 
-def _next_page(last: str, state: str | None, limit: int) -> list[str]:
+def _next_page(cursor: str, state: str | None, limit: int) -> list[str]:
     """What to type to see the next page, with the same filters."""
     narrow = [] if state is None else ["--state", state]
     count = [] if limit == LIMIT else ["-n", str(limit)]
-    return ["tasks", "list", *narrow, *count, "--after", last]
+    return ["tasks", "list", *narrow, *count, "--after", cursor]
 
 
 @command(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import hardsave
 from hardsave.cli.demo.stage import Stage, check
-from hardsave.runtime.jobs import Jobs
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
 
 TEXTS = {
@@ -46,8 +45,7 @@ def worker(store: str, url: str) -> None:
         OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=url, api_key="none"))
     )
     with hardsave.open(store) as vault:
-        jobs = Jobs(vault)
-        work = Path(str(jobs.get("parser").spec.workspace))
+        work = Path(str(vault.jobs.get("parser").spec.workspace))
 
         @agent.tool_plain(metadata=loop.if_unknown("retry"))
         def write(path: str, content: str) -> str:
@@ -57,7 +55,7 @@ def worker(store: str, url: str) -> None:
             return f"wrote {path}"
 
         vault.on("checkpoint_saved", _tell)
-        Worker(jobs, {"default": agent}).run(until_idle=True)
+        Worker(vault, {"default": agent}).run(until_idle=True)
 
 
 def _tell(saved: hardsave.Checkpoint) -> None:
@@ -74,22 +72,22 @@ def play(stage: Stage) -> None:
     with ScriptedModel(SCRIPT) as model:
         say("1. A job is queued, and a worker begins it.")
         with hardsave.open(stage.store) as vault:
-            Jobs(vault).add("parser", "Write a parser", workspace=work, max_turns=10)
+            vault.jobs.add("parser", "Write a parser", workspace=work, max_turns=10)
         stage.play(__name__, stage.store, model.openai_url, kill_after=KILL_AFTER)
         shutil.rmtree(work)
         say("   Killed with SIGKILL, and its files are gone with its machine.")
 
         with hardsave.open(stage.store) as vault:
-            job = Jobs(vault).get("parser")
+            job = vault.jobs.get("parser")
             say(f"2. {job.id}: {job.state}, turn {job.turns} of {job.max_turns}; it is resumed.")
             check(job.can_resume, "a killed job can be resumed")
-            say(f"   It goes on as {Jobs(vault).resume('parser').id}.")
+            say(f"   It goes on as {vault.jobs.resume('parser').id}.")
         left = stage.play(__name__, stage.store, model.openai_url)
         check(len(left) <= len(TEXTS) - KILL_AFTER, "what was written is not written again")
         asked = len(model.requests)
 
     with hardsave.open(stage.store) as vault:
-        job = Jobs(vault).get("parser")
+        job = vault.jobs.get("parser")
         say(f"3. {job.id}: {job.state}. {job.output}")
         found = {path.name: path.read_text() for path in work.iterdir()}
         check(found == TEXTS, "every file is there, also those of before the kill")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from hardsave.runtime.jobs import Job
+    from hardsave import Job
 
 STYLES = {"succeeded": "added", "failed": "removed", "waiting": "changed", "active": "head"}
 

@@ -23,6 +23,7 @@ from hardsave.compat.code_agent.mirror import ENDINGS, Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
 from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.page import every
 from hardsave.tasks import adding, names, rescue, settings
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import view
@@ -336,12 +337,8 @@ class CheckpointManager:
             return None
 
     def _every(self, state: str) -> list[TaskCheckpoint]:
-        found: list[TaskCheckpoint] = []
-        after: hardsave.Task | None = None
-        while page := self._tasks.find(state=state, limit=_PAGE, after=after):
-            found += map(checkpoint_of, page)
-            after = page[-1]
-        return found
+        found = every(lambda after: self._tasks.find(state=state, limit=_PAGE, after=after))
+        return [checkpoint_of(task) for task in found]
 
     def _latest(self, kind: str) -> dict[str, Any] | None:
         found = self._tasks._latest(kind)

@@ -1,9 +1,9 @@
-"""Telling somebody's web server that a job is over: within 30 seconds, and only where a stranger
-may send us.
+"""Telling a web server that a job is over: within 30 seconds, and only at an address that a
+stranger may name.
 
-The address is whoever's who asked for the job. So that nobody reaches the machines beside us by
-it, a name is resolved once, every address that it has must be a public one, the connection goes
-to the very address that was looked at, and no redirect is followed.
+The address comes with the job. So that it does not lead to the machines beside this one, a name is
+resolved once, every address that it has must be a public one, the connection goes to the very
+address that was looked at, and no redirect is followed.
 """
 
 import contextlib
@@ -19,17 +19,17 @@ from urllib.parse import SplitResult, urlsplit
 
 from hardsave.defaults import CALLBACK_SECONDS
 from hardsave.errors import HardsaveError
-from hardsave.runtime.jobs.standing import Job
+from hardsave.vault.jobs.state import Job
 
 Resolve = Callable[[str, int], list[str]]
 
 
 class CallbackFailed(HardsaveError):
-    """Nobody was told. The job is as it was."""
+    """The callback was not made. The job is as it was."""
 
 
 class CallbackRefused(CallbackFailed):
-    """Nobody will be told: to try again would end in the same way."""
+    """The callback will not be made: to try again would end in the same way."""
 
 
 def message(job: Job, at: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def send(
 
 
 def named(url: str) -> str:
-    """An address as errors and logs may call it: the rest of it often lets whoever knows it in."""
+    """An address as errors and logs may call it: the rest of it often works as a key."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -112,7 +112,7 @@ def is_public(address: str) -> bool:
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_INTERNET = ipaddress.IPv6Network("2000::/3")  # all that was ever given out to anybody
+_INTERNET = ipaddress.IPv6Network("2000::/3")  # all that was ever given out
 
 
 def resolved(host: str, port: int) -> list[str]:

@@ -1,11 +1,11 @@
 """The end of a job of which nothing is to stay: its purge, as work that survives.
 
-Contract. Whoever begins with such a job adds the task of its purge first, which waits for the job
-in the ledger: it is due with the very commit that completes the job, whoever lives to see that,
-and also if the job is forgotten then. Whichever worker finds it due carries it out: again after a
-while if it does not work, until its tries are used, and once more whenever a worker starts. A
-worker that dies over it leaves it to the next, whatever it was in the middle of. So nobody has to
-look for what was left: what a worker reads when it starts does not grow with what is completed.
+Contract. A worker that begins with such a job adds the task of its purge first, which waits for the
+job in the ledger: it is due with the very commit that completes the job, also if the worker dies
+then, and also if the job is forgotten then. Whichever worker finds it due carries it out: again
+after a while if it does not work, until its tries are used, and once more whenever a worker starts.
+A worker that dies over it leaves it to the next, at any point. So no search for what was left is
+needed: what a worker reads when it starts does not grow with what is completed.
 """
 
 import contextlib
@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from hardsave.errors import Conflict, NotFound
-from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs.book import Jobs
-from hardsave.runtime.jobs.spec import Spec
+from hardsave.page import every
 from hardsave.tasks.task import Task
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs.ledger import cancel_purge
+from hardsave.vault.jobs.spec import JobSpec
+from hardsave.vault.vault import Vault
 
 TRIES = 10
 ANOTHERS = "what is saved there is not of that job any more"
-PRIORITY = 2**61  # before any job, and after the callbacks: for those somebody waits
+PRIORITY = 2**61  # before any job, and after the callbacks: receivers wait for those
 
 _PAGE = 500
 
@@ -33,11 +35,10 @@ def is_closing(task: Task) -> bool:
 class Closing:
     """The purges of a vault's jobs."""
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
-        self._vault = jobs.vault
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
 
-    def want(self, id: str, spec: Spec) -> None:
+    def want(self, id: str, spec: JobSpec) -> None:
         """A job is about to be worked on: have the task that waits for its end, if all is to go."""
         if spec.on_success != "purge":
             return
@@ -54,17 +55,16 @@ class Closing:
         if task.state not in ("pending", "in_progress"):  # of an earlier end
             tasks.retry(task.id, force=True)
         if spec.resumed is not None:
-            self._jobs.let_stay(spec.resumed.from_job)
+            cancel_purge(tasks, spec.resumed.from_job)
 
     def catch_up(self) -> None:
         """Try once more what has used its tries."""
-        after: str | None = None
-        while page := self._vault.tasks.find(state="failed", limit=_PAGE, after=after):
-            for task in filter(is_closing, page):
-                if task.error != "cancelled":
-                    with contextlib.suppress(Conflict):  # another worker was faster
-                        self._vault.tasks.retry(task.id)
-            after = page[-1].id
+        tasks = self._vault.tasks
+        failed = every(lambda after: tasks.find(state="failed", limit=_PAGE, after=after))
+        for task in filter(is_closing, failed):
+            if task.error != "cancelled":
+                with contextlib.suppress(Conflict):  # another worker was faster
+                    tasks.retry(task.id)
 
     def carry_out(self, task: Task) -> Any:
         """Purge what a job has left. What has come into its place meanwhile stays."""
@@ -79,7 +79,7 @@ class Closing:
 
     def _is_meant(self, lineage: str) -> bool:
         try:
-            job = self._jobs.get(lineage)
+            job = self._vault.jobs.get(lineage)
         except NotFound:
             return False
         return job.state == "succeeded" and job.spec.on_success == "purge"

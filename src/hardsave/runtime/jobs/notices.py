@@ -1,9 +1,9 @@
-"""Callbacks as work that survives: whoever ends a job, in whichever process, somebody is told.
+"""Callbacks as work that survives: in whichever process a job ends, its receiver is told.
 
 Contract. That a job is over is in the ledger. A worker reads what happened since a bookmark that
 all workers share, and adds a task for each end, the *notice*, with what is to be said: its id is
 made from the end, so it is added once however often the end is read. A notice is delivered like
-any other task: by one worker at a time, again after a while if nobody has answered, until its
+any other task: by one worker at a time, again after a while if there is no answer, until its
 tries are used. A worker that dies over it leaves it to the next. So a receiver may hear the same
 twice, and knows it by its `Idempotency-Key`; it is never forgotten. What is to be purged with the
 end of a job is carried out by the same hands: see `closing`.
@@ -19,14 +19,14 @@ from hardsave.defaults import CALLBACK_TRIES
 from hardsave.errors import HardsaveError, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
-from hardsave.runtime.jobs import callback, closing, standing
-from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs.book import Jobs
+from hardsave.runtime.jobs import callback, closing
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.shift import Outcome, Shift, Terms
 from hardsave.tasks.stats import TaskEvent
 from hardsave.tasks.task import Task
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs import state as states
 from hardsave.vault.vault import Vault
 
 RETRY = Retry(first_seconds=10.0, max_seconds=3600.0, never=(callback.CallbackRefused,))
@@ -34,7 +34,7 @@ LOOK_SECONDS = 1.0
 
 _READER = "callbacks"
 _PAGE = 500
-_URGENT = 2**62  # before any job: it takes seconds, and somebody waits
+_URGENT = 2**62  # before any job: it takes seconds, and a receiver waits
 _ENDS = frozenset({"completed", "failed", "interrupted", "cancelled", "answered"})
 
 
@@ -57,12 +57,12 @@ class Notices:
 
     def __init__(self, vault: Vault, *, allow_private: bool) -> None:
         self._tasks = vault.tasks
-        self._closing = closing.Closing(Jobs(vault))
+        self._closing = closing.Closing(vault)
         self._allow_private = allow_private
         self._through = 0  # what was read up to here needs nothing more
 
     def write(self) -> None:
-        """Add what is to be told of jobs that have ended since somebody last looked."""
+        """Add what is to be told of jobs that have ended since the last look."""
         if not self._through:
             self._through = self._tasks.bookmark(_READER)
         while page := self._tasks.happened(self._through, limit=_PAGE):
@@ -78,12 +78,12 @@ class Notices:
         self._closing.catch_up()
 
     def _write_of(self, id: str) -> bool:
-        """Whether there was somebody to tell, and nobody had written it."""
+        """Whether the job has a receiver, and no notice was written yet."""
         try:
             task = self._tasks.get(id)
         except NotFound:
             return False  # forgotten meanwhile
-        asked = standing.queued(task)
+        asked = states.queued(task)
         if asked is None or task.state not in ("completed", "failed") or task.ended_at is None:
             return False
         url = asked[0].callback
@@ -91,7 +91,7 @@ class Notices:
 
     def _write_notice(self, task: Task, end: datetime, url: str) -> bool:
         id = task.id
-        job = standing.judged(task, None, end, standing.TTL)
+        job = states.judged(task, None, end, states.TTL)
         said = callback.message(job, end.isoformat(timespec="seconds"))
         return self._tasks.add(
             notice_id(id, end),
@@ -103,7 +103,7 @@ class Notices:
         ).is_new
 
     def deliver(self, shift: Shift) -> None:
-        """Whatever is due, one after the other."""
+        """All that is due, one after the other."""
         while not shift.stop.is_set() and (attempt := shift.next()) is not None:
             shift.end(attempt, self._outcome(attempt))
             if attempt.task.error is not None:
@@ -115,7 +115,7 @@ class Notices:
             if closing.is_closing(attempt.task):
                 return Outcome(self._closing.carry_out(attempt.task))
             return Outcome(self._sent(attempt))
-        except Exception as error:  # noqa: BLE001 # whatever it is, it is the task's end
+        except Exception as error:  # noqa: BLE001 # any error is the task's end
             return Outcome(error=error)
 
     def _sent(self, attempt: Attempt) -> dict[str, int]:
@@ -186,7 +186,7 @@ class Messenger:
                 log(__name__).exception("callbacks cannot be told for now; it is tried again")
 
     def _catch_up(self) -> None:
-        """Once, after what somebody waits for."""
+        """Once, after what receivers wait for."""
         if not self._has_caught_up:
             self._notices.catch_up()
             self._has_caught_up = True

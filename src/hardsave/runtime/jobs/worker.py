@@ -29,12 +29,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.types import default_name
 from hardsave.runtime import loop
-from hardsave.runtime.jobs import closing, notices, standing
-from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs.book import Jobs
-from hardsave.runtime.jobs.crew import Hand
-from hardsave.runtime.jobs.spec import JobId, Spec
-from hardsave.runtime.jobs.standing import Job
+from hardsave.runtime.jobs import closing, notices
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
 from hardsave.tasks.attempt import Attempt
@@ -43,6 +38,11 @@ from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
 from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs import state as states
+from hardsave.vault.jobs.capabilities import Capabilities
+from hardsave.vault.jobs.spec import JobId, JobSpec
+from hardsave.vault.jobs.state import Job
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 
@@ -68,7 +68,7 @@ class Worker:
 
     def __init__(
         self,
-        jobs: Jobs,
+        vault: Vault,
         agents: Mapping[str, AgentFor],
         *,
         deps: Callable[[Job], Any] | None = None,
@@ -83,13 +83,13 @@ class Worker:
         """An agent is one of Pydantic AI, or a function that makes one for a job. `models` are
         those that jobs may name, and that a resumed one goes on with. A model that may never
         answer wants `model_settings={"timeout": seconds}`."""
-        self._jobs = jobs
-        self._closing = closing.Closing(jobs)
+        self._vault = vault
+        self._closing = closing.Closing(vault)
         self._agents = dict(agents)
         _check_agents(self._agents)
         self._deps = deps
         self._models = dict(models or {})
-        self._hand = Hand(frozenset(self._agents), frozenset(self._models))
+        self._capabilities = Capabilities(frozenset(self._agents), frozenset(self._models))
         self._left: set[str] = set()  # jobs that others were told to be needed for
         self._unknown = unknown
         self._allow_private = allow_private_callbacks
@@ -99,10 +99,6 @@ class Worker:
         self._sleep = sleep
         self._events: asyncio.AbstractEventLoop | None = None
         self._runner: Runner | None = None
-
-    @property
-    def _vault(self) -> Vault:
-        return self._jobs.vault
 
     def run(
         self,
@@ -139,10 +135,10 @@ class Worker:
             self._runner.stop()
 
     def _wants(self, task: Task) -> bool:
-        asked = standing.queued(task)
+        asked = states.queued(task)
         if asked is None:
             return False
-        lacks = self._hand.lacks(asked[0])
+        lacks = self._capabilities.lacks(asked[0])
         if lacks is not None and task.id not in self._left:
             self._left.add(task.id)
             log(__name__).warning(
@@ -155,17 +151,17 @@ class Worker:
     # One job
 
     def _work(self, attempt: Attempt) -> Any:
-        asked = standing.queued(attempt.task)
+        asked = states.queued(attempt.task)
         assert asked is not None
         spec, id = asked
-        job = self._jobs.get(str(id))
+        job = self._vault.jobs.get(str(id))
         if job.id != attempt.id:
             raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
         self._closing.want(job.id, spec)
         outcome = self._answered(attempt, job, spec, id)
         return _storable(outcome.output)
 
-    def _answered(self, attempt: Attempt, job: Job, spec: Spec, id: JobId) -> loop.Outcome[Any]:
+    def _answered(self, attempt: Attempt, job: Job, spec: JobSpec, id: JobId) -> loop.Outcome[Any]:
         """The run, and the questions that it stops with."""
         words: dict[str, loop.Verdict] = {}
         while True:
@@ -182,7 +178,7 @@ class Worker:
         self,
         attempt: Attempt,
         job: Job,
-        spec: Spec,
+        spec: JobSpec,
         id: JobId,
         words: Mapping[str, loop.Verdict],
     ) -> loop.Outcome[Any]:
@@ -215,7 +211,7 @@ class Worker:
             return found
         return _made(job.spec.agent, found(job))
 
-    def _workspace(self, spec: Spec) -> Any:
+    def _workspace(self, spec: JobSpec) -> Any:
         if spec.workspace is None:
             return None
         Path(spec.workspace).mkdir(parents=True, exist_ok=True)  # it may be another machine
@@ -242,7 +238,7 @@ class Worker:
         """Meanwhile callbacks are told; what comes back asks for that to happen now."""
         written = notices.Notices(self._vault, allow_private=self._allow_private)
         shift = side_shift(runner, notices.terms(self._callback_retry))
-        offer = functools.partial(offers.offer, runner, self._hand.to_plain())
+        offer = functools.partial(offers.offer, runner, self._capabilities.to_plain())
         messenger = notices.Messenger(written, shift, offer)
         with messenger.at_work(grace_seconds):
             yield messenger.wake
@@ -254,13 +250,13 @@ class Worker:
         if attempt.is_lost:
             return
         if told is not None:
-            told(self._jobs.get(attempt.id))
+            told(self._vault.jobs.get(attempt.id))
         if attempt.task.state in ("completed", "failed"):
             wake()
 
 
 def _asked(attempt: Attempt, call: loop.PendingCall, turn: int) -> loop.Verdict:
-    """What somebody says about a call; ids may come again in later responses."""
+    """What was answered about a call; ids may come again in later responses."""
     key = f"{turn}/{digest(call.id.encode()).hex()}"
     return specs.verdict(attempt.ask(f"may it call {call}?", key=key))
 
@@ -284,7 +280,7 @@ def _made(name: str, made: Any) -> Agent[Any, Any]:
     if isinstance(made, AbstractAgent):
         return cast(Agent[Any, Any], made)
     if asyncio.iscoroutine(made):
-        made.close()  # nobody will wait for it
+        made.close()  # it is not awaited any more
     raise Misuse(f"agent {name!r} was made of the class {default_name(type(made))}; {_GIVE}")
 
 
@@ -324,10 +320,10 @@ def _storable(output: Any) -> Any:
         return None
 
 
-def _begun(line: Timeline, spec: Spec, id: JobId) -> Checkpoint | None:
+def _begun(line: Timeline, spec: JobSpec, id: JobId) -> Checkpoint | None:
     """Where a job goes on: at its head, or where it was resumed from, if it has not begun yet."""
     head = line.head
-    found = None if head is None else standing.saved(head)
+    found = None if head is None else states.saved(head)
     if spec.restore_from is None or (found is not None and found.id == id):
         return head
     line.rewind(spec.restore_from, what="state")

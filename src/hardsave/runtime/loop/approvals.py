@@ -8,13 +8,13 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolResults, ToolDenied
 
 from hardsave.errors import HardsaveError
+from hardsave.record import Record
 from hardsave.runtime.loop.journal import Verdict
-from hardsave.tuples import NamedTuple
 
 DENIED = "This call was not approved."
 
 
-class PendingCall(NamedTuple):
+class PendingCall(Record):
     """A call that waits for a word."""
 
     id: str

@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hardsave.runtime.jobs.spec import Spec
+from hardsave.vault.jobs.spec import JobSpec
 
 
 @dataclass(frozen=True)
-class Hand:
-    """What one worker was given."""
+class Capabilities:
+    """The agents and models that one worker was given."""
 
     agents: Collection[str]
     models: Collection[str]
 
-    def lacks(self, spec: Spec) -> str | None:
+    def lacks(self, spec: JobSpec) -> str | None:
         """What it would need for a job, in words; None if it can take it."""
         if spec.agent not in self.agents:
             return f"agent {spec.agent!r}"
@@ -27,34 +27,34 @@ class Hand:
         return None
 
     def to_plain(self) -> dict[str, list[str]]:
-        """As it is told others."""
+        """As other processes read it."""
         return {"agents": sorted(self.agents), "models": sorted(self.models)}
 
 
-def hands(offered: Iterable[Any]) -> list[Hand]:
-    """The workers among those who offer something."""
+def offered_by_workers(offered: Iterable[Any]) -> list[Capabilities]:
+    """What workers can take, among all that sessions offer."""
     return [
-        Hand(each["agents"], each["models"])
+        Capabilities(each["agents"], each["models"])
         for each in offered
         if isinstance(each, Mapping) and {"agents", "models"} <= each.keys()
     ]
 
 
-def is_unserved(spec: Spec, crew: Collection[Hand]) -> bool:
-    """Whether a job that is queued waits for a worker that nobody runs."""
-    return all(hand.lacks(spec) is not None for hand in crew)
+def is_unserved(spec: JobSpec, workers: Collection[Capabilities]) -> bool:
+    """Whether a job that is queued waits for a worker that does not run."""
+    return all(each.lacks(spec) is not None for each in workers)
 
 
-def waits(spec: Spec, crew: Collection[Hand]) -> str:
+def waits(spec: JobSpec, workers: Collection[Capabilities]) -> str:
     """What a queued job waits for."""
-    if not is_unserved(spec, crew):
+    if not is_unserved(spec, workers):
         return "it waits for a worker"
     needed = f"agent {spec.agent!r}"
     if spec.model is not None:
         needed += f" and model {spec.model!r}"
-    if not crew:
+    if not workers:
         return f"it waits for a worker that has {needed}, and none runs now"
-    known = ", ".join(sorted({name for hand in crew for name in hand.agents})) or "none"
+    known = ", ".join(sorted({name for each in workers for name in each.agents})) or "none"
     return (
         f"it waits for a worker that has {needed}, and none that runs now has "
         f"(agents of those that run: {known})"

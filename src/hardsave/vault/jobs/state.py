@@ -1,34 +1,34 @@
 """How a job stands, out of its task and its newest checkpoint; either may be missing. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from hardsave.defaults import JOB_DAYS
-from hardsave.runtime.jobs import crew as crews
-from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs.crew import Hand
-from hardsave.runtime.jobs.spec import JobId, Spec
+from hardsave.record import Record
 from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
+from hardsave.vault.jobs import capabilities
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs.capabilities import Capabilities
+from hardsave.vault.jobs.spec import JobId, JobSpec
 
 TTL = timedelta(days=JOB_DAYS)
 STALE = timedelta(hours=1)
 NEAR_LIMIT = 0.9
 
-State = Literal["queued", "active", "waiting", "succeeded", "failed", "rolled_back", "forgotten"]
+JobState = Literal["queued", "active", "waiting", "succeeded", "failed", "rolled_back", "forgotten"]
 """`waiting` is for an answer; `forgotten` has no task any more, only what was saved."""
 
-_STATES: Mapping[str, State] = {
+_STATES: Mapping[str, JobState] = {
     "pending": "queued",
     "in_progress": "active",
     "completed": "succeeded",
     "failed": "failed",
     "rolled_back": "rolled_back",
 }
-_BUSY: Mapping[State, str] = {
+_BUSY: Mapping[JobState, str] = {
     "active": "a worker is at work on it",
     "waiting": "it waits for an answer: approve or deny it",
     "succeeded": "it has succeeded",
@@ -38,7 +38,7 @@ _BUSY: Mapping[State, str] = {
 class Saved(NamedTuple):
     """What the newest checkpoint of a job says."""
 
-    spec: Spec
+    spec: JobSpec
     id: JobId
     checkpoint: str
     at: datetime
@@ -77,8 +77,8 @@ def saved(head: Checkpoint | None) -> Saved | None:
 
 
 def _is_conversation(state: Mapping[str, Any]) -> bool:
-    """Whether it has what is told of a job: a timeline may hold anybody's state, and one that only
-    looks like a conversation must not keep anybody from seeing the others."""
+    """Whether it has what is told of a job: a timeline may hold any state, and one that only
+    looks like a conversation must not keep the other jobs from being seen."""
     if not state.keys() >= _READ:
         return False
     messages, output = state["messages"], state["output"]
@@ -97,7 +97,7 @@ def _is_conversation(state: Mapping[str, Any]) -> bool:
 _READ = frozenset({"messages", "data", "turn", "status", "model", "error", "output"})
 
 
-def queued(task: Task | None) -> tuple[Spec, JobId] | None:
+def queued(task: Task | None) -> tuple[JobSpec, JobId] | None:
     """What a task says about its job; None if it is none."""
     if task is None:
         return None
@@ -105,16 +105,15 @@ def queued(task: Task | None) -> tuple[Spec, JobId] | None:
     return None if found is None else (found[0], specs.parse(task.id))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(Record):
     """A job, as of when it was looked at."""
 
     id: str
     lineage: str
     """Its first id, and the name of its timeline."""
-    state: State
+    state: JobState
     text: str
-    spec: Spec
+    spec: JobSpec
     attempts: int
     turns: int
     max_turns: int
@@ -155,9 +154,9 @@ def judged(
     found: Saved | None,
     now: datetime,
     ttl: timedelta,
-    crew: Collection[Hand] = (),
+    workers: Collection[Capabilities] = (),
 ) -> Job:
-    """Put a job together. At least one of the two is there. `crew` are the workers that run."""
+    """Put a job together. At least one of the two is there. `workers` are those that run now."""
     asked = queued(task)
     if asked is None:
         assert found is not None
@@ -187,15 +186,15 @@ def judged(
         question=None if task is None else task.question,
         output=_output(task, found),
         why_not=(
-            crews.waits(spec, crew)
+            capabilities.waits(spec, workers)
             if state == "queued"
             else _why_not(state, found, expires if is_late else None)
         ),
-        is_unserved=state == "queued" and crews.is_unserved(spec, crew),
+        is_unserved=state == "queued" and capabilities.is_unserved(spec, workers),
     )
 
 
-def _state(task: Task | None, found: Saved | None) -> State:
+def _state(task: Task | None, found: Saved | None) -> JobState:
     if task is not None:
         return "waiting" if task.question is not None else _STATES[task.state]
     return "succeeded" if found is not None and found.status == "completed" else "forgotten"
@@ -213,7 +212,7 @@ def _output(task: Task | None, found: Saved | None) -> Any:
     return found.output if found is not None and found.status == "completed" else None
 
 
-def _why_not(state: State, found: Saved | None, expired: datetime | None) -> str | None:
+def _why_not(state: JobState, found: Saved | None, expired: datetime | None) -> str | None:
     if state in _BUSY:
         return _BUSY[state]
     if found is None:
@@ -223,8 +222,8 @@ def _why_not(state: State, found: Saved | None, expired: datetime | None) -> str
     return None
 
 
-class Health(NamedTuple):
-    """Jobs in numbers: what somebody on duty wants to know."""
+class JobHealth(Record):
+    """Jobs in numbers, for monitoring."""
 
     total: int
     queued: int
@@ -241,11 +240,11 @@ class Health(NamedTuple):
     """Open, with nine of ten turns used."""
 
 
-def health(jobs: Iterable[Job], now: datetime) -> Health:
+def health(jobs: Iterable[Job], now: datetime) -> JobHealth:
     every = list(jobs)
     states = [job.state for job in every]
     opened = [job for job in every if job.is_open and job.state != "waiting"]
-    return Health(
+    return JobHealth(
         total=len(every),
         queued=states.count("queued"),
         unserved=sum(job.is_unserved for job in every),

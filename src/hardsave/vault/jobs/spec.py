@@ -1,7 +1,7 @@
 """What a job is, as plain data: it lies with its task and with its conversation. Pure.
 
-A job is known by its *lineage*, which is also the name of its timeline. Each time somebody
-resumes it, it goes on under an id of its own: `fix`, `fix~2`, `fix~3`. All of them lead to it,
+A job is known by its *lineage*, which is also the name of its timeline. Each time it is
+resumed, it goes on under an id of its own: `fix`, `fix~2`, `fix~3`. All of them lead to it,
 also when nothing is left but one of the two places.
 """
 
@@ -52,7 +52,7 @@ def purge_id(id: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resumed:
+class JobResumption:
     """Where a job was taken up again."""
 
     from_job: str
@@ -60,7 +60,7 @@ class Resumed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec:
+class JobSpec:
     """What was asked for. `about` is the caller's own, and goes along with every resumption."""
 
     lineage: str
@@ -75,7 +75,7 @@ class Spec:
     callback: str | None = None
     on_success: OnSuccess = "archive"
     about: Mapping[str, Any] = field(default_factory=dict)
-    resumed: Resumed | None = None
+    resumed: JobResumption | None = None
     restore_from: str | None = None
     """The checkpoint that it was taken back to; its files are brought back before it goes on."""
 
@@ -104,7 +104,7 @@ def check_url(url: str) -> None:
         raise Misuse(f"a callback is an address, http://… or https://…, not {url!r}")
 
 
-def to_plain(spec: Spec, id: JobId) -> dict[str, Any]:
+def to_plain(spec: JobSpec, id: JobId) -> dict[str, Any]:
     """As it is stored. `_resume` has the names that callers of other systems know."""
     plain = {**asdict(spec), "id": str(id)}
     del plain["resumed"]
@@ -113,8 +113,8 @@ def to_plain(spec: Spec, id: JobId) -> dict[str, Any]:
     return plain
 
 
-def from_plain(stored: Any) -> tuple[Spec, JobId] | None:
-    """What was stored, or None if it is none of ours: metadata are whoever's who adds a task, and
+def from_plain(stored: Any) -> tuple[JobSpec, JobId] | None:
+    """What was stored, or None if it is none of ours: a task's metadata are its adder's own, and
     one that only looks like a job must not end a worker."""
     if not isinstance(stored, Mapping) or "lineage" not in stored or "prompt" not in stored:
         return None
@@ -122,16 +122,16 @@ def from_plain(stored: Any) -> tuple[Spec, JobId] | None:
     resume = stored.get("_resume")
     try:
         if resume is not None:
-            known["resumed"] = Resumed(from_job=resume["fromJobId"], at=resume["resumedAt"])
-        return Spec(**known), parse(stored.get("id", stored["lineage"]))
+            known["resumed"] = JobResumption(from_job=resume["fromJobId"], at=resume["resumedAt"])
+        return JobSpec(**known), parse(stored.get("id", stored["lineage"]))
     except (Misuse, TypeError, ValueError, LookupError, AttributeError):
         return None
 
 
-_FIELDS = tuple(name for name in Spec.__dataclass_fields__ if name != "resumed")
+_FIELDS = tuple(name for name in JobSpec.__dataclass_fields__ if name != "resumed")
 
 
-def more_turns(spec: Spec, used: int, wanted: int | None) -> int:
+def more_turns(spec: JobSpec, used: int, wanted: int | None) -> int:
     """The limit of a resumption. One that has used all its turns gets as many again: to resume
     it cannot mean anything else."""
     if wanted is not None:

@@ -10,19 +10,23 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.runtime.jobs import crew as crews
-from hardsave.runtime.jobs import spec as specs
-from hardsave.runtime.jobs import standing
-from hardsave.runtime.jobs.crew import Hand
-from hardsave.runtime.jobs.spec import JobId, OnSuccess, Resumed, Spec
-from hardsave.runtime.jobs.standing import Health, Job, Saved, State
+from hardsave.page import Page, every
 from hardsave.tasks import offers
+from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.task import Task
-from hardsave.vault.vault import Vault
+from hardsave.vault.arguments import check_limit
+from hardsave.vault.checkpoint import Checkpoint, Ref
+from hardsave.vault.jobs import capabilities
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs import state as states
+from hardsave.vault.jobs.capabilities import Capabilities
+from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
+from hardsave.vault.jobs.state import Job, JobHealth, JobState, Saved
+from hardsave.vault.line import Timeline
 
 _PAGE = 500
 _WORDS = ("prompt", "about")  # for people and models
@@ -32,27 +36,38 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def is_job(task: Task) -> bool:
-    """Whether a task is a worker's, a job or the notice of one: for runners that do other work."""
-    return specs.KEY in task.metadata
+class Holder(Protocol):
+    """What jobs need of a vault."""
+
+    @property
+    def tasks(self) -> Tasks: ...
+    def timeline(self, name: str) -> Timeline: ...
+    def timelines(self) -> Iterator[Timeline]: ...
+    def get(self, ref: Ref) -> Checkpoint: ...
 
 
 class Jobs:
-    """The jobs of one vault. What is saved of a job that is not finished is kept for `ttl`,
-    counted from the last save."""
+    """The jobs of one vault: `vault.jobs`. What is saved of a job that is not finished is kept for
+    `ttl`, counted from the last save; `Jobs(vault, ttl=…)` keeps it for another time."""
 
     def __init__(
         self,
-        vault: Vault,
+        vault: Holder,
         *,
-        ttl: timedelta = standing.TTL,
+        ttl: timedelta = states.TTL,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         if ttl <= timedelta(0):
             raise Misuse(f"ttl is longer than nothing, not {ttl}")
-        self.vault = vault
+        self._vault = vault
         self._ttl = ttl
         self._now = now
+
+    @staticmethod
+    def owns(task: Task) -> bool:
+        """Whether a task is a worker's, a job or the notice of one: for runners that do other
+        work."""
+        return specs.KEY in task.metadata
 
     # Adding and looking
 
@@ -81,8 +96,8 @@ class Jobs:
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
-        self.vault.timeline(id)  # its name has to fit, too
-        spec = Spec(
+        self._vault.timeline(id)  # its name has to fit, too
+        spec = JobSpec(
             lineage=id,
             prompt=prompt,
             agent=agent,
@@ -98,23 +113,23 @@ class Jobs:
         task, found = self._places(JobId(id))
         if task is not None or found is not None:
             return self._known(id, spec, task, found)
-        if self.vault.timeline(id).head is not None:
+        if self._vault.timeline(id).head is not None:
             raise Conflict(f"timeline {id!r} holds something else; choose another id for the job")
         self._queue(spec, JobId(id), text or prompt, priority)
         return self.get(id)
 
-    def _known(self, id: str, spec: Spec, task: Task | None, found: Saved | None) -> Job:
-        asked = standing.queued(task)
+    def _known(self, id: str, spec: JobSpec, task: Task | None, found: Saved | None) -> Job:
+        asked = states.queued(task)
         known = asked[0] if asked is not None else found and found.spec
         if known is None:
             raise Conflict(f"task {id!r} is no job; choose another id")
-        if known.prompt not in (spec.prompt, self.vault.timeline(id).as_saved(spec.prompt)):
+        if known.prompt not in (spec.prompt, self._vault.timeline(id).as_saved(spec.prompt)):
             raise Conflict(f"job {id!r} was asked something else; choose another id")
         return self._judged(task, found)
 
-    def _queue(self, spec: Spec, id: JobId, text: str, priority: int) -> None:
+    def _queue(self, spec: JobSpec, id: JobId, text: str, priority: int) -> None:
         self._check_kept(spec, id)
-        task = self.vault.tasks.add(
+        task = self._vault.tasks.add(
             str(id),
             text,
             key=f"{specs.KEY}:{id}",
@@ -125,10 +140,10 @@ class Jobs:
         if not task.is_new or task.id != str(id):
             raise Conflict(f"another process has just queued job {str(id)!r}; look at it again")
 
-    def _check_kept(self, spec: Spec, id: JobId) -> None:
+    def _check_kept(self, spec: JobSpec, id: JobId) -> None:
         """Without a secret a prompt is still one; an address, a path or a name leads nowhere."""
         asked = specs.to_plain(spec, id)
-        kept = self.vault.timeline(spec.lineage).as_saved(asked)
+        kept = self._vault.timeline(spec.lineage).as_saved(asked)
         lost = [name for name in asked if name not in _WORDS and kept[name] != asked[name]]
         if lost:
             raise Misuse(
@@ -140,23 +155,30 @@ class Jobs:
         """A job by any of its ids, as it stands now."""
         task, found = self._places(specs.parse(id))
         if task is not None and task.state == "in_progress":
-            self._recover()  # whoever was at work on it may be dead
+            self._recover()  # its worker may be dead
             task, found = self._places(specs.parse(id))
-        if found is None and standing.queued(task) is None:
+        if found is None and states.queued(task) is None:
             raise NotFound(f"there is no job {id!r}; see jobs.find()")
         return self._judged(task, found)
 
-    def find(self, *, state: State | None = None, limit: int | None = None) -> list[Job]:
-        """Jobs, those that moved last first."""
-        self._recover()
-        crew = self._crew()
-        jobs = [self._judged(*self._places(JobId(name)), crew) for name in self._lineages()]
+    def find(
+        self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
+    ) -> Page[Job]:
+        """A page of jobs, those that moved last first. `after` is the `next` of the page before."""
+        check_limit(limit)
+        jobs = self._every() if after is None else _behind(self._every(), after)
         chosen = [job for job in jobs if state in (None, job.state)]
-        return sorted(chosen, key=self._order, reverse=True)[:limit]
+        return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
 
-    def health(self) -> Health:
+    def _every(self) -> list[Job]:
+        self._recover()
+        workers = self._workers()
+        jobs = [self._judged(*self._places(JobId(name)), workers) for name in self._lineages()]
+        return sorted(jobs, key=_order, reverse=True)
+
+    def health(self) -> JobHealth:
         """How many are in which state, which are stale, and which are about to run out of turns."""
-        return standing.health(self.find(), self._now())
+        return states.health(self._every(), self._now())
 
     # Going on
 
@@ -178,8 +200,8 @@ class Jobs:
         """Queue a job again that has failed, was killed, or has used its turns: it goes on where it
         was, under the next id of its lineage.
 
-        With `from_ref`, whoever works on it takes conversation and files back to an earlier
-        checkpoint first. A job that has used all its turns gets as many again, unless `max_turns`
+        With `from_ref`, its worker takes conversation and files back to an earlier checkpoint
+        first. A job that has used all its turns gets as many again, unless `max_turns`
         says otherwise.
         """
         job = self.get(id)
@@ -192,7 +214,7 @@ class Jobs:
             job.spec,
             max_turns=specs.more_turns(job.spec, used, max_turns),
             callback=job.spec.callback if callback is None else callback,
-            resumed=Resumed(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
+            resumed=JobResumption(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
             restore_from=None if target is None else target.checkpoint,
         )
         next_id = specs.parse(job.id).next
@@ -201,7 +223,7 @@ class Jobs:
 
     def _target(self, job: Job, ref: str) -> Saved:
         """A checkpoint of a job to go on from."""
-        found = standing.saved(self.vault.timeline(job.lineage).get(ref))
+        found = states.saved(self._vault.timeline(job.lineage).get(ref))
         if found is None or found.spec.lineage != job.lineage:
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
         return found
@@ -218,7 +240,7 @@ class Jobs:
         job = self.get(id)
         if job.question is None:
             raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
-        self.vault.tasks.answer(job.id, answer, question=job.question)
+        self._vault.tasks.answer(job.id, answer, question=job.question)
         return self.get(job.lineage)
 
     # Letting go
@@ -232,26 +254,20 @@ class Jobs:
         if job.checkpoint is None:
             raise NotFound(f"nothing is saved of job {job.id!r}")
         if job.state in ("queued", "waiting"):
-            self.vault.tasks.cancel(job.id)
+            self._vault.tasks.cancel(job.id)
         self._let_go(job)
         return job
 
     def clean(self) -> list[str]:
         """Delete what was saved of jobs whose time has passed; their ids."""
-        late = [job for job in self.find() if self._is_late(job)]
+        late = [job for job in self._every() if self._is_late(job)]
         for job in late:
             self._let_go(job)
         return [job.id for job in late]
 
     def _let_go(self, job: Job) -> None:
-        self.vault.timeline(job.lineage).delete()
-        self.let_stay(job.id)
-
-    def let_stay(self, id: str) -> None:
-        """Let the purge not be waited for that would have followed on the success of a job."""
-        with contextlib.suppress(NotFound, Conflict):
-            if self.vault.tasks.get(specs.purge_id(id)).state == "pending":
-                self.vault.tasks.cancel(specs.purge_id(id))
+        self._vault.timeline(job.lineage).delete()
+        cancel_purge(self._vault.tasks, job.id)
 
     def _is_late(self, job: Job) -> bool:
         is_over = job.state not in ("queued", "active", "waiting", "succeeded")
@@ -260,16 +276,16 @@ class Jobs:
     # Reading
 
     def _judged(
-        self, task: Task | None, found: Saved | None, crew: list[Hand] | None = None
+        self, task: Task | None, found: Saved | None, workers: list[Capabilities] | None = None
     ) -> Job:
-        if crew is None and task is not None and task.state == "pending":
+        if workers is None and task is not None and task.state == "pending":
             self._recover()  # a worker that has died can take nothing
-            crew = self._crew()
-        return standing.judged(task, found, self._now(), self._ttl, crew or ())
+            workers = self._workers()
+        return states.judged(task, found, self._now(), self._ttl, workers or ())
 
-    def _crew(self) -> list[Hand]:
+    def _workers(self) -> list[Capabilities]:
         """The workers that run now."""
-        return crews.hands(offers.offered(self.vault.tasks))
+        return capabilities.offered_by_workers(offers.offered(self._vault.tasks))
 
     def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
         """The latest task of a lineage, and its newest checkpoint."""
@@ -282,48 +298,71 @@ class Jobs:
 
     def _taken_back(self, task: Task | None, found: Saved | None) -> Saved | None:
         """What a resumption goes on from: until it has begun, what it was asked to go back to."""
-        asked = standing.queued(task)
+        asked = states.queued(task)
         if asked is None or asked[0].restore_from is None:
             return found
         if found is not None and found.id == asked[1]:
             return found
         try:
-            return standing.saved(self.vault.get(asked[0].restore_from))
+            return states.saved(self._vault.get(asked[0].restore_from))
         except NotFound:
-            return found  # dropped since; whoever works on it will say so
+            return found  # dropped since; its worker will say so
 
     def _saved(self, lineage: str) -> Saved | None:
         """What the timeline of a job says. A fork, or one that was taken to a checkpoint of
         another job, tells of that one, and is no job."""
-        found = standing.saved(self.vault.timeline(lineage).head)
+        found = states.saved(self._vault.timeline(lineage).head)
         return found if found is not None and found.spec.lineage == lineage else None
 
     def _task(self, id: JobId) -> Task | None:
         try:
-            return self.vault.tasks.get(str(id))
+            return self._vault.tasks.get(str(id))
         except NotFound:
             return None
 
     def _lineages(self) -> Iterator[str]:
         """Every job that one of the two places knows, once."""
         known: set[str] = set()
-        after: Task | None = None
-        while page := self.vault.tasks.find(limit=_PAGE, after=after):
-            asked = [found for task in page if (found := standing.queued(task)) is not None]
-            known.update(id.lineage for _, id in asked)
-            after = page[-1]
-        for line in self.vault.timelines():
+        for task in every(lambda after: self._vault.tasks.find(limit=_PAGE, after=after)):
+            if (asked := states.queued(task)) is not None:
+                known.add(asked[1].lineage)
+        for line in self._vault.timelines():
             if line.name not in known and self._saved(line.name) is not None:
                 known.add(line.name)
         yield from sorted(known)
 
     def _recover(self) -> None:
-        """Find out who has died. On another machine than the workers' nobody can tell."""
+        """Find out which workers have died. On another machine than theirs this cannot be told."""
         try:
-            self.vault.tasks.recover()
+            self._vault.tasks.recover()
         except Unavailable:
             return
 
-    @staticmethod
-    def _order(job: Job) -> tuple[bool, datetime | None, str]:
-        return (job.updated_at is None, job.updated_at, job.id)
+
+def cancel_purge(tasks: Tasks, id: str) -> None:
+    """Cancel the purge that would have followed on the success of a job, if it has not begun."""
+    with contextlib.suppress(NotFound, Conflict):
+        if tasks.get(specs.purge_id(id)).state == "pending":
+            tasks.cancel(specs.purge_id(id))
+
+
+# Pages: the cursor is where its last job stood, so that one that moves meanwhile moves no page
+
+
+def _order(job: Job) -> tuple[bool, datetime | None, str]:
+    return (job.updated_at is None, job.updated_at, job.id)
+
+
+def _cursor(last: Job) -> str:
+    when = "" if last.updated_at is None else last.updated_at.isoformat()
+    return f"{when} {last.id}"
+
+
+def _behind(jobs: list[Job], cursor: str) -> list[Job]:
+    """Those that come after a cursor; `jobs` are in order."""
+    when, _, id = cursor.partition(" ")
+    try:
+        place = (not when, datetime.fromisoformat(when) if when else None, id)
+    except ValueError as error:
+        raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}") from error
+    return [job for job in jobs if _order(job) < place]

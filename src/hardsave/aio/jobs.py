@@ -1,0 +1,97 @@
+"""The awaited `vault.jobs`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hardsave.aio.pool import Pool
+from hardsave.defaults import JOB_TURNS
+from hardsave.page import Page
+from hardsave.tasks.task import Task
+from hardsave.vault.jobs import ledger as sync_jobs
+from hardsave.vault.jobs.spec import DEFAULT_AGENT, OnSuccess
+from hardsave.vault.jobs.state import Job, JobHealth, JobState
+
+if TYPE_CHECKING:
+    import os
+
+
+class Jobs:
+    """See `hardsave.Jobs`."""
+
+    def __init__(self, sync: sync_jobs.Jobs, pool: Pool) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    @staticmethod
+    def owns(task: Task) -> bool:
+        return sync_jobs.Jobs.owns(task)
+
+    async def add(
+        self,
+        id: str,
+        prompt: str,
+        *,
+        agent: str = DEFAULT_AGENT,
+        text: str | None = None,
+        workspace: "str | os.PathLike[str] | None" = None,
+        max_turns: int = JOB_TURNS,
+        model: str | None = None,
+        retries: int = 0,
+        callback: str | None = None,
+        on_success: OnSuccess = "archive",
+        priority: int = 0,
+        about: Mapping[str, Any] | None = None,
+    ) -> Job:
+        return await self._pool.run(
+            self._sync.add,
+            id,
+            prompt,
+            agent=agent,
+            text=text,
+            workspace=workspace,
+            max_turns=max_turns,
+            model=model,
+            retries=retries,
+            callback=callback,
+            on_success=on_success,
+            priority=priority,
+            about=about,
+        )
+
+    async def get(self, id: str) -> Job:
+        return await self._pool.run(self._sync.get, id)
+
+    async def find(
+        self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
+    ) -> Page[Job]:
+        return await self._pool.run(self._sync.find, state=state, limit=limit, after=after)
+
+    async def health(self) -> JobHealth:
+        return await self._pool.run(self._sync.health)
+
+    async def can_resume(self, id: str) -> bool:
+        return await self._pool.run(self._sync.can_resume, id)
+
+    async def resume(
+        self,
+        id: str,
+        *,
+        from_ref: str | None = None,
+        max_turns: int | None = None,
+        callback: str | None = None,
+    ) -> Job:
+        return await self._pool.run(
+            self._sync.resume, id, from_ref=from_ref, max_turns=max_turns, callback=callback
+        )
+
+    async def approve(self, id: str) -> Job:
+        return await self._pool.run(self._sync.approve, id)
+
+    async def deny(self, id: str, reason: str = "") -> Job:
+        return await self._pool.run(self._sync.deny, id, reason)
+
+    async def delete(self, id: str) -> Job:
+        return await self._pool.run(self._sync.delete, id)
+
+    async def clean(self) -> list[str]:
+        return await self._pool.run(self._sync.clean)

@@ -1,0 +1,1 @@
+"""Jobs, the runs of agents: queued, looked at, resumed, approved. `runtime.jobs` has the worker."""
