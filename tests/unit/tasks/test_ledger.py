@@ -462,16 +462,16 @@ def test_a_server_that_runs_for_ever_does_not_grow_for_ever(tmp_path: Path) -> N
     url = f"sqlite:///{tmp_path}/store.db"
     with hardsave.open(url, durability="process") as vault:
         tasks = vault.tasks
-        for number in range(4_500):
+        for number in range(7_500):
             tasks.iterate()
             if number % 5 == 0:
                 tasks.add(f"t{number}")
                 with tasks.attempt(f"t{number}"):
                     pass
-            if number in (1_499, 4_499):
+            if number in (2_499, 7_499):
                 sizes.append((tmp_path / "store.db").stat().st_size)
                 assert tasks.stats().completed <= 110
-        assert tasks.iterations == 4_500
+        assert tasks.iterations == 7_500
     assert sizes[1] <= sizes[0] * 1.2
 
 
