@@ -6,12 +6,13 @@ before it began. What it finds is compared with the store: nothing hidden or dro
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.page import Page
 from hardsave.record import Record
 from hardsave.timeline import names
+from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.search_walk import catch_up
